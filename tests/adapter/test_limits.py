@@ -45,7 +45,7 @@ async def test_a_whole_head_beyond_32_kib_is_refused_too(adapter):
 
 
 async def test_a_client_that_never_finishes_its_head_is_dropped(adapter, monkeypatch):
-    monkeypatch.setattr(adapter._server, "_limits", ClientLimits(head_seconds=0.01))
+    monkeypatch.setattr(adapter.server, "_limits", ClientLimits(head_seconds=0.01))
     reader, writer = await connect(adapter)
     writer.write(b"GET /healthz HTTP/1.1\r\nHost: x\r\nX-Slow")
     assert await until_closed(reader) == b""
@@ -53,7 +53,7 @@ async def test_a_client_that_never_finishes_its_head_is_dropped(adapter, monkeyp
 
 
 async def test_a_client_that_sends_nothing_at_all_is_dropped(adapter, monkeypatch):
-    monkeypatch.setattr(adapter._server, "_limits", ClientLimits(head_seconds=0.01))
+    monkeypatch.setattr(adapter.server, "_limits", ClientLimits(head_seconds=0.01))
     reader, writer = await connect(adapter)
     assert await until_closed(reader) == b""
     writer.close()
@@ -63,7 +63,7 @@ async def test_an_address_with_too_many_connections_gets_no_more_and_others_go_o
     adapter, monkeypatch, proxy
 ):
     assert (await proxy.get(QUEUE, HPA))[0] == 200
-    monkeypatch.setattr(adapter._server, "_limits", ClientLimits(per_address=3))
+    monkeypatch.setattr(adapter.server, "_limits", ClientLimits(per_address=3))
     kept = [await connect(adapter) for _ in range(2)]
     reader, writer = await connect(adapter)
     assert await until_closed(reader) == b""
@@ -105,12 +105,12 @@ async def test_a_replaced_certificate_is_shown_from_the_next_handshake_on(cluste
             serials.append(writer.get_extra_info("peercert")["serialNumber"])
             writer.close()
             save(authority.issue_cert("localhost"), tmp_path)
-            adapter.tls.check()
+            adapter.tls.refresh()
         assert serials[0] != serials[1]
         # A pair that does not fit together is not taken over; the last good one stays.
         trustme.CA().issue_cert("localhost").private_key_pem.write_to_path(tmp_path / "tls.key")
         with pytest.raises(ConfigurationError, match="do not load"):
-            adapter.tls.check()
+            adapter.tls.refresh()
         _, writer = await asyncio.open_connection("localhost", adapter.port, ssl=tls)
         writer.close()
 

@@ -120,7 +120,7 @@ async def test_a_new_front_proxy_authority_is_believed_and_the_old_one_is_not_ev
 async def test_a_trust_that_makes_no_sense_leaves_the_last_one_in_force(adapter, cluster, proxy, caplog):
     name = "extension-apiserver-authentication"
     await cluster.put("configmaps", name, "kube-system", data={"requestheader-client-ca-file": "nonsense"})
-    await until(lambda: "the last one stays in force" in caplog.text)
+    await until(lambda: "keeping the last trust" in caplog.text)
     assert (await proxy.get(QUEUE, HPA))[0] == 200
 
 

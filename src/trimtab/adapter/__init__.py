@@ -1,6 +1,7 @@
 """Serves custom.metrics.k8s.io and external.metrics.k8s.io as an aggregated API server.
 
-Sources give the values: numbers set by hand (`testing`), rules over Prometheus (`prometheus`), other adapters
-(`forward`). What belongs here is the server: paths, answers, discovery, who asks and whether they may, the sources and
-their health. Nothing here decides about replicas.
+Reading order: `config` and `files` (the configuration), `adapter` (wiring), `api` (requests and responses), `auth`
+(authentication, authorization, TLS), `sources` (which return the values), `metrics`, `errors`.
+
+What belongs here: the server and its sources. What does not: decisions about replicas.
 """

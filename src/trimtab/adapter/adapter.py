@@ -1,13 +1,17 @@
-"""The adapter as a component: sources, trust, server and admin ports, started and stopped together."""
+"""Starts and stops the adapter: sources, front-proxy trust, API server and admin ports.
+
+`AdapterComponent` runs it as a component of `trimtab run`. `serve` is the context that it holds open.
+"""
 
 import asyncio
 import logging
 from collections.abc import AsyncIterator, Coroutine, Sequence
 from contextlib import AsyncExitStack, asynccontextmanager
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-from trimtab.adapter.api.app import AdapterApp, Gates
+from trimtab.adapter.api.app import AdapterApp, Auth
 from trimtab.adapter.auth.authentication import Authenticator
 from trimtab.adapter.auth.authorization import SubjectAccessAuthorizer
 from trimtab.adapter.auth.front_proxy import FrontProxyTrust
@@ -32,23 +36,24 @@ from trimtab.serving.server import ClientLimits, HttpServer
 log = logging.getLogger(__name__)
 
 _LIMITS = ClientLimits(per_address=200)
-"""kube-apiserver holds a few connections; whoever wants hundreds is somebody else."""
+"""kube-apiserver opens a few connections; hundreds from one address are a fault."""
 
 
+@dataclass(frozen=True)
 class Adapter:
-    """A running adapter; made by `serve`."""
+    """A running adapter, created by `serve`."""
 
-    def __init__(self, router: Router, server: HttpServer, tls: ReloadingTls, trust: FrontProxyTrust) -> None:
-        self.router = router
-        self.tls = tls
-        self.trust = trust
-        self.admin_ports: dict[str, int] = {}
-        self._server = server
+    router: Router
+    server: HttpServer
+    tls: ReloadingTls
+    trust: FrontProxyTrust
+    admin_ports: dict[str, int] = field(default_factory=dict)
+    """The port that sets values, by source."""
 
     @property
     def port(self) -> int:
         """Return the port of the API."""
-        return self._server.port
+        return self.server.port
 
 
 @asynccontextmanager
@@ -59,28 +64,27 @@ async def serve(
     root: Path,
     namespaces: Sequence[str] = (),
 ) -> AsyncIterator[Adapter]:
-    """Serve the metrics APIs while the context lasts; `root` is the directory of the configuration's files.
+    """Serve the metrics APIs while the context lasts.
 
-    Pods are followed in `namespaces`; none means all.
+    File names in the configuration are relative to `root`. Pods are watched in `namespaces`; none means all.
     """
     cache_seconds = seconds(configuration.review_cache, "reviewCache")
     async with AsyncExitStack() as stack:
         objects = ClusterObjects(client, namespaces)
         stack.push_async_callback(objects.close)
-        sources = [_source(clock, objects, settings, root) for settings in configuration.sources]
+        sources = [_build_source(clock, objects, settings, root) for settings in configuration.sources]
         router = Router(sources, seconds(configuration.source_deadline, "sourceDeadline"))
         stack.push_async_callback(router.close)
         tls = ReloadingTls(clock, configuration.tls, root)
-        trust = FrontProxyTrust(client, tls.trust_changed)
-        gates = Gates(
+        trust = FrontProxyTrust(client, tls.set_authorities)
+        auth = Auth(
             Authenticator(clock, client, trust, cache_seconds),
             SubjectAccessAuthorizer(clock, client, cache_seconds),
-            lambda: trust.problem,
         )
-        app = AdapterApp(clock, gates, router, objects, AdapterMetrics(sources, objects))
+        app = AdapterApp(clock, auth, router, objects, AdapterMetrics(sources, objects))
         server = HttpServer(app, tls.base, limits=_LIMITS)
         adapter = Adapter(router, server, tls, trust)
-        await _run_beside(stack, [trust.run(), tls.run(), *(source.run() for source in sources)])
+        _run_in_background(stack, [trust.run(), tls.run(), *(source.run() for source in sources)])
         for settings, source in zip(configuration.sources, sources, strict=True):
             if isinstance(source, TestingSource):
                 await _open_admin(stack, adapter, settings, source, root)
@@ -89,7 +93,7 @@ async def serve(
         yield adapter
 
 
-async def _run_beside(stack: AsyncExitStack, loops: list[Coroutine[Any, Any, None]]) -> None:
+def _run_in_background(stack: AsyncExitStack, loops: list[Coroutine[Any, Any, None]]) -> None:
     tasks = [asyncio.ensure_future(loop) for loop in loops]
 
     async def stop() -> None:
@@ -110,10 +114,10 @@ async def _open_admin(
     await server.start("127.0.0.1", settings.testing.admin.port)
     stack.push_async_callback(server.stop)
     adapter.admin_ports[source.name] = server.port
-    log.info("values of source %s are set on http://127.0.0.1:%d", source.name, server.port)
+    log.info("admin port started", extra={"facts": {"source": source.name, "port": server.port}})
 
 
-def _source(clock: Clock, objects: Objects, settings: SourceSettings, root: Path) -> Source:
+def _build_source(clock: Clock, objects: Objects, settings: SourceSettings, root: Path) -> Source:
     if settings.testing is not None:
         file = below(root, settings.testing.file) if settings.testing.file else None
         return TestingSource(clock, settings.name, objects, file)
@@ -131,12 +135,12 @@ def _source(clock: Clock, objects: Objects, settings: SourceSettings, root: Path
 
 
 class AdapterComponent:
-    """Serves custom and external metrics while it runs; every copy serves, whoever leads."""
+    """Serves custom and external metrics on every replica of Trimtab."""
 
     name = "adapter"
 
     def __init__(self, clock: Clock, client: Client, file: str, *, namespaces: Sequence[str] = ()) -> None:
-        """Read the configuration, so that a mistake in it ends the program before anything is started."""
+        """Load the configuration. Raise ConfigurationError if it is invalid."""
         if not file:
             raise ConfigurationError("the component adapter needs --adapter-config, its configuration file")
         path = Path(file)
@@ -147,22 +151,19 @@ class AdapterComponent:
         self._namespaces = namespaces
         self._configuration = load_configuration(path)
         self._root = path.absolute().parent
-        self._running: Adapter | None = None
-
-    @property
-    def running(self) -> Adapter | None:
-        """Return the running adapter; None while it does not serve."""
-        return self._running
+        self.running: Adapter | None = None
 
     async def run(self) -> None:
         """Serve until cancelled."""
         async with AsyncExitStack() as stack:
-            self._running = running = await self._serve(stack)
-            stack.callback(self._stopped)
-            log.info("serving metrics", extra={"facts": {"port": running.port}})
-            await asyncio.Event().wait()
+            self.running = await self._start(stack)
+            try:
+                log.info("serving metrics", extra={"facts": {"port": self.running.port}})
+                await asyncio.Event().wait()
+            finally:
+                self.running = None
 
-    async def _serve(self, stack: AsyncExitStack) -> Adapter:
+    async def _start(self, stack: AsyncExitStack) -> Adapter:
         try:
             return await stack.enter_async_context(
                 serve(self._clock, self._client, self._configuration, self._root, self._namespaces)
@@ -173,12 +174,12 @@ class AdapterComponent:
                 f"the adapter cannot listen on {where}: {error.strerror or error}; choose another listen.port, or 0 for any"
             ) from error
 
-    def _stopped(self) -> None:
-        self._running = None
-
     def health(self) -> dict[str, str]:
-        """Return what keeps it from serving; a source or rule that fails is told on its own port and takes nothing down."""
-        if self._running is None:
+        """Return what keeps the adapter from serving.
+
+        A failing source or rule is reported on the adapter's own port and leaves the other metrics available.
+        """
+        if self.running is None:
             return {"start": "not serving yet"}
-        problem = self._running.trust.problem
+        problem = self.running.trust.problem
         return {"trust": problem} if problem else {}

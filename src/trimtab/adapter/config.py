@@ -1,6 +1,6 @@
-"""The adapter's configuration file: where to listen, how to prove itself, and which sources give values.
+"""The adapter's configuration file: where to listen, its certificate, and its sources.
 
-Only this file, written by the administrator, says where a source is; nothing in the cluster can (S13).
+Only this file, which the administrator writes, contains addresses of sources. No object of the cluster can set one (S13).
 """
 
 from pathlib import Path
@@ -21,28 +21,28 @@ class Listen(ConfigSection):
     """Where the API is served."""
 
     address: str = "127.0.0.1"
-    """Address to bind; loopback unless the file says otherwise. In a pod: 0.0.0.0."""
+    """Address to bind. Default: loopback. In a pod: 0.0.0.0."""
     port: int = 6443
-    """Port to bind; 0 takes a free one."""
+    """Port to bind. 0 picks a free port."""
 
 
 class ServingTls(ConfigSection):
-    """The server's certificate: two files, or one that the adapter makes for itself."""
+    """The server's certificate: two files, or a generated pair."""
 
     certificate_file: str = ""
     key_file: str = ""
     authority_file: str = "adapter-ca.crt"
-    """Where the authority of a self-made certificate is written, for `caBundle` of the APIService."""
+    """Where the authority of a generated certificate is written, for `caBundle` of the APIService."""
     names: tuple[str, ...] = ("localhost", "127.0.0.1")
-    """Names of a self-made certificate; in a cluster SERVICE.NAMESPACE.svc."""
+    """Names of a generated certificate. In a cluster: SERVICE.NAMESPACE.svc."""
 
 
 class Admin(ConfigSection):
-    """The port on which values are set; always on loopback, always with a token."""
+    """The port that sets values, always on loopback and with a token."""
 
     port: int = 0
     token_file: str = "adapter-admin.token"  # noqa: S105 - a file's name
-    """Holds the token; made with mode 0600 if it is not there."""
+    """The file of the token. It is created with mode 0600 if it is missing."""
 
 
 class TestingSettings(ConfigSection):
@@ -53,7 +53,7 @@ class TestingSettings(ConfigSection):
 
 
 class ServerAddress(ConfigSection):
-    """Where another server is, and how to prove ourselves to it."""
+    """The address of another server, and the adapter's credentials there."""
 
     url: str
     authority_file: str = ""
@@ -70,20 +70,20 @@ class PrometheusSettings(ConfigSection):
     server: ServerAddress
     rules_file: str
     discovery_interval: str = "30s"
-    """How often the names of existing series are looked up."""
+    """How often the names of existing series are discovered."""
 
 
 class ForwardSettings(ConfigSection):
-    """Another adapter, for the metrics whose names match."""
+    """Another adapter, for metrics with matching names."""
 
     server: ServerAddress
     metrics: tuple[str, ...] = ()
-    """Regular expressions over whole metric names; none means all that no earlier source serves."""
+    """Regular expressions for whole metric names. None means all that no earlier source serves."""
     groups: tuple[str, ...] = ("custom", "external")
 
 
 class SourceSettings(ConfigSection):
-    """One source; exactly one of the three kinds."""
+    """One source, of exactly one of the three kinds."""
 
     name: str
     testing: TestingSettings | None = None
@@ -92,20 +92,20 @@ class SourceSettings(ConfigSection):
 
 
 class AdapterConfiguration(ConfigSection):
-    """The whole file."""
+    """The whole configuration file."""
 
     listen: Listen = Listen()
     tls: ServingTls = ServingTls()
     sources: tuple[SourceSettings, ...] = ()
-    """Asked in this order; the first that serves a metric answers."""
+    """The first source that serves a metric is queried."""
     source_deadline: str = "5s"
-    """How long a source may take; then the request is answered with 503."""
+    """How long a source may take. After that the response is 503."""
     review_cache: str = "10s"
-    """How long an answer of TokenReview or SubjectAccessReview is believed; 10 s at most."""
+    """How long the result of a TokenReview or SubjectAccessReview is cached, at most 10 s."""
 
 
 def load_configuration(path: Path) -> AdapterConfiguration:
-    """Read and check the configuration file."""
+    """Load the configuration file and validate it."""
     configuration = convert(read_document(path, KIND), AdapterConfiguration, str(path))
     names = [source.name for source in configuration.sources]
     if not names or len(set(names)) != len(names) or "" in names:
@@ -120,7 +120,7 @@ def load_configuration(path: Path) -> AdapterConfiguration:
 
 
 def connection_to(clock: Clock, address: ServerAddress, root: Path) -> Connection:
-    """Return the connection to a source; its token goes to that address and nowhere else."""
+    """Return the connection to a source. Its token is sent to that address only."""
     try:
         check_address(address.url, carries_secret=bool(address.token_file))
     except ConfigError as error:
@@ -129,14 +129,14 @@ def connection_to(clock: Clock, address: ServerAddress, root: Path) -> Connectio
     if address.token_file:
         credentials = TokenFileCredentials(clock, below(root, address.token_file))
     tls = TlsSettings(
-        ca_file=_file(root, address.authority_file),
+        ca_file=_optional_file(root, address.authority_file),
         server_name=address.server_name or None,
         insecure=address.insecure_skip_verify,
-        certificate_file=_file(root, address.certificate_file),
-        key_file=_file(root, address.key_file),
+        certificate_file=_optional_file(root, address.certificate_file),
+        key_file=_optional_file(root, address.key_file),
     )
     return Connection(address.url, credentials, tls)
 
 
-def _file(root: Path, name: str) -> Path | None:
+def _optional_file(root: Path, name: str) -> Path | None:
     return below(root, name) if name else None

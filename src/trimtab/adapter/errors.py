@@ -1,16 +1,16 @@
-"""What a request may end in besides an answer; each error is a Kubernetes Status.
+"""Errors of a request, each of them a Kubernetes Status.
 
 AdapterError
-├── BadRequest        400   the query cannot be read: a selector, a parameter
-├── Unauthorized      401   nobody vouches for who asks
-├── Forbidden         403   the cluster says that this user may not
+├── BadRequest        400   the query is invalid: a selector, a parameter
+├── Unauthorized      401   the request has no valid credentials
+├── Forbidden         403   the cluster does not allow it to this user
 ├── NotFound          404   no such path, metric or value
-├── NotAllowed        405   only reading is served
+├── NotAllowed        405   only reads are served
 ├── TooLarge          413   the body is too large
-├── Invalid           422   a name in the path can be no name
-└── Unavailable       503   a source, a rule or the review API gives no usable answer now: try again
+├── Invalid           422   a part of the path is not a valid name
+└── Unavailable       503   a source, a rule or the review API failed; try again
 
-ConfigurationError is the administrator's: a file that cannot be used.
+ConfigurationError is the administrator's: a file is invalid.
 """
 
 from typing import Any, ClassVar
@@ -21,36 +21,45 @@ from trimtab.model.json import wire
 
 
 class ConfigurationError(ValueError):
-    """A configuration, rules or values file cannot be used; the message says which, where and why."""
+    """A configuration, rules or values file is invalid. The message contains file, field and reason."""
 
 
 class AdapterError(Exception):
-    """A request that is answered with a Status."""
+    """An error whose response is a Status."""
 
     code: ClassVar[int] = 500
     reason: ClassVar[str] = "InternalError"
 
     def status(self) -> bytes:
         """Return the Status as JSON."""
-        return status_body(self.code, self.reason, str(self))
+        body: dict[str, Any] = {
+            "kind": "Status",
+            "apiVersion": "v1",
+            "metadata": {},
+            "status": "Failure",
+            "message": str(self),
+            "reason": self.reason,
+            "code": self.code,
+        }
+        return wire.encode(body)
 
 
 class BadRequest(AdapterError):
-    """The query cannot be read."""
+    """The query is invalid."""
 
     code = 400
     reason = "BadRequest"
 
 
 class Unauthorized(AdapterError):
-    """Nobody vouches for who asks."""
+    """The request has no valid credentials."""
 
     code = 401
     reason = "Unauthorized"
 
 
 class Forbidden(AdapterError):
-    """The cluster says that this user may not."""
+    """The cluster does not allow the request to this user."""
 
     code = 403
     reason = "Forbidden"
@@ -64,7 +73,7 @@ class NotFound(AdapterError):
 
 
 class NotAllowed(AdapterError):
-    """Only reading is served."""
+    """Only reads are served."""
 
     code = 405
     reason = "MethodNotAllowed"
@@ -78,28 +87,14 @@ class TooLarge(AdapterError):
 
 
 class Invalid(AdapterError):
-    """A part of the path can be no name."""
+    """A part of the path is not a valid name."""
 
     code = 422
     reason = "Invalid"
 
 
 class Unavailable(AdapterError):
-    """No usable answer can be had now."""
+    """A source, a rule or the review API failed, and a retry may succeed."""
 
     code = 503
     reason = "ServiceUnavailable"
-
-
-def status_body(code: int, reason: str, message: str) -> bytes:
-    """Return a failure Status as JSON."""
-    body: dict[str, Any] = {
-        "kind": "Status",
-        "apiVersion": "v1",
-        "metadata": {},
-        "status": "Failure",
-        "message": message,
-        "reason": reason,
-        "code": code,
-    }
-    return wire.encode(body)

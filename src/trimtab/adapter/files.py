@@ -1,4 +1,4 @@
-"""Reading the administrator's files: bounded, typed, and never outside the configuration's own directory."""
+"""Reads the administrator's files: bounded, typed, and only below the configuration's directory."""
 
 import re
 from pathlib import Path
@@ -18,19 +18,19 @@ _SECONDS = {"ms": 0.001, "s": 1.0, "m": 60.0, "h": 3600.0, "d": 86400.0}
 T = TypeVar("T")
 
 
-# Tells type checkers that subclasses are frozen without each of them having to say so again.
+# For type checkers: subclasses are frozen too.
 @dataclass_transform(frozen_default=True, kw_only_default=True, field_specifiers=(msgspec.field,))
 class ConfigSection(msgspec.Struct, frozen=True, kw_only=True, rename="camel", forbid_unknown_fields=True):
-    """A part of a file; a field that is not known is a spelling mistake and is refused."""
+    """A part of a file. An unknown field is rejected as a misspelling."""
 
 
 def read_document(path: Path, kind: str) -> dict[str, Any]:
     """Return the fields of a YAML or JSON file after checking its apiVersion and kind."""
-    data = parse_document(_text_of(path), str(path))
-    found = (data.pop("apiVersion", None), data.pop("kind", None))
-    if found != (API_VERSION, kind):
+    data = parse_document(_read_text(path), str(path))
+    header = (data.pop("apiVersion", None), data.pop("kind", None))
+    if header != (API_VERSION, kind):
         raise ConfigurationError(
-            f"{path}: is {found[0]} {found[1]}; expected apiVersion: {API_VERSION}, kind: {kind}"
+            f"{path}: is {header[0]} {header[1]}; expected apiVersion: {API_VERSION}, kind: {kind}"
         )
     return data
 
@@ -51,7 +51,7 @@ def parse_document(text: str, name: str) -> dict[str, Any]:
 
 
 def convert(data: Any, kind: type[T], where: str) -> T:
-    """Turn plain data into settings; the message of a mistake names the field."""
+    """Convert plain data into settings. The message of an error names the field."""
     try:
         return msgspec.convert(data, kind)
     except msgspec.ValidationError as error:
@@ -59,9 +59,9 @@ def convert(data: Any, kind: type[T], where: str) -> T:
 
 
 def below(root: Path, name: str) -> Path:
-    """Return a file named in the configuration; it must lie in the configuration's directory (S13)."""
+    """Return the path of a file that must be below the configuration's directory (S13)."""
     path = root / name
-    # The path is checked where it leads to, but kept as it is written: in a pod it is a link that moves with updates.
+    # The target of the path is checked, and the path itself returned: in a pod it is a link that updates replace.
     if not path.resolve().is_relative_to(root.resolve()):
         raise ConfigurationError(f"{name}: lies outside {root}; keep the adapter's files in its directory")
     return path
@@ -75,7 +75,7 @@ def seconds(text: str, where: str) -> float:
     return float(match[1]) * _SECONDS[match[2]]
 
 
-def _text_of(path: Path) -> str:
+def _read_text(path: Path) -> str:
     try:
         with path.open("rb") as file:
             data = file.read(MAX_BYTES + 1)

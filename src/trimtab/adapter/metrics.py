@@ -6,7 +6,7 @@ from prometheus_client import CollectorRegistry, Counter, Histogram, generate_la
 from prometheus_client.core import GaugeMetricFamily
 from prometheus_client.registry import Collector
 
-from trimtab.adapter.api.health import Health, State
+from trimtab.adapter.api.health import State
 from trimtab.adapter.sources.objects import Objects
 from trimtab.adapter.sources.source import Source
 
@@ -15,7 +15,7 @@ _BUCKETS = (0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1.0, 2.5, 5
 
 
 class AdapterMetrics:
-    """Counts requests and shows the health of sources and rules."""
+    """Counts requests and exports the health of sources and rules."""
 
     def __init__(self, sources: Sequence[Source], objects: Objects) -> None:
         self._registry = CollectorRegistry()
@@ -34,13 +34,13 @@ class AdapterMetrics:
         )
         self._registry.register(_HealthCollector(sources, objects))
 
-    def count(self, group: str, code: int, seconds: float) -> None:
-        """Take note of one request."""
+    def record(self, group: str, code: int, seconds: float) -> None:
+        """Record one request."""
         self._requests.labels(group, str(code)).inc()
         self._seconds.labels(group).observe(seconds)
 
     def text(self) -> bytes:
-        """Return everything in Prometheus' text format."""
+        """Return all metrics in Prometheus' text format."""
         return generate_latest(self._registry)
 
 
@@ -50,7 +50,7 @@ class _HealthCollector(Collector):
         self._objects = objects
 
     def collect(self) -> Iterable[GaugeMetricFamily]:
-        """Yield the states as they are at this moment."""
+        """Yield the current states."""
         family = GaugeMetricFamily(
             "trimtab_adapter_source_health",
             "1 for the state that a source, a rule or a watch of pods (source `cluster`) is in.",
@@ -60,9 +60,5 @@ class _HealthCollector(Collector):
         parts += [("cluster", health) for health in self._objects.health()]
         for name, health in parts:
             for state in State:
-                family.add_metric([name, health.name, state.value], _is_in(health, state))
+                family.add_metric([name, health.name, state.value], float(health.state is state))
         yield family
-
-
-def _is_in(health: Health, state: State) -> float:
-    return float(health.state is state)

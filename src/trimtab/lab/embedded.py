@@ -79,7 +79,7 @@ class EmbeddedCluster:
     async def __aenter__(self) -> "EmbeddedCluster":
         async with AsyncExitStack() as stack:
             await stack.enter_async_context(self.served or self.server)
-            self.server.metrics.source = self.side.agent.samples
+            self.server.metrics.source = self.side.kubelet.samples
             await serve_in_process(self.server, self.client, self.values)
             await stack.enter_async_context(self.side)
             self._stack = stack.pop_all()
@@ -163,7 +163,7 @@ class EmbeddedCluster:
 
     def measure(self) -> None:
         """Sample the usage of all pods now."""
-        self.side.agent.sample()
+        self.side.kubelet.sample()
 
     async def settle(self, seconds: float = SETTLE_SECONDS) -> None:
         """Wait until no controller has work, then sample the pods."""

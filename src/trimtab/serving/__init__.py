@@ -3,5 +3,5 @@
 Reading order: `server` (sockets), `protocol` (limits of a connection), `asgi` (request bodies and responses), `tls`
 (contexts and their renewal), `certificates` (creates key pairs).
 
-What belongs here: what every server needs. What does not: routes, and who may call.
+What belongs here: what every server needs. What does not: routes and permissions.
 """

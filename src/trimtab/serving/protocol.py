@@ -1,7 +1,7 @@
 """uvicorn's HTTP/1.1 protocol with limits for slow and greedy clients, and the client's certificate (S23, S24).
 
-Each server says its own limits: how large and how slow a request's head may be, how long a connection may idle, how
-many there may be, in all and from one address.
+Each server sets its own limits: the size and time of a request's head, the idle time of a connection, and the number of
+connections in all and per address.
 """
 
 import asyncio
@@ -15,26 +15,26 @@ from uvicorn.protocols.http.httptools_impl import HttpToolsProtocol
 from uvicorn.server import ServerState
 
 CERTIFICATES = "trimtab.client-certificates"
-"""Where a request's scope carries what the client sent (DER), its own certificate first, in `state`."""
+"""The key in the `state` of a request's scope for the certificates (DER) that the client sent, its own first."""
 
 
 @dataclass(frozen=True, slots=True)
 class ClientLimits:
-    """What a client may take."""
+    """Limits of one server's clients."""
 
     head_bytes: int = 32 * 1024
-    """Of a request's line and headers."""
+    """Size of a request's line and headers."""
     head_seconds: float = 10.0
-    """Until they have arrived, the connection's first ones included (slowloris)."""
+    """Time for them to arrive, also on a new connection (slowloris)."""
     idle_seconds: int = 60
     connections: int = 4096
-    """At once; each costs about 10 KiB."""
+    """Concurrent connections. Each takes about 10 KiB."""
     per_address: int | None = None
-    """Connections of one address; None where one address is everybody, as behind a proxy or on loopback."""
+    """Connections of one address. None behind a proxy or on loopback, where all clients share an address."""
 
 
 _DER = 2
-"""How the ssl module's own certificates are asked for bytes; its name is private."""
+"""The ssl module's private constant for the DER form of a certificate."""
 
 _TOO_LARGE = b"HTTP/1.1 431 Request Header Fields Too Large\r\ncontent-length: 0\r\nconnection: close\r\n\r\n"
 
@@ -44,15 +44,15 @@ def client_certificates(tls: ssl.SSLObject) -> tuple[bytes, ...]:
     own = tls.getpeercert(binary_form=True)
     if own is None:
         return ()
-    # Public from Python 3.13 on; before, the object inside has it, in another form.
-    has_it: Any = tls if hasattr(tls, "get_unverified_chain") else getattr(tls, "_sslobj", None)
-    sent = has_it.get_unverified_chain() if has_it is not None else None
-    chain = [one if isinstance(one, bytes) else one.public_bytes(_DER) for one in sent or ()]
-    return (own, *(certificate for certificate in chain if certificate != own))
+    # Public from Python 3.13 on. Before, only the private object has it, and returns objects instead of bytes.
+    ssl_object: Any = tls if hasattr(tls, "get_unverified_chain") else getattr(tls, "_sslobj", None)
+    chain = ssl_object.get_unverified_chain() if ssl_object is not None else None
+    ders = [item if isinstance(item, bytes) else item.public_bytes(_DER) for item in chain or ()]
+    return (own, *(der for der in ders if der != own))
 
 
 class BoundedProtocol(HttpToolsProtocol):
-    """One connection."""
+    """One connection, within its server's limits."""
 
     def __init__(
         self, config: Config, state: ServerState, addresses: "Counter[str]", limits: ClientLimits
@@ -68,7 +68,7 @@ class BoundedProtocol(HttpToolsProtocol):
         self._head_timer: asyncio.TimerHandle | None = None
 
     def connection_made(self, transport: asyncio.Transport) -> None:  # type: ignore[override]  # as uvicorn has it
-        """Take the connection, unless its address has too many."""
+        """Accept the connection, unless its address has too many."""
         super().connection_made(transport)
         self._address = self.client[0] if self.client else ""
         self._addresses[self._address] += 1
@@ -81,7 +81,7 @@ class BoundedProtocol(HttpToolsProtocol):
         self._await_head()
 
     def connection_lost(self, exc: Exception | None) -> None:
-        """Forget the connection."""
+        """Stop counting the connection."""
         self._addresses[self._address] -= 1
         if not self._addresses[self._address]:
             del self._addresses[self._address]
@@ -89,7 +89,7 @@ class BoundedProtocol(HttpToolsProtocol):
         super().connection_lost(exc)
 
     def data_received(self, data: bytes) -> None:
-        """Read on; a head that goes on beyond its limit ends the connection."""
+        """Parse data. Close the connection if a head exceeds its limit."""
         self._began_now = False
         super().data_received(data)
         if self._in_head:
@@ -98,24 +98,24 @@ class BoundedProtocol(HttpToolsProtocol):
                 self._refuse()
 
     def on_message_begin(self) -> None:
-        """Start a request: its head must arrive in time."""
+        """Start the timer for the head of a request."""
         super().on_message_begin()
         self._in_head = self._began_now = True
         self._head_bytes = self._field_bytes = 0
         self._await_head()
 
     def on_url(self, url: bytes) -> None:
-        """Count the address."""
+        """Count the bytes of the URL."""
         self._field_bytes += len(url)
         super().on_url(url)
 
     def on_header(self, name: bytes, value: bytes) -> None:
-        """Count a field."""
+        """Count the bytes of a header."""
         self._field_bytes += len(name) + len(value) + 4
         super().on_header(name, value)
 
     def on_headers_complete(self) -> None:
-        """Hand the request over, unless its head is too large."""
+        """Start the request, unless its head is too large."""
         self._head_arrived()
         if self._field_bytes > self._limits.head_bytes:
             self._refuse()
@@ -123,12 +123,12 @@ class BoundedProtocol(HttpToolsProtocol):
             super().on_headers_complete()
 
     def on_body(self, body: bytes) -> None:
-        """Take a part of the body of a request that was handed over."""
+        """Forward a part of the body, unless the connection is closing."""
         if not self.transport.is_closing():
             super().on_body(body)
 
     def on_message_complete(self) -> None:
-        """End a request that was handed over."""
+        """Complete the request, unless the connection is closing."""
         if not self.transport.is_closing():
             super().on_message_complete()
 

@@ -1,8 +1,8 @@
-"""Serves an ASGI application on a port, beside whatever else the event loop does.
+"""Serves an ASGI application on a port of the running event loop.
 
-One way of serving for the lab, the adapter, the webhooks, the dashboard and the health port: uvicorn's HTTP/1.1
-protocol on a server of our own, TLS if a context is given, bounded against slow and greedy clients. The program around
-it decides when to stop; uvicorn's own server, which takes over signals and the loop, is not used.
+The lab, the adapter, the webhooks, the dashboard and the health port all use it: uvicorn's HTTP/1.1 protocol on our own
+server, with TLS if a context is given and limits for slow and greedy clients. The caller decides when to stop. uvicorn's
+own server takes over signals and the loop, so it is not used.
 """
 
 import asyncio
@@ -68,7 +68,7 @@ class HttpServer:
         return int(self._server.sockets[0].getsockname()[1])
 
     async def start(self, host: str, port: int) -> None:
-        """Listen; port 0 picks a free one. OSError if it is taken."""
+        """Listen. Port 0 picks a free port. Raise OSError if the port is taken."""
         self._config.load()
         self._server = await asyncio.get_running_loop().create_server(
             lambda: BoundedProtocol(self._config, self._state, self._addresses, self._limits),
@@ -78,11 +78,11 @@ class HttpServer:
             backlog=_BACKLOG,
             start_serving=False,
         )
-        # In a step of its own: whoever is cancelled meanwhile still knows the socket, and `stop` closes it.
+        # A separate step: if it is cancelled, `stop` still has the socket and closes it.
         await self._server.start_serving()
 
     async def stop(self, grace: float = GRACE_SECONDS) -> None:
-        """Take no more connections, let running requests end within `grace` seconds, close the rest."""
+        """Stop accepting, let running requests end within `grace` seconds, and close all connections."""
         if self._server is None:
             return
         self._server.close()
@@ -94,13 +94,12 @@ class HttpServer:
             task.cancel()
         for connection in list(self._state.connections):
             connection.transport.abort()
-        # Transports report their end on the loop's next turns, TLS ones on later ones; leave nothing open behind.
+        # Transports close on the loop's next iterations, TLS transports some iterations later.
         for _ in range(_TURNS):
             await asyncio.sleep(0)
 
 
 def _where(host: str, port: int) -> dict[str, Any]:
-    """Return what to listen on; `::` is every address, of IPv6 and IPv4."""
     if host != EVERYWHERE:
         return {"host": host, "port": port}
     try:
@@ -120,7 +119,10 @@ async def served(
     tls: ssl.SSLContext | None = None,
     limits: ClientLimits = ClientLimits(),  # noqa: B008
 ) -> AsyncIterator[int]:
-    """Serve `app` while the context lasts and yield the port; 0 picks a free one. OSError if it is taken."""
+    """Serve `app` while the context lasts, and yield the port. Raise OSError if the port is taken.
+
+    Port 0 picks a free port.
+    """
     server = HttpServer(app, tls, limits=limits)
     try:
         await server.start(host, port)
@@ -130,13 +132,13 @@ async def served(
 
 
 class _State(ServerState):
-    """What connections share; it tells the date, which uvicorn's server would write down once a second."""
+    """State of all connections. It formats the date header, which uvicorn's server would update once a second."""
 
     @property
     def default_headers(self) -> list[tuple[bytes, bytes]]:
-        """Return the headers that every answer has."""
+        """Return the headers of every response."""
         return [(b"date", formatdate(usegmt=True).encode())]
 
     @default_headers.setter
     def default_headers(self, headers: list[tuple[bytes, bytes]]) -> None:
-        """Ignore what uvicorn begins with."""
+        """Ignore the headers that uvicorn sets."""

@@ -62,7 +62,7 @@ class Controlled(horizontal.Controlled):
 
     async def add_node(self, name: str, labels: dict[str, str]) -> str:
         self._added.append(NodePool(name=name, count=1, labels=labels))
-        await self._side.agent.add_pool(self._added[-1])
+        await self._side.kubelet.add_pool(self._added[-1])
         return self._added[-1].node_names()[0]
 
     async def heal(self, name: str) -> list[str]:

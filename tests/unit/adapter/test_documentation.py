@@ -7,8 +7,8 @@ import pytest
 import yaml
 
 from trimtab.adapter.config import load_configuration
-from trimtab.adapter.sources.prometheus.rules import example_queries, read_rules
-from trimtab.adapter.sources.testing.values import read_values, table_of
+from trimtab.adapter.sources.prometheus.rules import example_queries, load_rules
+from trimtab.adapter.sources.testing.values import build_table, load_values
 
 PAGE = Path(__file__).parents[3] / "docs" / "adapter.md"
 BLOCKS = {
@@ -33,11 +33,11 @@ def test_the_configuration_loads(block):
 
 
 def test_the_values_load(block):
-    assert table_of(read_values(block("MetricValues"))).count == 4
+    assert build_table(load_values(block("MetricValues"))).count == 4
 
 
 def test_every_rule_can_be_used(block):
-    rules = read_rules(block("MetricRules"))
+    rules = load_rules(block("MetricRules"))
     assert rules.refused == {}
     queries = [
         query for rule in rules.usable for _, query in example_queries(rule, "shop", rule.rule.series or "x")

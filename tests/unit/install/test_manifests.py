@@ -8,7 +8,7 @@ from prometheus_client import CollectorRegistry
 
 from tools.chart import CHART
 from trimtab.adapter.config import load_configuration
-from trimtab.adapter.sources.prometheus.rules import read_rules
+from trimtab.adapter.sources.prometheus.rules import load_rules
 from trimtab.cli.commands.run import run as run_command
 from trimtab.cluster.leases.shards import MOST_SHARDS
 from trimtab.install import ValueProblem, chart_files, manifests, set_values
@@ -185,7 +185,7 @@ def test_the_adapters_configuration_can_be_read(everything, tmp_path):
         (tmp_path / name).write_text(text)
     configuration = load_configuration(tmp_path / "adapter.yaml")
     assert configuration.sources[0].prometheus is not None
-    assert read_rules(tmp_path / configuration.sources[0].prometheus.rules_file).refused == {}
+    assert load_rules(tmp_path / configuration.sources[0].prometheus.rules_file).refused == {}
 
 
 def test_the_programs_names_are_those_of_the_code(everything):

@@ -44,7 +44,7 @@ async def a_busy_hour(cluster):
     await cluster.clock.sleep(2400)
     now = cluster.clock.now()
     used = [
-        cluster.side.agent.samples.pod_usage("default", name, now) for name in await names(cluster, "web")
+        cluster.side.kubelet.samples.pod_usage("default", name, now) for name in await names(cluster, "web")
     ]
     return cluster.dump(), [sample.containers for sample in used]
 
@@ -117,7 +117,7 @@ def test_a_mirror_forgets_its_correction_once_the_cache_has_caught_up():
 
     async def main():
         async with EmbeddedCluster(clock, seed=1) as cluster:
-            mirror = cluster.side.mirrors.pods
+            mirror = cluster.side.caches.pods
             seen = []
             mirror.subscribe(lambda delta: seen.append(delta.change))
             body = {

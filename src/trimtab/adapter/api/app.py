@@ -1,16 +1,15 @@
-"""The ASGI application: who asks, may they, what do they ask, what is the answer. Only reading is served."""
+"""The adapter's ASGI application: authenticate, authorize, query a source, respond. It serves reads only."""
 
 import logging
-from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 
 from trimtab.adapter.api import discovery, responses
 from trimtab.adapter.api.health import Health, State
-from trimtab.adapter.api.requests import CustomQuestion
+from trimtab.adapter.api.requests import CustomMetricQuery
 from trimtab.adapter.api.routes import is_metrics_path, route, split_path, versions_of
 from trimtab.adapter.auth.authentication import Authenticator
 from trimtab.adapter.auth.authorization import SubjectAccessAuthorizer
-from trimtab.adapter.errors import AdapterError, NotAllowed, NotFound, Unavailable, status_body
+from trimtab.adapter.errors import AdapterError, NotAllowed, NotFound, Unavailable
 from trimtab.adapter.metrics import CONTENT_TYPE, AdapterMetrics
 from trimtab.adapter.sources.objects import Objects
 from trimtab.adapter.sources.router import Router
@@ -28,7 +27,7 @@ _PROBES = ("healthz", "livez", "readyz")
 
 @dataclass(frozen=True, slots=True)
 class AdapterResponse:
-    """What is sent back."""
+    """A response to one request."""
 
     body: bytes
     status: int = 200
@@ -36,70 +35,65 @@ class AdapterResponse:
 
 
 @dataclass(frozen=True, slots=True)
-class Gates:
-    """Who may pass: tells who asks, whether they may, and why nobody can be told yet."""
+class Auth:
+    """Authentication and authorization of requests."""
 
     authenticator: Authenticator
     authorizer: SubjectAccessAuthorizer
-    problem: Callable[[], str]
 
 
 class AdapterApp:
-    """The API server."""
+    """The API server of the adapter."""
 
     def __init__(
-        self, clock: Clock, gates: Gates, router: Router, objects: Objects, telemetry: AdapterMetrics
+        self, clock: Clock, auth: Auth, router: Router, objects: Objects, metrics: AdapterMetrics
     ) -> None:
         self._clock = clock
-        self._gates = gates
+        self._auth = auth
         self._router = router
         self._objects = objects
-        self._telemetry = telemetry
+        self._metrics = metrics
 
     async def __call__(self, scope: Message, _receive: Receive, send: Send) -> None:
-        """Answer one request."""
+        """Serve one request."""
         started = self._clock.monotonic()
         try:
-            answer = await self._answer(scope)
+            response = await self._respond(scope)
         except AdapterError as error:
-            answer = AdapterResponse(error.status(), error.code)
+            response = error_response(error)
         except ReviewFailedError as error:
-            answer = AdapterResponse(Unavailable(str(error)).status(), Unavailable.code)
+            response = error_response(Unavailable(str(error)))
         except Exception:
-            # The border: whatever is wrong inside is a 500 outside, and a log line.
-            log.exception("answering %s", scope["method"])
-            answer = AdapterResponse(
-                status_body(500, "InternalError", "the adapter failed on this request"), 500
-            )
-        self._telemetry.count(_group_of(scope["path"]), answer.status, self._clock.monotonic() - started)
-        await reply(scope, send, answer)
+            # The border: any other error is a 500 for the client and a traceback in the log.
+            log.exception("%s request failed", scope["method"])
+            response = error_response(AdapterError("the adapter failed on this request"))
+        self._metrics.record(_api_group(scope["path"]), response.status, self._clock.monotonic() - started)
+        await reply(scope, send, response)
 
-    async def _answer(self, scope: Message) -> AdapterResponse:
+    async def _respond(self, scope: Message) -> AdapterResponse:
         raw_path: bytes = scope["raw_path"]
         probe = raw_path.strip(b"/").decode("latin-1")
         if probe in _PROBES:
             return self._probe(probe, is_verbose=b"verbose" in scope["query_string"])
         headers = _headers(scope)
-        user = await self._gates.authenticator.authenticate(scope["state"].get(CERTIFICATES, ()), headers)
+        user = await self._auth.authenticator.authenticate(scope["state"].get(CERTIFICATES, ()), headers)
         if scope["method"] != "GET":
             raise NotAllowed(f"{scope['method']} is not served; metrics are read only")
         parts = split_path(raw_path)
         if is_metrics_path(parts):
             return await self._metric(user, parts, scope["query_string"])
-        await self._gates.authorizer.authorize(user, NonResourceAttributes("get", "/" + "/".join(parts)))
+        await self._auth.authorizer.authorize(user, NonResourceAttributes("get", "/" + "/".join(parts)))
         return self._document(parts, accept=",".join(headers.get("accept", ())))
 
-    async def _metric(self, user: UserInfo, parts: tuple[str, ...], query: bytes) -> AdapterResponse:
-        found = route(parts, query)
-        await self._gates.authorizer.authorize(user, found.attributes)
-        question = found.question
-        if isinstance(question, CustomQuestion):
-            samples = await self._router.custom(question)
-            kind = await self._objects.kind_of(question.resource)
-            return AdapterResponse(responses.custom_list(question, found.version, kind, samples))
-        return AdapterResponse(
-            responses.external_list(question.metric, await self._router.external(question))
-        )
+    async def _metric(self, user: UserInfo, parts: tuple[str, ...], query_string: bytes) -> AdapterResponse:
+        parsed = route(parts, query_string)
+        await self._auth.authorizer.authorize(user, parsed.attributes)
+        query = parsed.query
+        if isinstance(query, CustomMetricQuery):
+            samples = await self._router.custom(query)
+            kind = await self._objects.kind_of(query.resource)
+            return AdapterResponse(responses.custom_list(query, parsed.version, kind, samples))
+        return AdapterResponse(responses.external_list(query.metric, await self._router.external(query)))
 
     def _document(self, parts: tuple[str, ...], accept: str) -> AdapterResponse:
         match parts:
@@ -118,30 +112,28 @@ class AdapterApp:
             case ("openapi", "v3"):
                 return AdapterResponse(discovery.openapi_v3())
             case ("metrics",):
-                return AdapterResponse(self._telemetry.text(), content_type=CONTENT_TYPE)
+                return AdapterResponse(self._metrics.text(), content_type=CONTENT_TYPE)
         raise NotFound("the server could not find the requested resource")
 
     def _probe(self, name: str, *, is_verbose: bool) -> AdapterResponse:
-        """Answer a probe: alive is who answers; ready is who can tell the front proxy from others.
+        """Serve /livez and /readyz. The adapter is ready once the front-proxy CA is loaded.
 
-        A source, rule or watch that fails does not make the adapter unready: that would take the other metrics away too.
+        A failing source, rule or watch does not make it unready: that would make the other metrics unavailable too.
         """
-        problem = self._gates.problem() if name == "readyz" else ""
-        states = [Health("front-proxy-trust", State.FAILING if problem else State.OK)]
-        states += self._objects.health()
-        states += [health for source in self._router.sources for health in source.health()]
-        lines = _lines(states) if name == "readyz" and (is_verbose or problem) else []
-        verdict = f"{name} check failed" if problem else "ok" if not is_verbose else f"{name} check passed"
-        body = "".join(f"{line}\n" for line in [*lines, verdict]) if lines else verdict
+        problem = self._auth.authenticator.problem if name == "readyz" else ""
+        body = f"{name} check {'failed' if problem else 'passed'}" if problem or is_verbose else "ok"
+        if name == "readyz" and (is_verbose or problem):
+            trust = Health("front-proxy-trust", State.FAILING if problem else State.OK)
+            checks = [trust, *self._objects.health(), *self._router.health()]
+            body = "".join(f"{_check_line(health)}\n" for health in checks) + f"{body}\n"
         return AdapterResponse(body.encode(), 503 if problem else 200, TEXT)
 
 
-def _lines(states: Iterable[Health]) -> Iterable[str]:
-    """Return a line per check; reasons may name addresses and go to the log, not to whoever asks without a name."""
-    for health in states:
-        mark = "+" if health.state is State.OK else "-"
-        why = "" if health.state is State.OK else ": reason withheld, see the log"
-        yield f"[{mark}]{health.name} {health.state.value}{why}"
+def _check_line(health: Health) -> str:
+    if health.state is State.OK:
+        return f"[+]{health.name} ok"
+    # A probe needs no authentication, so its response omits reasons, which may contain addresses.
+    return f"[-]{health.name} {health.state.value}: reason withheld, see the log"
 
 
 def _headers(scope: Message) -> dict[str, list[str]]:
@@ -151,23 +143,27 @@ def _headers(scope: Message) -> dict[str, list[str]]:
     return headers
 
 
-def _group_of(path: str) -> str:
-    """Return the group as a label: one of a few words, whatever the path is."""
+def _api_group(path: str) -> str:
     parts = path.split("/", 3)
     return parts[2] if len(parts) > 2 and parts[2] in discovery.GROUPS else "other"
 
 
-async def reply(scope: Message, send: Send, answer: AdapterResponse, *, read_body: bool = False) -> None:
-    """Send an answer; a body that was not read takes the connection with it."""
+def error_response(error: AdapterError) -> AdapterResponse:
+    """Return the Status of an error."""
+    return AdapterResponse(error.status(), error.code)
+
+
+async def reply(scope: Message, send: Send, response: AdapterResponse, *, read_body: bool = False) -> None:
+    """Send a response. Close the connection if the request has a body that was not read."""
     headers = [
-        (b"content-type", answer.content_type.encode()),
+        (b"content-type", response.content_type.encode()),
         (b"cache-control", b"no-cache, private"),
         (b"x-content-type-options", b"nosniff"),
     ]
-    if answer.status == 401:
+    if response.status == 401:
         headers.append((b"www-authenticate", b"Bearer"))
     if not read_body and any(
         name in {b"content-length", b"transfer-encoding"} for name, _ in scope["headers"]
     ):
         headers.append((b"connection", b"close"))
-    await send_response(send, answer.status, headers, answer.body, is_head=scope["method"] == "HEAD")
+    await send_response(send, response.status, headers, response.body, is_head=scope["method"] == "HEAD")

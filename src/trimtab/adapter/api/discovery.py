@@ -1,4 +1,4 @@
-"""What kube-aggregator and clients read to learn what is served: groups, versions, resources."""
+"""Discovery documents for kube-aggregator and clients: groups, versions, resources."""
 
 from typing import Any
 
@@ -20,19 +20,23 @@ def group_list() -> bytes:
 
 
 def is_aggregated(accept: str) -> bool:
-    """Return whether a client wants everything in one document, which kube-aggregator asks for first."""
+    """Return whether a client accepts aggregated discovery, which kube-aggregator requests first."""
     return any(
-        "as=APIGroupDiscoveryList" in one and "v=v2;" in f"{one.replace(' ', '')};"
-        for one in accept.split(",")
+        "as=APIGroupDiscoveryList" in media_type and "v=v2;" in f"{media_type.replace(' ', '')};"
+        for media_type in accept.split(",")
     )
 
 
 def aggregated(catalogue: Catalogue) -> bytes:
-    """Return the APIGroupDiscoveryList of /apis: both groups, their versions and metrics."""
+    """Return the APIGroupDiscoveryList of /apis with both groups, their versions and metrics."""
     items = []
     for name in GROUPS:
         versions = [
-            {"version": version, "freshness": "Current", "resources": _discovered(name, version, catalogue)}
+            {
+                "version": version,
+                "freshness": "Current",
+                "resources": _discovery_resources(name, version, catalogue),
+            }
             for version in versions_of(name)
         ]
         items.append({"metadata": {"name": name}, "versions": versions})
@@ -47,12 +51,12 @@ def aggregated(catalogue: Catalogue) -> bytes:
 
 
 def group(name: str) -> bytes:
-    """Return one APIGroup."""
+    """Return the APIGroup of one group."""
     return wire.encode({"kind": "APIGroup", "apiVersion": "v1", **_group(name)})
 
 
 def resource_list(name: str, version: str, catalogue: Catalogue) -> bytes:
-    """Return the APIResourceList of a group version: one entry per metric and kind of object."""
+    """Return the APIResourceList of a group version, with one entry per metric and resource."""
     if name == EXTERNAL_GROUP:
         resources = [
             _resource(metric, True, "ExternalMetricValueList") for metric in sorted(catalogue.external)
@@ -73,7 +77,7 @@ def resource_list(name: str, version: str, catalogue: Catalogue) -> bytes:
 
 
 def openapi_v2() -> bytes:
-    """Return an empty OpenAPI v2 document: the paths are patterns, which it cannot express."""
+    """Return an empty OpenAPI v2 document, which cannot express paths that are patterns."""
     info = {"title": "Trimtab metrics adapter", "version": "v1"}
     return wire.encode({"swagger": "2.0", "info": info, "paths": {}})
 
@@ -83,7 +87,7 @@ def openapi_v3() -> bytes:
     return wire.encode({"paths": {}})
 
 
-def _discovered(name: str, version: str, catalogue: Catalogue) -> list[Json]:
+def _discovery_resources(name: str, version: str, catalogue: Catalogue) -> list[Json]:
     if name == EXTERNAL_GROUP:
         kind = {"group": name, "version": version, "kind": "ExternalMetricValueList"}
         return [
@@ -97,13 +101,13 @@ def _discovered(name: str, version: str, catalogue: Catalogue) -> list[Json]:
             for metric in sorted(catalogue.external)
         ]
     kind = {"group": name, "version": version, "kind": "MetricValueList"}
-    found: dict[tuple[str, bool], Json] = {}
+    parents: dict[tuple[str, bool], Json] = {}
     for offer in sorted(catalogue.custom):
-        parent = found.setdefault(
+        parent = parents.setdefault(
             (offer.resource, offer.is_namespaced),
             {
                 "resource": offer.resource,
-                # The resource itself cannot be read here, only its metrics, which are its subresources.
+                # Only the metrics can be read here. They are subresources of the resource.
                 "responseKind": {"group": "", "version": "", "kind": ""},
                 "scope": "Namespaced" if offer.is_namespaced else "Cluster",
                 "singularResource": "",
@@ -112,7 +116,7 @@ def _discovered(name: str, version: str, catalogue: Catalogue) -> list[Json]:
             },
         )
         parent["subresources"].append({"subresource": offer.metric, "responseKind": kind, "verbs": ["get"]})
-    return list(found.values())
+    return list(parents.values())
 
 
 def _group(name: str) -> Json:

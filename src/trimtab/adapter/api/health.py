@@ -1,4 +1,7 @@
-"""How sources and rules are: one bad rule is out of service by itself and named, the rest goes on."""
+"""Health of sources and rules.
+
+A bad rule is disabled alone. The other rules keep serving.
+"""
 
 import logging
 from dataclasses import dataclass
@@ -10,11 +13,11 @@ log = logging.getLogger(__name__)
 
 FIRST_PAUSE_SECONDS = 15.0
 LONGEST_PAUSE_SECONDS = 300.0
-"""A rule that its source refuses is tried again after 15 s, then twice as long each time, at most every 5 minutes."""
+"""A rejected rule is retried after 15 s; each further rejection doubles the pause, up to 5 minutes."""
 
 
 class State(StrEnum):
-    """What can be said of a source or a rule."""
+    """The state of a source or a rule."""
 
     OK = "ok"
     FAILING = "failing"
@@ -23,7 +26,7 @@ class State(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class Health:
-    """The state of one source or rule, with the reason where it is not ok."""
+    """The state of one source or rule, and the reason unless it is ok."""
 
     name: str
     state: State = State.OK
@@ -31,7 +34,7 @@ class Health:
 
 
 class RuleHealth:
-    """Whether one rule is in service; it takes itself out after its source refused it, for longer each time."""
+    """Tracks the health of one rule, and backs off after its source rejected it."""
 
     def __init__(self, clock: Clock, name: str) -> None:
         self._clock = clock
@@ -41,37 +44,37 @@ class RuleHealth:
         self._until = 0.0
 
     def report(self) -> Health:
-        """Return the state now."""
+        """Return the current health."""
         state = State.DISABLED if self.is_paused else State.FAILING if self._reason else State.OK
         return Health(self._name, state, self._reason)
 
     @property
     def is_paused(self) -> bool:
-        """Return whether the rule is out of service at the moment."""
+        """Return whether the rule is disabled at the moment."""
         return self._clock.monotonic() < self._until
 
     @property
     def reason(self) -> str:
-        """Return why, or nothing if all is well."""
+        """Return the last error, or an empty text after a success."""
         return self._reason
 
-    def refused(self, reason: str) -> None:
-        """Take the rule out of service: what it asks is wrong, and asking again soon will not help."""
+    def disable(self, reason: str) -> None:
+        """Disable the rule for a while, because its source rejected the query itself."""
         self._pause = min(max(FIRST_PAUSE_SECONDS, self._pause * 2), LONGEST_PAUSE_SECONDS)
         self._until = self._clock.monotonic() + self._pause
         if reason != self._reason:
-            log.error("%s is out of service, tried again in %.0f s: %s", self._name, self._pause, reason)
+            log.error("%s is disabled for %.0f s: %s", self._name, self._pause, reason)
         self._reason = reason
 
-    def failed(self, reason: str) -> None:
-        """Take note of a failure that is not the rule's fault."""
+    def record_failure(self, reason: str) -> None:
+        """Record a failure that the rule did not cause."""
         if not self._reason:
             log.warning("%s fails: %s", self._name, reason)
         self._reason = reason
 
-    def worked(self) -> None:
-        """Take note that the rule gave an answer."""
+    def record_success(self) -> None:
+        """Record a success and enable the rule again."""
         if self._reason:
-            log.info("%s works again", self._name)
+            log.info("%s recovered", self._name)
         self._reason = ""
         self._pause = self._until = 0.0

@@ -1,4 +1,4 @@
-"""What is asked of the adapter: one frozen value per distinct question, so that equal questions share one flight."""
+"""Metric queries: what one request reads. Equal queries are equal values, so that they can share one fetch."""
 
 from dataclasses import dataclass
 from urllib.parse import quote
@@ -14,11 +14,11 @@ ANY = "*"
 
 
 @dataclass(frozen=True, slots=True)
-class CustomQuestion:
-    """A metric of one object, or with the name `*` of all objects that `objects` selects.
+class CustomMetricQuery:
+    """Reads a metric of one object, or of all objects that `objects` selects if the name is `*`.
 
     `resource` is `plural.group`, as `statefulsets.apps`. A metric of a namespace has the resource `namespaces`, the
-    namespace as `name`, and no namespace of its own.
+    namespace as `name`, and an empty `namespace`.
     """
 
     namespace: str
@@ -29,21 +29,21 @@ class CustomQuestion:
     series: Selector = EVERYTHING
 
     @property
-    def is_about_many(self) -> bool:
-        """Return whether all selected objects are meant."""
+    def selects_objects(self) -> bool:
+        """Return whether the query selects objects by labels."""
         return self.name == ANY
 
     def path(self, version: str) -> str:
-        """Return the path that asks this, as `routes` reads it."""
+        """Return the path of this query, as `routes` parses it."""
         name, metric = quote(self.name, safe="*"), quote(self.metric, safe="")
         root = f"/apis/{CUSTOM_GROUP}/{version}"
         if self.resource == NAMESPACES:
             return f"{root}/namespaces/{name}/metrics/{metric}"
-        within = f"/namespaces/{self.namespace}" if self.namespace else ""
-        return f"{root}{within}/{self.resource}/{name}/{metric}"
+        namespace = f"/namespaces/{self.namespace}" if self.namespace else ""
+        return f"{root}{namespace}/{self.resource}/{name}/{metric}"
 
     def parameters(self) -> list[tuple[str, str]]:
-        """Return the query parameters that go with the path."""
+        """Return the query parameters that belong to the path."""
         pairs = (("labelSelector", str(self.objects)), ("metricLabelSelector", str(self.series)))
         return [(name, value) for name, value in pairs if value]
 
@@ -53,23 +53,23 @@ class CustomQuestion:
 
 
 @dataclass(frozen=True, slots=True)
-class ExternalQuestion:
-    """The series of a metric that belongs to no object of the cluster."""
+class ExternalMetricQuery:
+    """Reads the series of a metric that describes no object of the cluster."""
 
     namespace: str
     metric: str
     series: Selector = EVERYTHING
 
     def path(self, version: str) -> str:
-        """Return the path that asks this, as `routes` reads it."""
+        """Return the path of this query, as `routes` parses it."""
         return f"/apis/{EXTERNAL_GROUP}/{version}/namespaces/{self.namespace}/{quote(self.metric, safe='')}"
 
     def parameters(self) -> list[tuple[str, str]]:
-        """Return the query parameters that go with the path."""
+        """Return the query parameters that belong to the path."""
         return [("labelSelector", str(self.series))] if not self.series.is_empty else []
 
     def __str__(self) -> str:
         return f"external metric {self.metric} in {self.namespace}"
 
 
-Question = CustomQuestion | ExternalQuestion
+MetricQuery = CustomMetricQuery | ExternalMetricQuery

@@ -1,13 +1,13 @@
-"""The JSON of answers, in every version that is served.
+"""The JSON of metric values, in every version that is served.
 
-`selector` is always there, null where no metric selector was given: that is how the API's own types are written.
+`selector` is always present, and null without a metric selector, as the API's own types are encoded.
 """
 
 from collections.abc import Sequence
 from functools import lru_cache
 from typing import Any
 
-from trimtab.adapter.api.requests import CUSTOM_GROUP, EXTERNAL_GROUP, CustomQuestion
+from trimtab.adapter.api.requests import CUSTOM_GROUP, EXTERNAL_GROUP, CustomMetricQuery
 from trimtab.adapter.sources.source import CustomSample, ExternalSample
 from trimtab.model.json import wire
 from trimtab.model.labels.selector import Selector
@@ -15,7 +15,7 @@ from trimtab.model.times import format_time
 
 Json = dict[str, Any]
 
-# The series of one answer mostly share their moment, and writing it costs more than all the rest of an item.
+# The series of one response mostly share their time, and formatting it takes longer than the rest of an item.
 _time = lru_cache(maxsize=256)(format_time)
 
 _OPERATORS = {
@@ -30,44 +30,44 @@ _OPERATORS = {
 
 
 def custom_list(
-    question: CustomQuestion, version: str, kind: tuple[str, str], samples: Sequence[CustomSample]
+    query: CustomMetricQuery, version: str, kind: tuple[str, str], samples: Sequence[CustomSample]
 ) -> bytes:
-    """Return a MetricValueList; `kind` is the apiVersion and kind of the objects described."""
+    """Return a MetricValueList. `kind` is the apiVersion and kind of the described objects."""
     api_version, object_kind = kind
-    selector = label_selector(question.series)
+    selector = label_selector(query.series)
     items = []
     for sample in samples:
         described = {
             "kind": object_kind,
-            "namespace": question.namespace,
+            "namespace": query.namespace,
             "name": sample.name,
             "apiVersion": api_version,
         }
-        if not question.namespace:
+        if not query.namespace:
             del described["namespace"]
         common = {"timestamp": _time(sample.timestamp), "value": str(sample.value)}
-        items.append(_item(version, described, question.metric, selector, common, sample.window_seconds))
+        items.append(_item(version, described, query.metric, selector, common, sample.window_seconds))
     return _list("MetricValueList", f"{CUSTOM_GROUP}/{version}", items)
 
 
 def external_list(metric: str, series: Sequence[ExternalSample]) -> bytes:
     """Return an ExternalMetricValueList."""
     items = []
-    for one in series:
+    for sample in series:
         item: Json = {
             "metricName": metric,
-            "metricLabels": dict(one.labels),
-            "timestamp": _time(one.timestamp),
-            "value": str(one.value),
+            "metricLabels": dict(sample.labels),
+            "timestamp": _time(sample.timestamp),
+            "value": str(sample.value),
         }
-        if one.window_seconds is not None:
-            item["window"] = one.window_seconds
+        if sample.window_seconds is not None:
+            item["window"] = sample.window_seconds
         items.append(item)
     return _list("ExternalMetricValueList", f"{EXTERNAL_GROUP}/v1beta1", items)
 
 
 def label_selector(selector: Selector) -> Json | None:
-    """Return the JSON form of a selector; None for one that selects everything."""
+    """Return the JSON form of a selector, or None if it selects everything."""
     if selector.is_empty:
         return None
     labels: Json = {}
@@ -93,7 +93,7 @@ def _item(
     else:
         item = {"describedObject": described, "metric": {"name": metric, "selector": selector}, **common}
     if window is not None:
-        # The older version calls the same field by another name.
+        # v1beta1 has another name for the same field.
         item["window" if version == "v1beta1" else "windowSeconds"] = window
     return item
 

@@ -1,7 +1,7 @@
-"""Who asks: the front proxy's word if its certificate proves it, else a bearer token that the cluster knows.
+"""Authenticates requests: the front proxy's headers if its certificate is valid, else a bearer token.
 
 Headers such as X-Remote-User are read only on a connection whose client certificate the front proxy's authority
-signed, for an allowed name (S10). On any other they are not even looked at.
+signed, for an allowed name (S10). Other connections must send a token that a TokenReview accepts.
 """
 
 from collections.abc import Mapping, Sequence
@@ -16,45 +16,52 @@ from trimtab.cluster.client import Client
 
 Headers = Mapping[str, Sequence[str]]
 Chain = tuple[bytes, ...]
-"""The certificates that a client sent (DER), its own first; empty without any."""
+"""The certificates that a client sent (DER), its own first."""
 
 AUTHENTICATED = "system:authenticated"
 UNAUTHENTICATED = "system:unauthenticated"
 
+_CACHE_SECONDS = 10.0
+_MAX_CACHED_CHAINS = 100
+
 
 class Authenticator:
-    """Tells who asks, or refuses."""
+    """Returns the user of a request, or raises Unauthorized."""
 
     def __init__(self, clock: Clock, client: Client, trust: FrontProxyTrust, cache_seconds: float) -> None:
         self._clock = clock
         self._trust = trust
         self._tokens = TokenReviewer(clock, client, cache_seconds)
-        self._vouched: tuple[Trust | None, dict[Chain, tuple[float, bool]]] = (None, {})
+        self._verified: dict[Chain, tuple[float, bool]] = {}
+        self._verified_with: Trust | None = None
+
+    @property
+    def problem(self) -> str:
+        """Return why the front proxy cannot be authenticated yet, or an empty text."""
+        return self._trust.problem
 
     async def authenticate(self, certificates: Chain, headers: Headers) -> UserInfo:
-        """Return the user of a request."""
+        """Return the user of a request. Raise Unauthorized without valid credentials."""
         trust = self._trust.current
         if trust is not None and certificates and self._is_front_proxy(trust, certificates):
-            user = remote_user(trust, headers)
+            user = _remote_user(trust, headers)
             if user is not None:
-                return known(user)
+                return with_authenticated_group(user)
         user = await self._bearer(headers)
         if user is None:
             raise Unauthorized("Unauthorized")
-        return known(user)
+        return with_authenticated_group(user)
 
     def _is_front_proxy(self, trust: Trust, certificates: Chain) -> bool:
-        if self._vouched[0] is not trust:
-            self._vouched = (trust, {})
-        known = self._vouched[1]
-        found = known.get(certificates)
+        if self._verified_with is not trust or len(self._verified) > _MAX_CACHED_CHAINS:
+            self._verified, self._verified_with = {}, trust
         now = self._clock.monotonic()
-        # A signature costs more than the rest of a request; the same proxy comes hundreds of times a second.
-        if found is None or now >= found[0]:
-            if len(known) > 100:
-                known.clear()
-            found = known[certificates] = (now + 10.0, trust.vouches_for(certificates, self._clock.now()))
-        return found[1]
+        cached = self._verified.get(certificates)
+        # Verifying takes longer than the rest of a request, and the front proxy sends hundreds per second.
+        if cached is None or now >= cached[0]:
+            is_front_proxy = trust.is_front_proxy(certificates, self._clock.now())
+            cached = self._verified[certificates] = (now + _CACHE_SECONDS, is_front_proxy)
+        return cached[1]
 
     async def _bearer(self, headers: Headers) -> UserInfo | None:
         values = headers.get("authorization", ())
@@ -62,19 +69,19 @@ class Authenticator:
         return await self._tokens.user(token.strip()) if scheme.lower() == "bearer" else None
 
 
-def known(user: UserInfo) -> UserInfo:
-    """Return the user as a member of all authenticated ones.
+def with_authenticated_group(user: UserInfo) -> UserInfo:
+    """Return the user with the group of all authenticated users.
 
-    kube-aggregator itself asks without any group; every aggregated API server adds this one, and the rights to read
-    discovery hang on it.
+    kube-aggregator itself sends no group. Every aggregated API server adds this group, and the right to read discovery is
+    bound to it.
     """
     if AUTHENTICATED in user.groups or UNAUTHENTICATED in user.groups:
         return user
     return replace(user, groups=(*user.groups, AUTHENTICATED))
 
 
-def remote_user(trust: Trust, headers: Headers) -> UserInfo | None:
-    """Return the user that the front proxy names; None if it names none."""
+def _remote_user(trust: Trust, headers: Headers) -> UserInfo | None:
+    """Return the user that the front proxy's headers name, or None without such headers."""
     name = next((headers[header][0] for header in trust.user_headers if headers.get(header)), "")
     if not name:
         return None

@@ -1,4 +1,4 @@
-"""Authorizes users by SubjectAccessReviews: per user, verb, namespace and metric."""
+"""Authorizes users by SubjectAccessReviews per user, verb, namespace and metric."""
 
 from trimtab.adapter.errors import Forbidden
 from trimtab.clock import Clock

@@ -1,30 +1,26 @@
-"""Whom the adapter believes: the front proxy that the cluster publishes, followed as it changes.
+"""Trust in the front proxy, as the cluster publishes it and while it changes.
 
-kube-apiserver writes into ConfigMap kube-system/extension-apiserver-authentication which authority signs its front
-proxy, which names that proxy may have, and in which headers it says who asks.
+kube-apiserver writes ConfigMap kube-system/extension-apiserver-authentication: which authority signs its front proxy,
+which names that proxy may have, and which headers carry the user.
 """
 
 import logging
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime
-from typing import TYPE_CHECKING
 
 import msgspec
 from cryptography import x509
 from cryptography.hazmat.primitives.serialization import Encoding
 from cryptography.x509.oid import NameOID
 
-from trimtab.adapter.auth.certificate_chains import MOST_CERTIFICATES, is_client_of
+from trimtab.adapter.auth.certificate_chains import MAX_CERTIFICATES, is_trusted_client
 from trimtab.cluster.cache.informer import Informer
 from trimtab.cluster.cache.subscriptions import CacheEvent, Delta
 from trimtab.cluster.client import Client, ListOptions
 from trimtab.cluster.resource import Resource
 from trimtab.model.core.meta import ObjectMeta
 from trimtab.model.json.wire import Wire
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator
 
 log = logging.getLogger(__name__)
 
@@ -33,7 +29,7 @@ NAME = "extension-apiserver-authentication"
 
 
 class ConfigMap(Wire):
-    """A ConfigMap's text fields."""
+    """The text fields of a ConfigMap."""
 
     metadata: ObjectMeta = ObjectMeta()
     data: dict[str, str] = {}
@@ -44,7 +40,7 @@ CONFIG_MAPS = Resource("", "v1", "configmaps", "ConfigMap", ConfigMap)
 
 @dataclass(frozen=True, slots=True)
 class Trust:
-    """Which certificates speak for the front proxy, and where it writes who asks."""
+    """Which certificates belong to the front proxy, and which headers carry the user."""
 
     authorities: tuple[x509.Certificate, ...] = ()
     allowed_names: frozenset[str] = frozenset()
@@ -52,32 +48,32 @@ class Trust:
     group_headers: tuple[str, ...] = ()
     extra_prefixes: tuple[str, ...] = ()
     client_authorities: tuple[x509.Certificate, ...] = ()
-    """Authorities of the cluster's users: known so that their certificates get a 401, not a broken connection."""
+    """Authorities of the cluster's users. Their certificates get a 401 instead of a broken connection."""
 
     def authorities_pem(self) -> str:
-        """Return every authority whose certificates are let through the handshake."""
+        """Return every authority whose certificates pass the handshake."""
         return "".join(
-            one.public_bytes(Encoding.PEM).decode("ascii")
-            for one in (*self.authorities, *self.client_authorities)
+            authority.public_bytes(Encoding.PEM).decode("ascii")
+            for authority in (*self.authorities, *self.client_authorities)
         )
 
-    def vouches_for(self, chain_der: Sequence[bytes], now: datetime) -> bool:
-        """Return whether a client's certificates are the front proxy's: its own, and those that lead to a root.
+    def is_front_proxy(self, chain_der: Sequence[bytes], now: datetime) -> bool:
+        """Return whether a client's certificate chain belongs to the front proxy.
 
-        The handshake has already verified the chain against some authority; which one, and whether it is still
-        believed, is checked here on every request, because connections live longer than the trust.
+        The handshake has already verified the chain against some authority. This checks on every request which authority it is
+        and whether it is still trusted, because connections live longer than the trust.
         """
         try:
-            chain = [x509.load_der_x509_certificate(der) for der in chain_der[:MOST_CERTIFICATES]]
+            chain = [x509.load_der_x509_certificate(der) for der in chain_der[:MAX_CERTIFICATES]]
         except ValueError:
             return False
-        if not chain or (self.allowed_names and not self.allowed_names & set(_common_names(chain[0]))):
+        if not chain or (self.allowed_names and not self.allowed_names & _common_names(chain[0])):
             return False
-        return is_client_of(chain, self.authorities, now)
+        return is_trusted_client(chain, self.authorities, now)
 
 
-def read_trust(data: Mapping[str, str]) -> Trust:
-    """Read the ConfigMap's fields; raise ValueError where they make no sense."""
+def parse_trust(data: Mapping[str, str]) -> Trust:
+    """Parse the ConfigMap's fields. Raise ValueError if they are invalid."""
     return Trust(
         authorities=_certificates(data.get("requestheader-client-ca-file", "")),
         allowed_names=frozenset(_texts(data, "requestheader-allowed-names")),
@@ -89,41 +85,39 @@ def read_trust(data: Mapping[str, str]) -> Trust:
 
 
 class FrontProxyTrust:
-    """Follows the ConfigMap; `current` is None until it was read once."""
+    """Watches the ConfigMap. `current` is None until it was read."""
 
-    def __init__(self, client: Client, changed: Callable[[Trust], None]) -> None:
+    def __init__(self, client: Client, on_change: Callable[[Trust], None]) -> None:
         selection = ListOptions(NAMESPACE, fields=f"metadata.name={NAME}")
         self._informer: Informer[ConfigMap] = Informer(client, CONFIG_MAPS, selection)
-        self._changed = changed
+        self._on_change = on_change
         self.current: Trust | None = None
-        self._informer.subscribe(self._take)
+        self._informer.subscribe(self._on_event)
 
     async def run(self) -> None:
-        """Follow the ConfigMap until cancelled."""
+        """Watch the ConfigMap until cancelled."""
         await self._informer.run()
 
     @property
     def problem(self) -> str:
-        """Return why the trust is not known, or nothing."""
+        """Return why there is no trust yet, or an empty text."""
         if self.current is not None:
             return ""
         return self._informer.last_error or f"ConfigMap {NAMESPACE}/{NAME} is not there or not read yet"
 
-    def _take(self, delta: Delta[ConfigMap]) -> None:
+    def _on_event(self, delta: Delta[ConfigMap]) -> None:
         config_map = delta.new
         if delta.change is CacheEvent.DELETED or config_map is None or config_map.metadata.name != NAME:
             return
         try:
-            trust = read_trust(config_map.data)
+            trust = parse_trust(config_map.data)
         except ValueError as error:
-            log.warning(
-                "ConfigMap %s/%s is not used, the last one stays in force: %s", NAMESPACE, NAME, error
-            )
+            log.warning("ConfigMap %s/%s is invalid, keeping the last trust: %s", NAMESPACE, NAME, error)
             return
         if trust != self.current:
             self.current = trust
-            log.info("front proxy trust read: %d authorities", len(trust.authorities))
-            self._changed(trust)
+            log.info("front-proxy trust loaded", extra={"facts": {"authorities": len(trust.authorities)}})
+            self._on_change(trust)
 
 
 def _certificates(pem: str) -> tuple[x509.Certificate, ...]:
@@ -141,6 +135,5 @@ def _texts(data: Mapping[str, str], key: str) -> tuple[str, ...]:
         raise ValueError(f"{key}: {error}") from error
 
 
-def _common_names(certificate: x509.Certificate) -> "Iterator[str]":
-    for attribute in certificate.subject.get_attributes_for_oid(NameOID.COMMON_NAME):
-        yield str(attribute.value)
+def _common_names(certificate: x509.Certificate) -> set[str]:
+    return {str(name.value) for name in certificate.subject.get_attributes_for_oid(NameOID.COMMON_NAME)}

@@ -44,9 +44,9 @@ class ReloadingTls:
         self.pair = self._new_pair()
         self.base = server_context(self.pair, "")
         self._current = self.base
-        self.base.sni_callback = self._choose
+        self.base.sni_callback = self._use_current_context
 
-    def trust_changed(self, trust: Trust) -> None:
+    def set_authorities(self, trust: Trust) -> None:
         """Request client certificates of the new authorities from the next handshake on."""
         self._authorities = trust.authorities_pem()
         self._current = server_context(self.pair, self._authorities)
@@ -56,18 +56,18 @@ class ReloadingTls:
         while True:
             await self._clock.sleep(CHECK_SECONDS)
             try:
-                self.check()
+                self.refresh()
             except ConfigurationError as error:
-                log.warning("the new certificate is not used, the old one stays: %s", error)
+                log.warning("the new certificate is invalid, keeping the old one: %s", error)
 
-    def check(self) -> None:
+    def refresh(self) -> None:
         """Replace the pair if its files changed, or if a generated pair expires soon."""
         changed = sum(file.has_changed() for file in self._files)  # checks each, so that each remembers
         is_due = self.pair.not_after - self._clock.now() < _RENEW_BEFORE
         if changed or (not self._files and is_due):
             self.pair = self._new_pair()
             self._current = server_context(self.pair, self._authorities)
-            log.info("serving certificate replaced; it ends on %s", self.pair.not_after)
+            log.info("serving certificate replaced; it expires on %s", self.pair.not_after)
 
     def _new_pair(self) -> KeyPair:
         now = self._clock.now()
@@ -79,7 +79,7 @@ class ReloadingTls:
         below(self._root, self._settings.authority_file).write_bytes(pair.authority_pem)
         return pair
 
-    def _choose(
+    def _use_current_context(
         self, connection: ssl.SSLObject | ssl.SSLSocket, _name: str | None, _base: ssl.SSLContext
     ) -> None:
         connection.context = self._current

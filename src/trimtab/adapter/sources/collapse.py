@@ -1,4 +1,4 @@
-"""Several series for one object: the adapter has to make one value of them, because an autoscaler takes exactly one."""
+"""Reduces several series of one object to one value, because an HPA accepts exactly one."""
 
 from collections.abc import Sequence
 from enum import StrEnum
@@ -9,7 +9,7 @@ from trimtab.model.quantity import Quantity
 
 
 class Collapse(StrEnum):
-    """How several series of one object become one value."""
+    """How several series of one object are reduced to one value."""
 
     SUM = "sum"
     AVERAGE = "average"
@@ -19,14 +19,14 @@ class Collapse(StrEnum):
 
 
 def collapse(samples: Sequence[CustomSample], how: Collapse) -> list[CustomSample]:
-    """Return one sample per object, in the order of their names; it is as old as the oldest series in it."""
+    """Return one sample per object, sorted by name. Its time is that of the oldest series."""
     by_name: dict[str, list[CustomSample]] = {}
     for sample in samples:
         by_name.setdefault(sample.name, []).append(sample)
-    return [_one(by_name[name], how) for name in sorted(by_name)]
+    return [_reduce(by_name[name], how) for name in sorted(by_name)]
 
 
-def _one(samples: Sequence[CustomSample], how: Collapse) -> CustomSample:
+def _reduce(samples: Sequence[CustomSample], how: Collapse) -> CustomSample:
     first = samples[0]
     if len(samples) == 1:
         return first
@@ -51,5 +51,4 @@ def _value(values: Sequence[Quantity], how: Collapse) -> Quantity:
             return min(values)
         case _:
             total = sum(value.nanos for value in values)
-            written = values[0].format
-            return Quantity(total if how is Collapse.SUM else total // len(values), written)
+            return Quantity(total if how is Collapse.SUM else total // len(values), values[0].format)

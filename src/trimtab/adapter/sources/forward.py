@@ -1,7 +1,7 @@
-"""Hands questions on to another adapter, so that several providers share one API group.
+"""Forwards queries to another adapter, so that several providers share one API group.
 
-Only one server can be registered for a group; this source puts others behind it, chosen by metric name. The user was
-authorised here; the other adapter sees this adapter's own credentials, which go to its address alone.
+Only one server can be registered for a group. This source puts others behind it, chosen by metric name. The user was
+authorized here. The other adapter sees this adapter's own credentials, which are sent to its address only.
 """
 
 import re
@@ -13,9 +13,9 @@ from trimtab.adapter.api.health import Health, RuleHealth
 from trimtab.adapter.api.requests import (
     CUSTOM_GROUP,
     EXTERNAL_GROUP,
-    CustomQuestion,
-    ExternalQuestion,
-    Question,
+    CustomMetricQuery,
+    ExternalMetricQuery,
+    MetricQuery,
 )
 from trimtab.adapter.config import ForwardSettings
 from trimtab.adapter.errors import AdapterError, ConfigurationError, NotFound, Unavailable
@@ -47,13 +47,13 @@ class _ApiResources(wire.Wire):
 
 
 class ForwardSource:
-    """Another adapter."""
+    """Returns the values of another adapter."""
 
     def __init__(self, clock: Clock, name: str, client: Client, settings: ForwardSettings) -> None:
         self._clock = clock
-        self._name = name
+        self.name = name
         self._client = client
-        self._patterns = [_compiled(name, pattern) for pattern in settings.metrics]
+        self._patterns = [_compile(name, pattern) for pattern in settings.metrics]
         unknown = set(settings.groups) - {"custom", "external"}
         if unknown:
             raise ConfigurationError(
@@ -64,49 +64,44 @@ class ForwardSource:
         self._health = RuleHealth(clock, f"source {name}")
         self._catalogue = Catalogue()
 
-    @property
-    def name(self) -> str:
-        """Return the name that the configuration gives it."""
-        return self._name
-
-    def serves(self, question: Question) -> bool:
-        """Return whether the metric's name is one of those handed on."""
-        group = "external" if isinstance(question, ExternalQuestion) else "custom"
-        return group in self._groups and self._is_ours(question.metric)
+    def serves(self, query: MetricQuery) -> bool:
+        """Return whether the metric's name is one of those forwarded."""
+        group = "external" if isinstance(query, ExternalMetricQuery) else "custom"
+        return group in self._groups and self._matches(query.metric)
 
     def catalogue(self) -> Catalogue:
-        """Return what the other adapter offered when last asked."""
+        """Return what the other adapter offered at the last discovery."""
         return self._catalogue
 
     def health(self) -> Iterable[Health]:
-        """Return whether the other adapter answers."""
+        """Return whether the other adapter responds."""
         yield self._health.report()
 
-    async def custom(self, question: CustomQuestion) -> Sequence[CustomSample]:
-        """Return the other adapter's values, after checking that they are about what was asked (fault F40)."""
+    async def custom(self, query: CustomMetricQuery) -> Sequence[CustomSample]:
+        """Return the other adapter's values, after checking that they belong to the query (fault F40)."""
         try:
             version = await self._version.current()
         except MetricsError as error:
             raise self._failed(str(error)) from error
-        answer = await self._ask(question, version, MetricValueList)
+        response = await self._fetch(query, version, MetricValueList)
         samples = []
-        for item in answer.items:
+        for item in response.items:
             named = item.metric.name if item.metric else item.metric_name
             described = item.described_object
-            if named != question.metric or not (question.is_about_many or described.name == question.name):
-                raise self._failed(f"asked for {question}, got {named} of {described.name}")
+            if named != query.metric or not (query.selects_objects or described.name == query.name):
+                raise self._failed(f"asked for {query}, got {named} of {described.name}")
             samples.append(
                 CustomSample(described.name, *self._value(item.value, item.timestamp), item.window_seconds)
             )
         return samples
 
-    async def external(self, question: ExternalQuestion) -> Sequence[ExternalSample]:
+    async def external(self, query: ExternalMetricQuery) -> Sequence[ExternalSample]:
         """Return the other adapter's series."""
-        answer = await self._ask(question, "v1beta1", ExternalMetricValueList)
+        response = await self._fetch(query, "v1beta1", ExternalMetricValueList)
         series = []
-        for item in answer.items:
-            if item.metric_name != question.metric:
-                raise self._failed(f"asked for {question}, got {item.metric_name}")
+        for item in response.items:
+            if item.metric_name != query.metric:
+                raise self._failed(f"asked for {query}, got {item.metric_name}")
             series.append(
                 ExternalSample(
                     item.metric_labels, *self._value(item.value, item.timestamp), item.window_seconds
@@ -115,37 +110,37 @@ class ForwardSource:
         return series
 
     async def run(self) -> None:
-        """Look up what the other adapter offers, until cancelled."""
+        """Discover the other adapter's metrics every 30 s until cancelled."""
         while True:
             await self.discover()
             await self._clock.sleep(CATALOGUE_SECONDS)
 
     async def discover(self) -> None:
-        """Ask the other adapter what it offers; what it cannot tell stays as last known."""
+        """Discover the other adapter's metrics. After a failure the last ones stay."""
         custom, external = self._catalogue.custom, self._catalogue.external
         try:
             if "custom" in self._groups:
                 version = await self._version.current()
                 custom = frozenset(
-                    Offer(resource, metric, one.namespaced)
-                    for one in await self._resources(CUSTOM_GROUP, version)
-                    for resource, _, metric in [one.name.partition("/")]
-                    if self._is_ours(metric)
+                    Offer(resource, metric, served.namespaced)
+                    for served in await self._resources(CUSTOM_GROUP, version)
+                    for resource, _, metric in [served.name.partition("/")]
+                    if self._matches(metric)
                 )
             if "external" in self._groups:
-                found = await self._resources(EXTERNAL_GROUP, "v1beta1")
-                external = frozenset(one.name for one in found if self._is_ours(one.name))
+                resources = await self._resources(EXTERNAL_GROUP, "v1beta1")
+                external = frozenset(served.name for served in resources if self._matches(served.name))
         except (cluster.ClusterError, MetricsError) as error:
-            self._health.failed(f"looking up its metrics: {error}")
+            self._health.record_failure(f"looking up its metrics: {error}")
         else:
-            self._health.worked()
+            self._health.record_success()
         self._catalogue = Catalogue(custom, external)
 
     async def close(self) -> None:
         """Close the connections."""
         await self._client.close()
 
-    def _is_ours(self, metric: str) -> bool:
+    def _matches(self, metric: str) -> bool:
         return not self._patterns or any(pattern.fullmatch(metric) for pattern in self._patterns)
 
     async def _resources(self, group: str, version: str) -> tuple[_ApiResource, ...]:
@@ -155,22 +150,22 @@ class ForwardSource:
         except cluster.NotFound:
             return ()
 
-    async def _ask(self, question: Question, version: str, into: type[T]) -> T:
+    async def _fetch(self, query: MetricQuery, version: str, into: type[T]) -> T:
         request = Request(
             "GET",
-            question.path(version),
-            question.parameters(),
+            query.path(version),
+            query.parameters(),
             deadlines=Deadlines().within(10.0),
             max_body=MAX_BYTES,
         )
         try:
-            answer = await self._client.sender.send_once(f"asking {self._name}", request)
-            decoded = wire.decode(answer.body, into)
+            response = await self._client.sender.send_once(f"querying {self.name}", request)
+            decoded = wire.decode(response.body, into)
         except cluster.NotFound as error:
             raise NotFound(error.message) from error
         except (cluster.ClusterError, wire.WireError) as error:
             raise self._failed(str(error)) from error
-        self._health.worked()
+        self._health.record_success()
         return decoded
 
     def _value(self, text: str, timestamp: datetime | None) -> tuple[Quantity, datetime]:
@@ -179,12 +174,12 @@ class ForwardSource:
         except QuantityError as error:
             raise self._failed(f"value {text!r}: {error}") from error
 
-    def _failed(self, why: str) -> AdapterError:
-        self._health.failed(why)
-        return Unavailable(f"source {self._name}: {why}")
+    def _failed(self, reason: str) -> AdapterError:
+        self._health.record_failure(reason)
+        return Unavailable(f"source {self.name}: {reason}")
 
 
-def _compiled(name: str, pattern: str) -> re.Pattern[str]:
+def _compile(name: str, pattern: str) -> re.Pattern[str]:
     try:
         return re.compile(pattern)
     except re.error as error:

@@ -1,7 +1,7 @@
-"""What the adapter has to know of the cluster's objects: which ones a label query means, and what their kind is.
+"""The cluster's objects: which names a label selector selects, and the kind of a resource.
 
-Pods are asked for by every HPA in every period, so they are followed by a watch per namespace of `--watch-namespaces`,
-or by one for all. It starts with the first such question. Other objects are listed when asked for.
+Every HPA needs pods in every sync period, so an informer caches them, per namespace of `--watch-namespaces` or for all.
+It starts with the first query about pods. Other objects are listed per query.
 """
 
 import asyncio
@@ -22,7 +22,7 @@ from trimtab.model.json.wire import Wire
 from trimtab.model.labels.selector import Selector
 
 SYNC_SECONDS = 4.0
-"""How long the first question about pods waits for the cache; shorter than a source's deadline."""
+"""How long the first query about pods waits for the cache. It is shorter than a source's deadline."""
 
 STALE_SECONDS = 60.0
 
@@ -44,7 +44,7 @@ _KINDS: Mapping[str, tuple[str, str]] = {
 
 
 class NamedObject(Wire):
-    """Any object, as far as its name and labels go."""
+    """The name and labels of any object."""
 
     metadata: ObjectMeta = ObjectMeta()
 
@@ -61,10 +61,10 @@ class _Group(Wire):
 
 
 class Objects(Protocol):
-    """What sources ask about objects."""
+    """What sources need of the cluster's objects."""
 
     async def names(self, resource: str, namespace: str, selector: Selector) -> frozenset[str]:
-        """Return the names of the objects that a label query means."""
+        """Return the names of the objects that a selector selects."""
         ...
 
     async def kind_of(self, resource: str) -> tuple[str, str]:
@@ -77,16 +77,16 @@ class Objects(Protocol):
 
 
 class ClusterObjects:
-    """Objects as the API server knows them."""
+    """Reads objects from the API server."""
 
     def __init__(self, client: Client, namespaces: Sequence[str]) -> None:
         self._client = client
         self._discovery = Discovery(client)
         self._pods: NamespacedInformer[NamedObject] = NamespacedInformer(client, PODS, namespaces)
-        self._following: asyncio.Task[None] | None = None
+        self._watching: asyncio.Task[None] | None = None
 
     async def names(self, resource: str, namespace: str, selector: Selector) -> frozenset[str]:
-        """Return the names of the objects that a label query means."""
+        """Return the names of the objects that a selector selects."""
         if resource == "pods" and namespace:
             return await self._pod_names(namespace, selector)
         try:
@@ -98,13 +98,12 @@ class ClusterObjects:
             )
         except ClusterError as error:
             raise Unavailable(f"listing {resource}: {error}") from error
-        return frozenset(one.metadata.name for one in listing.items)
+        return frozenset(obj.metadata.name for obj in listing.items)
 
     async def kind_of(self, resource: str) -> tuple[str, str]:
         """Return the apiVersion and kind of a resource."""
-        known = _KINDS.get(resource)
-        if known is not None:
-            return known
+        if resource in _KINDS:
+            return _KINDS[resource]
         try:
             served = await self._served(resource)
         except ClusterError as error:
@@ -112,15 +111,15 @@ class ClusterObjects:
         return served.resource().api_version, served.kind
 
     async def close(self) -> None:
-        """Stop following pods."""
-        if self._following is not None:
-            self._following.cancel()
-            await asyncio.gather(self._following, return_exceptions=True)
+        """Stop the informer of pods."""
+        if self._watching is not None:
+            self._watching.cancel()
+            await asyncio.gather(self._watching, return_exceptions=True)
 
     def health(self) -> Iterator[Health]:
-        """Yield the state of each watch of pods, with the reason where it fails."""
+        """Yield the state of each watch of pods, with the reason if it fails."""
         for namespace, watch in self._pods.watches():
-            reason = (watch.last_error or "") if self._following is not None else ""
+            reason = (watch.last_error or "") if self._watching is not None else ""
             where = f"pods in namespace {namespace}" if namespace else "pods"
             yield Health(where, State.FAILING if reason else State.OK, reason)
 
@@ -128,11 +127,11 @@ class ClusterObjects:
         watch = self._pods.watch_of(namespace)
         if watch is None:
             raise NotFound(f"namespace {namespace} is not among those of --watch-namespaces")
-        if self._following is None:
-            self._following = tasks.keep_running("the watch of pods", self._pods.run)
-        await _wait_for(watch)
+        if self._watching is None:
+            self._watching = tasks.keep_running("the watch of pods", self._pods.run)
+        await _wait_synced(watch)
         if watch.staleness() > STALE_SECONDS and watch.last_error:
-            # Values for pods that are gone, and none for new ones, would scale the wrong way.
+            # Values of deleted pods, and none of new pods, would scale in the wrong direction.
             raise Unavailable(f"the list of pods is {watch.staleness():.0f} s old: {watch.last_error}")
         pods = watch.store.in_namespace(namespace)
         return frozenset(name for name, pod in pods.items() if selector.matches(pod.metadata.labels))
@@ -141,15 +140,15 @@ class ClusterObjects:
         plural, _, group = resource.partition(".")
         version = "v1"
         if group:
-            found = await self._client.read(f"discovering {group}", f"/apis/{group}", _Group)
-            version = found.preferred_version.version
+            api_group = await self._client.read(f"discovering {group}", f"/apis/{group}", _Group)
+            version = api_group.preferred_version.version
         served = await self._discovery.served(group, version, plural)
         if served is None:
             raise NotFound(f"the cluster serves no {resource}")
         return served
 
 
-async def _wait_for(watch: Informer[NamedObject]) -> None:
+async def _wait_synced(watch: Informer[NamedObject]) -> None:
     try:
         async with asyncio.timeout(SYNC_SECONDS):
             await watch.wait_synced()

@@ -1,98 +1,95 @@
-"""Which source answers, how long it may take, and how many questions it may have at once.
+"""Routes queries to sources, with a deadline and a concurrency limit per source.
 
-A source that hangs costs its own questions a 503 and nobody else anything: each has its own slots and deadline, and
-equal questions share one flight (faults F42 and F43).
+A source that hangs fails its own queries with 503 and delays no other source. Equal queries share one fetch (faults F42
+and F43).
 """
 
 import asyncio
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from typing import Any
 
-from trimtab.adapter.api.requests import CustomQuestion, ExternalQuestion, Question
+from trimtab.adapter.api.health import Health
+from trimtab.adapter.api.requests import CustomMetricQuery, ExternalMetricQuery, MetricQuery
 from trimtab.adapter.errors import AdapterError, NotFound, Unavailable
 from trimtab.adapter.sources.source import Catalogue, CustomSample, ExternalSample, Source
 
 SLOTS = 64
-"""Questions under way at one source; beyond it they wait, within their deadline."""
+"""Concurrent queries of one source. Further queries wait, within their deadline."""
 
-_Key = tuple[str, Question]
+_Key = tuple[str, MetricQuery]
 
 
 class Router:
-    """The sources, in the order in which they are asked."""
+    """Queries the first source that serves a metric."""
 
     def __init__(self, sources: Sequence[Source], deadline: float) -> None:
         self.sources = tuple(sources)
         self._deadline = deadline
         self._slots = {source.name: asyncio.Semaphore(SLOTS) for source in self.sources}
-        self._flights: dict[_Key, asyncio.Task[Any]] = {}
+        self._fetches: dict[_Key, asyncio.Task[Any]] = {}
 
     def catalogue(self) -> Catalogue:
-        """Return everything that can be asked for."""
-        found = Catalogue()
+        """Return the metrics of all sources."""
+        catalogue = Catalogue()
         for source in self.sources:
-            found |= source.catalogue()
-        return found
+            catalogue |= source.catalogue()
+        return catalogue
 
-    async def custom(self, question: CustomQuestion) -> Sequence[CustomSample]:
-        """Return at least one value, one per object."""
-        source = self._source_of(question)
-        samples: Sequence[CustomSample] = await self._ask(source, question)
+    def health(self) -> Iterator[Health]:
+        """Yield the health of all sources and their rules."""
+        for source in self.sources:
+            yield from source.health()
+
+    async def custom(self, query: CustomMetricQuery) -> Sequence[CustomSample]:
+        """Return one value per object. Raise NotFound if there is none."""
+        samples: Sequence[CustomSample] = await self._fetch_shared(query)
         if not samples:
-            raise _nothing(question)
+            raise _not_found(query)
         return samples
 
-    async def external(self, question: ExternalQuestion) -> Sequence[ExternalSample]:
-        """Return the series; none is an answer too, and an autoscaler takes it for an error."""
-        series: Sequence[ExternalSample] = await self._ask(self._source_of(question), question)
+    async def external(self, query: ExternalMetricQuery) -> Sequence[ExternalSample]:
+        """Return the series, which may be none. HPAs treat none as an error."""
+        series: Sequence[ExternalSample] = await self._fetch_shared(query)
         return series
 
     async def close(self) -> None:
-        """Drop what is under way and close the sources."""
-        flights = list(self._flights.values())
-        for flight in flights:
-            flight.cancel()
-        await asyncio.gather(*flights, return_exceptions=True)
+        """Cancel pending fetches and close the sources."""
+        fetches = list(self._fetches.values())
+        for fetch in fetches:
+            fetch.cancel()
+        await asyncio.gather(*fetches, return_exceptions=True)
         for source in self.sources:
             await source.close()
 
-    def _source_of(self, question: Question) -> Source:
-        for source in self.sources:
-            if source.serves(question):
-                return source
-        raise _nothing(question)
+    async def _fetch_shared(self, query: MetricQuery) -> Any:
+        source = next((source for source in self.sources if source.serves(query)), None)
+        if source is None:
+            raise _not_found(query)
+        key = (source.name, query)
+        fetch = self._fetches.get(key)
+        if fetch is None:
+            fetch = self._fetches[key] = asyncio.ensure_future(self._fetch(source, query))
+            fetch.add_done_callback(lambda done: self._on_done(key, done))
+        return await asyncio.shield(fetch)
 
-    async def _ask(self, source: Source, question: Question) -> Any:
-        key = (source.name, question)
-        flight = self._flights.get(key)
-        if flight is None:
-            flight = asyncio.ensure_future(self._fly(source, question))
-            self._flights[key] = flight
-            flight.add_done_callback(lambda done: self._landed(key, done))
-        return await asyncio.shield(flight)
+    def _on_done(self, key: _Key, fetch: asyncio.Task[Any]) -> None:
+        self._fetches.pop(key, None)
+        if not fetch.cancelled():
+            fetch.exception()  # retrieved, so that asyncio does not log it when every caller is gone
 
-    def _landed(self, key: _Key, flight: asyncio.Task[Any]) -> None:
-        self._flights.pop(key, None)
-        if not flight.cancelled():
-            flight.exception()
-
-    async def _fly(self, source: Source, question: Question) -> Any:
+    async def _fetch(self, source: Source, query: MetricQuery) -> Any:
         try:
             async with asyncio.timeout(self._deadline), self._slots[source.name]:
-                if isinstance(question, CustomQuestion):
-                    return await source.custom(question)
-                return await source.external(question)
+                if isinstance(query, CustomMetricQuery):
+                    return await source.custom(query)
+                return await source.external(query)
         except TimeoutError:
             raise Unavailable(f"source {source.name} did not answer within {self._deadline:g} s") from None
 
 
-def _nothing(question: Question) -> AdapterError:
-    if isinstance(question, ExternalQuestion):
-        return NotFound(
-            f"the server could not find the metric {question.metric} in namespace {question.namespace}"
-        )
-    if question.is_about_many:
-        return NotFound(f"the server could not find the metric {question.metric} for {question.resource}")
-    return NotFound(
-        f"the server could not find the metric {question.metric} for {question.resource} {question.name}"
-    )
+def _not_found(query: MetricQuery) -> AdapterError:
+    if isinstance(query, ExternalMetricQuery):
+        where = f"in namespace {query.namespace}"
+    else:
+        where = f"for {query.resource}" + ("" if query.selects_objects else f" {query.name}")
+    return NotFound(f"the server could not find the metric {query.metric} {where}")

@@ -1,4 +1,4 @@
-"""The protocol of everything that gives values, and the values themselves."""
+"""The protocol of sources, and the values they return."""
 
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
@@ -6,13 +6,13 @@ from datetime import datetime
 from typing import Protocol
 
 from trimtab.adapter.api.health import Health
-from trimtab.adapter.api.requests import CustomQuestion, ExternalQuestion, Question
+from trimtab.adapter.api.requests import CustomMetricQuery, ExternalMetricQuery, MetricQuery
 from trimtab.model.quantity import Quantity
 
 
 @dataclass(frozen=True, slots=True)
 class CustomSample:
-    """The value of a custom metric for one object; of a rate, the window that it was taken over."""
+    """The value of a custom metric for one object. A rate has a window."""
 
     name: str
     value: Quantity
@@ -32,7 +32,7 @@ class ExternalSample:
 
 @dataclass(frozen=True, slots=True, order=True)
 class Offer:
-    """A custom metric that can be asked for."""
+    """A custom metric that can be queried."""
 
     resource: str
     metric: str
@@ -41,7 +41,7 @@ class Offer:
 
 @dataclass(frozen=True, slots=True)
 class Catalogue:
-    """What a source offers at the moment, for discovery."""
+    """The metrics that a source serves at the moment, for discovery."""
 
     custom: frozenset[Offer] = field(default_factory=frozenset)
     external: frozenset[str] = field(default_factory=frozenset)
@@ -51,35 +51,35 @@ class Catalogue:
 
 
 class Source(Protocol):
-    """Gives values; raises an AdapterError where it has none."""
+    """Returns values, or raises an AdapterError."""
 
     @property
     def name(self) -> str:
-        """Return the name that the configuration gives it."""
+        """Return the name of the source in the configuration."""
         ...
 
-    def serves(self, question: Question) -> bool:
-        """Return whether this source is responsible for the question's metric."""
+    def serves(self, query: MetricQuery) -> bool:
+        """Return whether this source serves the metric of the query."""
         ...
 
     def catalogue(self) -> Catalogue:
-        """Return what can be asked for at the moment."""
+        """Return the metrics that can be queried at the moment."""
         ...
 
     def health(self) -> Iterable[Health]:
         """Return the state of the source and of each of its rules."""
         ...
 
-    async def custom(self, question: CustomQuestion) -> Sequence[CustomSample]:
+    async def custom(self, query: CustomMetricQuery) -> Sequence[CustomSample]:
         """Return at most one value per object."""
         ...
 
-    async def external(self, question: ExternalQuestion) -> Sequence[ExternalSample]:
+    async def external(self, query: ExternalMetricQuery) -> Sequence[ExternalSample]:
         """Return the series that match."""
         ...
 
     async def run(self) -> None:
-        """Keep up to date until cancelled."""
+        """Keep rules, files and discovery up to date until cancelled."""
         ...
 
     async def close(self) -> None:

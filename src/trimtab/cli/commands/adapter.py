@@ -17,8 +17,8 @@ from trimtab.adapter.config import (
     load_configuration,
 )
 from trimtab.adapter.errors import AdapterError, ConfigurationError
-from trimtab.adapter.sources.prometheus.dry_run import Tried, try_rules
-from trimtab.adapter.sources.prometheus.rules import RulesFile, read_rules
+from trimtab.adapter.sources.prometheus.dry_run import RuleQuery, try_rules
+from trimtab.adapter.sources.prometheus.rules import RulesFile, load_rules
 from trimtab.cli.commands.run import client_of, options_of
 from trimtab.cli.connection import context_option, kubeconfig_option
 from trimtab.cli.errors import FOUND, CommandError
@@ -78,7 +78,7 @@ def test(ctx: click.Context, rules: Path, url: str, namespace: str) -> None:
     Exit codes: 0 every rule can be used, 1 some cannot, 2 the file cannot be read.
     """
     try:
-        read = read_rules(rules)
+        read = load_rules(rules)
         tried = _run(_try(read, url, namespace))
     except (ConfigurationError, AdapterError) as error:
         raise CommandError(str(error)) from error
@@ -111,7 +111,7 @@ def _announce(running: Adapter, configuration: AdapterConfiguration) -> None:
     sys.stdout.flush()
 
 
-async def _try(read: RulesFile, url: str, namespace: str) -> list[Tried]:
+async def _try(read: RulesFile, url: str, namespace: str) -> list[RuleQuery]:
     clock = SystemClock()
     if not url:
         return await try_rules(read, None, namespace)
@@ -124,10 +124,10 @@ async def _try(read: RulesFile, url: str, namespace: str) -> list[Tried]:
         await client.close()
 
 
-def _show(tried: Tried) -> None:
-    click.echo(f"{tried.rule}: {tried.what}")
-    if tried.query:
-        click.echo(f"  {tried.query}")
+def _show(tried: RuleQuery) -> None:
+    click.echo(f"{tried.rule}: {tried.description}")
+    if tried.promql:
+        click.echo(f"  {tried.promql}")
     for line in tried.values:
         click.echo(f"    {line}")
     if tried.problem:

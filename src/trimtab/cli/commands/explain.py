@@ -24,7 +24,7 @@ from trimtab.decide.horizontal.explain.from_status import (
     explain_from_status,
     forbidden_metric,
 )
-from trimtab.decide.horizontal.records.record import WELL, decided, loads
+from trimtab.decide.horizontal.records.record import WELL, decide_and_complete, loads
 from trimtab.model.json import wire
 from trimtab.operator.horizontal.config import decision_config
 from trimtab.operator.horizontal.controller import HpaController
@@ -184,7 +184,9 @@ def _repeat_decision(operator: str, namespace: str, name: str, options: dict[str
     gates = rules.gates if options["feature_gates"] else seen.gates
     compat = rules.compat if options["compat"] else seen.compat
     # The repeated decision was not carried out, so the outcome of the original is left out.
-    return decided(msgspec.structs.replace(seen, gates=gates, compat=compat), last.decision.now, WELL)
+    return decide_and_complete(
+        msgspec.structs.replace(seen, gates=gates, compat=compat), last.decision.now, WELL
+    )
 
 
 def _decide_here(name: str, namespace: str, options: dict[str, str]) -> DecisionToExplain:

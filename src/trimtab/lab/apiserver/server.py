@@ -31,7 +31,7 @@ from trimtab.lab.apiserver.request import (
     verb_of,
 )
 from trimtab.lab.apiserver.routes import NonResourceRoutes, ResourceRoutes
-from trimtab.lab.controllers.disruption import Budgets
+from trimtab.lab.controllers.disruption import DisruptionController
 from trimtab.lab.controllers.garbage_collector import GarbageCollector
 from trimtab.lab.crd.definitions import DefinitionKeeper
 from trimtab.lab.handlers.context import HandlerContext
@@ -91,7 +91,7 @@ class Server:
         self._others = NonResourceRoutes(self.registry, self.aggregation)
         self._definitions = DefinitionKeeper(self.store, self.registry)
         self._collector = GarbageCollector(self.store, self.registry, self._resources.deletes)
-        self._budgets = Budgets(self.store)
+        self._budgets = DisruptionController(self.store)
         self._tasks: list[asyncio.Task[None]] = []
         for obj in first_objects():
             self.put(obj)

@@ -1,5 +1,6 @@
-"""Workload controllers as clients of any cluster: Deployments, ReplicaSets, StatefulSets, DaemonSets, Jobs.
+"""Kubernetes' own controllers, small enough for a lab.
 
-Each controller has a queue of keys and a `reconcile` that looks at the state, never at the event. They read through
-`mirror`, so that they always see what they wrote themselves.
+`manager` starts those that are clients of a cluster: `deployments` (with the pure `rollout`), `replica_sets`,
+`stateful_sets` and `daemon_sets` (with `revisions`), `jobs`. `leader_labels` plays the leader election of workloads.
+`disruption` and `garbage_collector` run inside the lab's API server, on its store. Read `base` first.
 """

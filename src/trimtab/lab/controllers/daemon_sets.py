@@ -1,32 +1,40 @@
-"""DaemonSets: one pod on each node that may run it."""
+"""The DaemonSet controller: one pod on each node that may run it."""
 
-from trimtab.clock import Clock
+from collections.abc import Collection
+
 from trimtab.cluster.cache.subscriptions import Delta
 from trimtab.cluster.resource import Json
-from trimtab.lab.controllers.base import pods as podstate
+from trimtab.lab.controllers.base.caches import Caches
 from trimtab.lab.controllers.base.kinds import (
     DAEMON_SETS,
-    ControllerRevision,
-    PodSet,
-    RunNode,
-    RunPod,
-    RunSpec,
+    LabPod,
+    LabPodSpec,
+    LabWorkload,
     owner_reference,
+    scaled_value,
 )
-from trimtab.lab.controllers.base.placement import mismatch
-from trimtab.lab.controllers.base.pods import REVISION_HASH_LABEL, new_pod
+from trimtab.lab.controllers.base.placement import node_mismatch
+from trimtab.lab.controllers.base.pods import (
+    REVISION_HASH_LABEL,
+    count_available,
+    is_active,
+    is_ready,
+    is_terminating,
+    new_pod,
+    next_available_in,
+    seconds_until_available,
+)
 from trimtab.lab.controllers.base.status_writer import StatusPatcher
 from trimtab.lab.controllers.base.work_queue import WorkQueue
-from trimtab.lab.controllers.base.write_through_cache import Key, WriteThroughCache
-from trimtab.lab.controllers.revisions import Revisions
-from trimtab.lab.controllers.rollout import resolve
-from trimtab.lab.controllers.stateful_sets import revision_of
+from trimtab.lab.controllers.base.write_through_cache import Key, key_of
+from trimtab.lab.controllers.revisions import RevisionHistory, pod_revision
+from trimtab.model.core.objects import Node
 from trimtab.model.json import wire
 
-#: What daemons put up with, so that they run on nodes that others must leave.
+#: What DaemonSet pods tolerate, so that they run on nodes which other pods must leave.
 TOLERATIONS = tuple(
-    {"key": f"node.kubernetes.io/{trouble}", "operator": "Exists", "effect": effect}
-    for trouble, effect in (
+    {"key": f"node.kubernetes.io/{taint}", "operator": "Exists", "effect": effect}
+    for taint, effect in (
         ("not-ready", "NoExecute"),
         ("unreachable", "NoExecute"),
         ("disk-pressure", "NoSchedule"),
@@ -38,90 +46,74 @@ TOLERATIONS = tuple(
 
 
 class DaemonSetController:
-    """Keeps one pod per matching node; surge is treated as unavailability of one."""
+    """Keeps one pod per matching node. With `maxSurge` it replaces one pod at a time."""
 
-    def __init__(
-        self,
-        clock: Clock,
-        sets: WriteThroughCache[PodSet],
-        revisions: WriteThroughCache[ControllerRevision],
-        pods: WriteThroughCache[RunPod],
-        nodes: WriteThroughCache[RunNode],
-    ) -> None:
-        self._clock = clock
-        self._sets = sets
-        self._pods = pods
-        self._nodes = nodes
-        self._revisions = Revisions(clock, revisions, DAEMON_SETS)
-        self._statuses = StatusPatcher(sets)
-        self.queue = WorkQueue("daemonsets", clock, self.reconcile)
-        sets.subscribe(self._changed)
-        pods.subscribe(self._pod_changed)
-        nodes.subscribe(self._node_changed)
+    def __init__(self, caches: Caches) -> None:
+        self._clock = caches.clock
+        self._daemon_sets = caches.daemon_sets
+        self._pods = caches.pods
+        self._nodes = caches.nodes
+        self._history = RevisionHistory(caches, DAEMON_SETS)
+        self._statuses = StatusPatcher(caches.daemon_sets)
+        self.queue = WorkQueue("daemonsets", caches.clock, self.reconcile)
+        self._daemon_sets.subscribe(self.queue.add_object)
+        self._pods.subscribe(self.queue.controller_handler("DaemonSet"))
+        self._nodes.subscribe(self._on_node_event)
 
-    def _changed(self, delta: Delta[PodSet]) -> None:
-        if delta.new is not None:
-            self.queue.add((delta.new.metadata.namespace, delta.new.metadata.name))
-
-    def _pod_changed(self, delta: Delta[RunPod]) -> None:
-        for pod in filter(None, (delta.old, delta.new)):
-            for owner in pod.metadata.owner_references:
-                if owner.controller and owner.kind == "DaemonSet":
-                    self.queue.add((pod.metadata.namespace, owner.name))
-
-    def _node_changed(self, _delta: Delta[RunNode]) -> None:
-        for one in self._sets.all():
-            self.queue.add((one.metadata.namespace, one.metadata.name))
+    def _on_node_event(self, _delta: Delta[Node]) -> None:
+        for daemon_set in self._daemon_sets.all():
+            self.queue.add(key_of(daemon_set))
 
     async def reconcile(self, key: Key) -> None:
-        """Make and delete pods so that each matching node has one, and renew the old ones."""
+        """Create, delete and update the pods of one DaemonSet, and write its status."""
         namespace, name = key
-        one = self._sets.get(name, namespace)
-        if one is None or one.metadata.deletion_timestamp is not None:
+        daemon_set = self._daemon_sets.get(name, namespace)
+        if daemon_set is None or daemon_set.metadata.deletion_timestamp is not None:
             return
-        revision = await self._revisions.current(one)
-        nodes = [node.metadata.name for node in self._nodes.all() if not mismatch(daemon_spec(one), node)]
-        await self._place(one, nodes, revision)
-        await self._renew(one, nodes, _hash(revision))
-        await self._statuses.write(one, self._status(one, nodes, _hash(revision)))
-        pods = [pod for pods in self._by_node(one).values() for pod in pods]
-        wait = podstate.next_available(pods, one.spec.min_ready_seconds, self._clock.now())
+        current = await self._history.current(daemon_set)
+        revision = current.metadata.labels.get(REVISION_HASH_LABEL, "")
+        spec = _pod_spec(daemon_set)
+        nodes = [node.metadata.name for node in self._nodes.all() if not node_mismatch(spec, node)]
+        await self._manage_pods(daemon_set, nodes, revision)
+        await self._rolling_update(daemon_set, nodes, revision)
+        await self._statuses.write(daemon_set, self._status(daemon_set, nodes, revision))
+        pods = self._pods.owned(daemon_set.metadata.uid)
+        wait = next_available_in(pods, daemon_set.spec.min_ready_seconds, self._clock.now())
         if wait is not None:
             self.queue.add_after(key, wait)
 
-    def _by_node(self, one: PodSet) -> dict[str, list[RunPod]]:
-        found: dict[str, list[RunPod]] = {}
-        for pod in self._pods.owned(one.metadata.uid):
-            found.setdefault(node_of(pod), []).append(pod)
-        return found
+    def _pods_by_node(self, daemon_set: LabWorkload) -> dict[str, list[LabPod]]:
+        by_node: dict[str, list[LabPod]] = {}
+        for pod in self._pods.owned(daemon_set.metadata.uid):
+            by_node.setdefault(assigned_node(pod), []).append(pod)
+        return by_node
 
-    async def _place(self, one: PodSet, nodes: list[str], revision: ControllerRevision) -> None:
-        now, placed = self._clock.now(), self._by_node(one)
-        for node, pods in placed.items():
-            living = [pod for pod in pods if not podstate.is_going(pod)]
-            ended = [pod for pod in living if pod.is_finished]
-            spare = [pod for pod in living if not pod.is_finished][1 if node in nodes else 0 :]
-            for pod in (*ended, *spare):
+    async def _manage_pods(self, daemon_set: LabWorkload, nodes: Collection[str], revision: str) -> None:
+        """Delete finished and surplus pods, and create the missing ones."""
+        now, by_node = self._clock.now(), self._pods_by_node(daemon_set)
+        for node, pods in by_node.items():
+            finished = [pod for pod in pods if pod.is_finished and not is_terminating(pod)]
+            surplus = [pod for pod in pods if is_active(pod)][1 if node in nodes else 0 :]
+            for pod in (*finished, *surplus):
                 await self._pods.delete(pod, now)
         for node in nodes:
-            if not placed.get(node):
-                await self._pods.create(_new_daemon(one, node, _hash(revision)), one.metadata.namespace)
+            if not by_node.get(node):
+                body = _new_pod(daemon_set, node, revision)
+                await self._pods.create(body, daemon_set.metadata.namespace)
 
-    async def _renew(self, one: PodSet, nodes: list[str], revision: str) -> None:
-        """Delete pods of old templates, as many as may be unavailable at once; broken ones do not count."""
-        if one.spec.update_strategy.type != "RollingUpdate":
+    async def _rolling_update(self, daemon_set: LabWorkload, nodes: Collection[str], revision: str) -> None:
+        """Delete pods of older revisions. Unavailable pods do not count against `maxUnavailable`."""
+        strategy = daemon_set.spec.update_strategy
+        if strategy.type != "RollingUpdate":
             return
-        value = one.spec.update_strategy.rolling_update.max_unavailable
-        budget = max(resolve(value, len(nodes), rounds_up=True), 1)
-        placed = self._by_node(one)
-        now = self._clock.now()
-        pods = [pod for node in nodes for pod in placed.get(node, ()) if podstate.is_active(pod)]
-        available = [
-            pod for pod in pods if podstate.until_available(pod, one.spec.min_ready_seconds, now) == 0.0
-        ]
-        budget -= len(nodes) - len(available)
+        now, by_node = self._clock.now(), self._pods_by_node(daemon_set)
+        pods = [pod for node in nodes for pod in by_node.get(node, ()) if is_active(pod)]
+        min_ready = daemon_set.spec.min_ready_seconds
+        available = [pod for pod in pods if seconds_until_available(pod, min_ready, now) == 0.0]
+        limit = strategy.rolling_update.max_unavailable
+        budget = max(scaled_value(limit, len(nodes), rounds_up=True), 1) - (len(nodes) - len(available))
         for pod in pods:
-            if revision_of(pod) == revision:
+            if pod_revision(pod) == revision:
                 continue
             if pod not in available:
                 await self._pods.delete(pod, now)
@@ -129,28 +121,25 @@ class DaemonSetController:
                 budget -= 1
                 await self._pods.delete(pod, now)
 
-    def _status(self, one: PodSet, nodes: list[str], revision: str) -> Json:
-        placed = self._by_node(one)
-        first = [
-            pod
-            for node in nodes
-            if (pod := next((p for p in placed.get(node, ()) if podstate.is_active(p)), None)) is not None
-        ]
-        available = podstate.count_available(first, one.spec.min_ready_seconds, self._clock.now())
+    def _status(self, daemon_set: LabWorkload, nodes: Collection[str], revision: str) -> Json:
+        by_node = self._pods_by_node(daemon_set)
+        active = {node: [pod for pod in pods if is_active(pod)] for node, pods in by_node.items()}
+        scheduled = [active[node][0] for node in nodes if active.get(node)]
+        available = count_available(scheduled, daemon_set.spec.min_ready_seconds, self._clock.now())
         return {
             "desiredNumberScheduled": len(nodes),
-            "currentNumberScheduled": len(first),
-            "numberMisscheduled": sum(node not in nodes for node in placed),
-            "numberReady": sum(map(podstate.is_ready, first)),
+            "currentNumberScheduled": len(scheduled),
+            "numberMisscheduled": sum(node not in nodes for node in by_node),
+            "numberReady": sum(map(is_ready, scheduled)),
             "numberAvailable": available or None,
             "numberUnavailable": len(nodes) - available or None,
-            "updatedNumberScheduled": sum(revision_of(pod) == revision for pod in first) or None,
-            "observedGeneration": one.metadata.generation,
+            "updatedNumberScheduled": sum(pod_revision(pod) == revision for pod in scheduled) or None,
+            "observedGeneration": daemon_set.metadata.generation,
         }
 
 
-def node_of(pod: RunPod) -> str:
-    """Return the node that a daemon is on, or is made for."""
+def assigned_node(pod: LabPod) -> str:
+    """Return the node of a DaemonSet pod, also before it is scheduled."""
     if pod.spec.node_name or pod.spec.affinity is None:
         return pod.spec.node_name
     terms = pod.spec.affinity.node_affinity.required_during_scheduling_ignored_during_execution
@@ -161,26 +150,21 @@ def node_of(pod: RunPod) -> str:
     return ""
 
 
-def daemon_spec(one: PodSet) -> RunSpec:
-    """Return the spec of the template with what daemons tolerate."""
-    spec = dict(one.spec.template.get("spec") or {})
-    return wire.convert({**spec, "tolerations": [*(spec.get("tolerations") or ()), *TOLERATIONS]}, RunSpec)
+def _pod_spec(daemon_set: LabWorkload) -> LabPodSpec:
+    spec = dict(daemon_set.spec.template.get("spec") or {})
+    return wire.convert({**spec, "tolerations": [*(spec.get("tolerations") or ()), *TOLERATIONS]}, LabPodSpec)
 
 
-def _new_daemon(one: PodSet, node: str, revision: str) -> Json:
-    owner = owner_reference(DAEMON_SETS, one.metadata)
-    pod = new_pod(one.spec.template, owner, labels={REVISION_HASH_LABEL: revision})
+def _new_pod(daemon_set: LabWorkload, node: str, revision: str) -> Json:
+    owner = owner_reference(DAEMON_SETS, daemon_set.metadata)
+    pod = new_pod(daemon_set.spec.template, owner, labels={REVISION_HASH_LABEL: revision})
     spec: Json = pod["spec"]
     given = spec.get("tolerations") or []
-    spec["tolerations"] = [*given, *(one for one in TOLERATIONS if one not in given)]
+    spec["tolerations"] = [*given, *(toleration for toleration in TOLERATIONS if toleration not in given)]
     affinity = spec.setdefault("affinity", {}).setdefault("nodeAffinity", {})
     required = affinity.setdefault("requiredDuringSchedulingIgnoredDuringExecution", {})
-    here = [{"key": "metadata.name", "operator": "In", "values": [node]}]
-    # The scheduler places daemons too; each asks for its node by name, in every alternative it has.
+    on_node = [{"key": "metadata.name", "operator": "In", "values": [node]}]
+    # The scheduler binds these pods, too. Each term of the affinity must name the node.
     terms = required.get("nodeSelectorTerms") or [{}]
-    required["nodeSelectorTerms"] = [{**term, "matchFields": here} for term in terms]
+    required["nodeSelectorTerms"] = [{**term, "matchFields": on_node} for term in terms]
     return pod
-
-
-def _hash(revision: ControllerRevision) -> str:
-    return revision.metadata.labels.get(REVISION_HASH_LABEL, "")

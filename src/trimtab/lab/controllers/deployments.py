@@ -1,301 +1,318 @@
-"""Deployments: one ReplicaSet per template, replaced step by step."""
+"""The Deployment controller: one ReplicaSet per pod template, replaced step by step."""
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from datetime import datetime, timedelta
 
-from trimtab.clock import Clock
 from trimtab.cluster import errors
 from trimtab.cluster.cache.subscriptions import Delta
 from trimtab.cluster.resource import Json
-from trimtab.lab.controllers.base import pods as podstate
-from trimtab.lab.controllers.base.kinds import DEPLOYMENTS, PodSet, RunPod, SetCondition, owner_reference
-from trimtab.lab.controllers.base.pods import HASH_LABEL, same_template, template_hash
+from trimtab.lab.controllers.base.caches import Caches
+from trimtab.lab.controllers.base.kinds import (
+    DEPLOYMENTS,
+    LabPod,
+    LabWorkload,
+    WorkloadCondition,
+    owner_reference,
+)
+from trimtab.lab.controllers.base.pods import (
+    POD_TEMPLATE_HASH_LABEL,
+    is_active,
+    is_same_template,
+    next_available_in,
+    template_hash,
+)
 from trimtab.lab.controllers.base.status_writer import StatusPatcher, condition
 from trimtab.lab.controllers.base.work_queue import WorkQueue
-from trimtab.lab.controllers.base.write_through_cache import Key, WriteThroughCache
+from trimtab.lab.controllers.base.write_through_cache import Key
 from trimtab.lab.controllers.rollout import (
-    SetSize,
-    SurgeLimits,
-    grow_new,
-    limits_of,
-    share_out,
-    shrink_old,
+    ReplicaSetSize,
+    RolloutLimits,
+    rollout_limits,
+    scale_down_old,
+    scale_proportionally,
+    scale_up_new,
 )
 from trimtab.model.json import wire
 from trimtab.model.times import ZERO_TIME, format_time
 
+REVISION = "deployment.kubernetes.io/revision"
+DESIRED_REPLICAS = "deployment.kubernetes.io/desired-replicas"
+MAX_REPLICAS = "deployment.kubernetes.io/max-replicas"
+#: Annotations of a Deployment that its ReplicaSets do not inherit.
+_OWN_ANNOTATIONS = (
+    REVISION,
+    DESIRED_REPLICAS,
+    MAX_REPLICAS,
+    "kubectl.kubernetes.io/last-applied-configuration",
+)
+
+
+class DeploymentController:
+    """Keeps a ReplicaSet for the template of each Deployment and rolls out changes."""
+
+    def __init__(self, caches: Caches) -> None:
+        self._clock = caches.clock
+        self._deployments = caches.deployments
+        self._replica_sets = caches.replica_sets
+        self._pods = caches.pods
+        self._statuses = StatusPatcher(caches.deployments)
+        self.queue = WorkQueue("deployments", caches.clock, self.reconcile)
+        self._add_controller = self.queue.controller_handler("Deployment")
+        self._deployments.subscribe(self.queue.add_object)
+        self._replica_sets.subscribe(self._add_controller)
+        self._pods.subscribe(self._on_pod_event)
+
+    def _on_pod_event(self, delta: Delta[LabPod]) -> None:
+        """Enqueue the Deployment of a deleted pod, for which `Recreate` waits."""
+        if delta.new is None and delta.old is not None:
+            for owner in delta.old.metadata.owner_references:
+                rs = self._replica_sets.get(owner.name, delta.old.metadata.namespace)
+                if owner.kind == "ReplicaSet" and rs is not None:
+                    self._add_controller(Delta(delta.change, new=rs))
+
+    async def reconcile(self, key: Key) -> None:
+        """Take the next step of a rollout and write the status."""
+        namespace, name = key
+        deployment = self._deployments.get(name, namespace)
+        if deployment is None or deployment.metadata.deletion_timestamp is not None:
+            return
+        replica_sets = sorted(self._replica_sets.owned(deployment.metadata.uid), key=_age)
+        new = _find_new(deployment, replica_sets)
+        old = [rs for rs in replica_sets if rs is not new and rs.metadata.deletion_timestamp is None]
+        if deployment.spec.paused or _is_scaling(deployment, replica_sets):
+            await self._scale(deployment, [*old, new] if new is not None else old)
+        else:
+            new = await self._ensure_new(deployment, new, old)
+            await self._roll_out(deployment, new, old)
+        await self._write_status(key)
+
+    async def _scale(self, deployment: LabWorkload, replica_sets: list[LabWorkload]) -> None:
+        replicas, limits = _target(deployment)
+        active = [rs for rs in replica_sets if rs.spec.replicas > 0]
+        former = sum(rs.spec.replicas for rs in active)
+        total = replicas + (limits.max_surge if len(active) > 1 and replicas else 0)
+        sizes = scale_proportionally([_size(rs) for rs in active], total, former)
+        for rs in active:
+            await self._resize(deployment, rs, sizes[rs.metadata.name])
+
+    async def _roll_out(self, deployment: LabWorkload, new: LabWorkload, old: list[LabWorkload]) -> None:
+        replicas, limits = _target(deployment)
+        if deployment.spec.strategy.type == "Recreate":
+            for rs in old:
+                await self._resize(deployment, rs, 0)
+            if not any(self._has_pods(rs) for rs in old):
+                await self._resize(deployment, new, replicas)
+            return
+        sizes = [_size(rs) for rs in old]
+        new = await self._resize(deployment, new, scale_up_new(_size(new), sizes, replicas, limits))
+        lowered = scale_down_old(_size(new), sizes, replicas, limits)
+        for rs in old:
+            await self._resize(deployment, rs, lowered[rs.metadata.name])
+
+    def _has_pods(self, rs: LabWorkload) -> bool:
+        return any(not pod.is_finished for pod in self._pods.owned(rs.metadata.uid))
+
+    async def _resize(self, deployment: LabWorkload, rs: LabWorkload, size: int) -> LabWorkload:
+        annotations = _size_annotations(deployment)
+        if rs.spec.replicas == size and (not size or annotations.items() <= rs.metadata.annotations.items()):
+            return rs
+        patch = {"metadata": {"annotations": annotations}, "spec": {"replicas": size}}
+        return await self._replica_sets.patch(rs, patch)
+
+    async def _ensure_new(
+        self, deployment: LabWorkload, new: LabWorkload | None, old: list[LabWorkload]
+    ) -> LabWorkload:
+        """Return the ReplicaSet of the current template, created if needed, with the highest revision."""
+        revision = str(max(map(_revision, old), default=0) + 1)
+        if new is None:
+            new = await self._create_replica_set(deployment, old, revision)
+        elif _revision(new) < int(revision):
+            new = await self._replica_sets.patch(new, {"metadata": {"annotations": {REVISION: revision}}})
+        revision = new.metadata.annotations.get(REVISION, revision)
+        if deployment.metadata.annotations.get(REVISION) != revision:
+            await self._deployments.patch(deployment, {"metadata": {"annotations": {REVISION: revision}}})
+        return new
+
+    async def _create_replica_set(
+        self, deployment: LabWorkload, old: list[LabWorkload], revision: str
+    ) -> LabWorkload:
+        replicas, limits = _target(deployment)
+        waits = deployment.spec.strategy.type == "Recreate" and any(self._has_pods(rs) for rs in old)
+        none = ReplicaSetSize("", 0, 0)
+        size = 0 if waits else scale_up_new(none, [_size(rs) for rs in old], replicas, limits)
+        body = _new_replica_set(deployment, size, revision)
+        try:
+            return await self._replica_sets.create(body, deployment.metadata.namespace)
+        except errors.AlreadyExists:
+            # Another template has the name. The collision count gives the next attempt another name.
+            status = {"collisionCount": deployment.status.collision_count + 1}
+            await self._deployments.patch(deployment, {"status": status}, subresource="status")
+            raise
+
+    async def _write_status(self, key: Key) -> None:
+        namespace, name = key
+        deployment = self._deployments.get(name, namespace)
+        if deployment is None:
+            return
+        now = self._clock.now()
+        owned = self._replica_sets.owned(deployment.metadata.uid)
+        replica_sets = [rs for rs in owned if rs.metadata.deletion_timestamp is None]
+        new = _find_new(deployment, replica_sets)
+        status, is_complete = deployment_status(deployment, new, replica_sets, now)
+        await self._statuses.write(deployment, status)
+        if is_complete:
+            await self._clean_up(deployment, [rs for rs in replica_sets if rs is not new])
+        elif not deployment.spec.paused:
+            self.queue.add_after(key, float(deployment.spec.progress_deadline_seconds + 1), is_deadline=True)
+        pods = [pod for rs in replica_sets for pod in self._pods.owned(rs.metadata.uid) if is_active(pod)]
+        wait = next_available_in(pods, deployment.spec.min_ready_seconds, now)
+        if wait is not None:
+            self.queue.add_after(key, wait)
+
+    async def _clean_up(self, deployment: LabWorkload, old: list[LabWorkload]) -> None:
+        """Delete empty ReplicaSets beyond `revisionHistoryLimit`."""
+        empty = [rs for rs in sorted(old, key=_revision) if not rs.spec.replicas and not rs.status.replicas]
+        for rs in empty[: max(len(empty) - deployment.spec.revision_history_limit, 0)]:
+            await self._replica_sets.delete(rs, self._clock.now())
+
+
+def _find_new(deployment: LabWorkload, replica_sets: Iterable[LabWorkload]) -> LabWorkload | None:
+    template = deployment.spec.template
+    return next((rs for rs in replica_sets if is_same_template(rs.spec.template, template)), None)
+
+
+def _is_scaling(deployment: LabWorkload, replica_sets: Iterable[LabWorkload]) -> bool:
+    """Return whether the Deployment's replicas changed since its ReplicaSets were sized."""
+    desired = str(deployment.spec.replicas)
+    return any(
+        rs.spec.replicas and rs.metadata.annotations.get(DESIRED_REPLICAS, desired) != desired
+        for rs in replica_sets
+    )
+
+
+def _target(deployment: LabWorkload) -> tuple[int, RolloutLimits]:
+    replicas = deployment.spec.replicas
+    return replicas, rollout_limits(deployment.spec.strategy, replicas)
+
+
+def _size(rs: LabWorkload) -> ReplicaSetSize:
+    return ReplicaSetSize(rs.metadata.name, rs.spec.replicas, rs.status.available_replicas)
+
+
+def _size_annotations(deployment: LabWorkload) -> dict[str, str]:
+    replicas, limits = _target(deployment)
+    return {DESIRED_REPLICAS: str(replicas), MAX_REPLICAS: str(replicas + limits.max_surge)}
+
+
+def _revision(rs: LabWorkload) -> int:
+    text = rs.metadata.annotations.get(REVISION, "0")
+    return int(text) if text.isascii() and text.isdigit() else 0
+
+
+def _age(rs: LabWorkload) -> tuple[timedelta, str]:
+    return ((rs.metadata.creation_timestamp or ZERO_TIME) - ZERO_TIME, rs.metadata.name)
+
+
+def _new_replica_set(deployment: LabWorkload, replicas: int, revision: str) -> Json:
+    spec = deployment.spec
+    name_hash = template_hash(spec.template, deployment.status.collision_count)
+    meta = dict(spec.template.get("metadata") or {})
+    labels = {**(meta.get("labels") or {}), POD_TEMPLATE_HASH_LABEL: name_hash}
+    selector = wire.to_builtins(spec.selector) if spec.selector is not None else {}
+    match_labels = {**selector.get("matchLabels", {}), POD_TEMPLATE_HASH_LABEL: name_hash}
+    inherited = {k: v for k, v in deployment.metadata.annotations.items() if k not in _OWN_ANNOTATIONS}
+    return {
+        "apiVersion": "apps/v1",
+        "kind": "ReplicaSet",
+        "metadata": {
+            "name": f"{deployment.metadata.name}-{name_hash}",
+            "labels": labels,
+            "annotations": {**inherited, REVISION: revision, **_size_annotations(deployment)},
+            "ownerReferences": [owner_reference(DEPLOYMENTS, deployment.metadata)],
+        },
+        "spec": {
+            "replicas": replicas,
+            "minReadySeconds": spec.min_ready_seconds,
+            "selector": {**selector, "matchLabels": match_labels},
+            "template": {**spec.template, "metadata": {**meta, "labels": labels}},
+        },
+    }
+
 
 def deployment_status(
-    one: PodSet, new: PodSet | None, sets: Sequence[PodSet], now: datetime
+    deployment: LabWorkload, new: LabWorkload | None, replica_sets: Sequence[LabWorkload], now: datetime
 ) -> tuple[Json, bool]:
     """Return the status, and whether the rollout is complete."""
-    wanted = one.spec.replicas
-    total = sum(s.status.replicas for s in sets)
-    available = sum(s.status.available_replicas for s in sets)
+    total = sum(rs.status.replicas for rs in replica_sets)
+    available = sum(rs.status.available_replicas for rs in replica_sets)
     updated = new.status.replicas if new is not None else 0
-    is_complete = updated == wanted == total == available
-    unavailable = max(sum(s.spec.replicas for s in sets) - available, 0)
+    is_complete = updated == deployment.spec.replicas == total == available
+    before = deployment.status
+    has_progressed = updated > before.updated_replicas or available > before.available_replicas
     status: Json = {
         "replicas": total or None,
         "updatedReplicas": updated or None,
-        "readyReplicas": sum(s.status.ready_replicas for s in sets) or None,
+        "readyReplicas": sum(rs.status.ready_replicas for rs in replica_sets) or None,
         "availableReplicas": available or None,
-        "unavailableReplicas": unavailable or None,
-        "observedGeneration": one.metadata.generation,
+        "unavailableReplicas": max(sum(rs.spec.replicas for rs in replica_sets) - available, 0) or None,
+        "observedGeneration": deployment.metadata.generation,
         "conditions": [
-            _available(one, available, now),
-            _progressing(
-                one,
-                new,
-                now,
-                has_progressed=_has_progressed(one, updated, available),
-                is_complete=is_complete,
-            ),
+            _available(deployment, available, now),
+            _progressing(deployment, new, now, has_progressed=has_progressed, is_complete=is_complete),
         ],
     }
     return status, is_complete
 
 
-def _has_progressed(one: PodSet, updated: int, available: int) -> bool:
-    before = one.status
-    return updated > before.updated_replicas or available > before.available_replicas
-
-
-def _available(one: PodSet, available: int, now: datetime) -> Json:
-    least = one.spec.replicas - limits_of(one.spec.strategy, one.spec.replicas).unavailable
-    holds = available >= least
+def _available(deployment: LabWorkload, available: int, now: datetime) -> Json:
+    replicas, limits = _target(deployment)
+    holds = available >= replicas - limits.max_unavailable
     reason, message = (
         ("MinimumReplicasAvailable", "Deployment has minimum availability.")
         if holds
         else ("MinimumReplicasUnavailable", "Deployment does not have minimum availability.")
     )
-    made = condition(one.status.conditions, "Available", holds=holds, reason=reason, message=message, now=now)
-    return made | {"lastUpdateTime": made["lastTransitionTime"]}
+    body = condition(
+        deployment.status.conditions, "Available", holds=holds, reason=reason, message=message, now=now
+    )
+    return body | {"lastUpdateTime": body["lastTransitionTime"]}
 
 
 def _progressing(
-    one: PodSet, new: PodSet | None, now: datetime, *, has_progressed: bool, is_complete: bool
+    deployment: LabWorkload,
+    new: LabWorkload | None,
+    now: datetime,
+    *,
+    has_progressed: bool,
+    is_complete: bool,
 ) -> Json:
-    known = next((c for c in one.status.conditions if c.type == "Progressing"), None)
+    conditions = deployment.status.conditions
+    before = next((former for former in conditions if former.type == "Progressing"), None)
     name = new.metadata.name if new is not None else ""
-    if one.spec.paused:
+    if deployment.spec.paused:
         reason, message = "DeploymentPaused", "Deployment is paused"
     elif is_complete:
         reason, message = "NewReplicaSetAvailable", f'ReplicaSet "{name}" has successfully progressed.'
-    elif not has_progressed and _is_late(one, known, now):
+    elif not has_progressed and _is_past_deadline(deployment, before, now):
         reason, message = "ProgressDeadlineExceeded", f'ReplicaSet "{name}" has timed out progressing.'
     else:
         reason, message = "ReplicaSetUpdated", f'ReplicaSet "{name}" is progressing.'
     holds = reason != "ProgressDeadlineExceeded"
-    made = condition(
-        one.status.conditions, "Progressing", holds=holds, reason=reason, message=message, now=now
-    )
-    is_same = known is not None and (known.reason, known.message) == (reason, message) and not has_progressed
-    return made | {"lastUpdateTime": _updated_at(known) if is_same else format_time(now)}
+    body = condition(conditions, "Progressing", holds=holds, reason=reason, message=message, now=now)
+    updated: datetime | None = now
+    if before is not None and (before.reason, before.message) == (reason, message) and not has_progressed:
+        updated = _last_update(before)
+    return body | {"lastUpdateTime": format_time(updated) if updated is not None else None}
 
 
-def _is_late(one: PodSet, known: SetCondition | None, now: datetime) -> bool:
-    if known is None or known.reason in ("NewReplicaSetAvailable", "DeploymentPaused"):
+def _is_past_deadline(deployment: LabWorkload, before: WorkloadCondition | None, now: datetime) -> bool:
+    if before is None or before.reason in ("NewReplicaSetAvailable", "DeploymentPaused"):
         return False
-    if known.reason == "ProgressDeadlineExceeded":
+    if before.reason == "ProgressDeadlineExceeded":
         return True
-    since = known.last_update_time or known.last_transition_time
-    return since is not None and since + timedelta(seconds=one.spec.progress_deadline_seconds) < now
+    since = _last_update(before)
+    return since is not None and since + timedelta(seconds=deployment.spec.progress_deadline_seconds) < now
 
 
-def _updated_at(known: SetCondition | None) -> str | None:
-    moment = (known.last_update_time or known.last_transition_time) if known is not None else None
-    return format_time(moment) if moment is not None else None
-
-
-REVISION = "deployment.kubernetes.io/revision"
-DESIRED = "deployment.kubernetes.io/desired-replicas"
-MOST = "deployment.kubernetes.io/max-replicas"
-#: Annotations that speak of the Deployment object itself and are not handed down.
-_OWN_ANNOTATIONS = (REVISION, DESIRED, MOST, "kubectl.kubernetes.io/last-applied-configuration")
-
-
-class DeploymentController:
-    """Rolls each Deployment out."""
-
-    def __init__(
-        self,
-        clock: Clock,
-        deployments: WriteThroughCache[PodSet],
-        sets: WriteThroughCache[PodSet],
-        pods: WriteThroughCache[RunPod],
-    ) -> None:
-        self._clock = clock
-        self._deployments = deployments
-        self._sets = sets
-        self._pods = pods
-        self._statuses = StatusPatcher(deployments)
-        self.queue = WorkQueue("deployments", clock, self.reconcile)
-        deployments.subscribe(self._changed)
-        sets.subscribe(self._set_changed)
-        pods.subscribe(self._pod_changed)
-
-    def _changed(self, delta: Delta[PodSet]) -> None:
-        if delta.new is not None:
-            self.queue.add((delta.new.metadata.namespace, delta.new.metadata.name))
-
-    def _set_changed(self, delta: Delta[PodSet]) -> None:
-        for one in filter(None, (delta.old, delta.new)):
-            for owner in one.metadata.owner_references:
-                if owner.controller and owner.kind == "Deployment":
-                    self.queue.add((one.metadata.namespace, owner.name))
-
-    def _pod_changed(self, delta: Delta[RunPod]) -> None:
-        """Look again when a pod is gone: Recreate waits for that."""
-        if delta.new is None and delta.old is not None:
-            for owner in delta.old.metadata.owner_references:
-                one = self._sets.get(owner.name, delta.old.metadata.namespace)
-                if owner.kind == "ReplicaSet" and one is not None:
-                    self._set_changed(Delta(delta.change, new=one))
-
-    async def reconcile(self, key: Key) -> None:
-        """Take the next step of a rollout and say where it stands."""
-        namespace, name = key
-        one = self._deployments.get(name, namespace)
-        if one is None or one.metadata.deletion_timestamp is not None:
-            return
-        sets = sorted(self._sets.owned(one.metadata.uid), key=_age)
-        new = next((s for s in sets if same_template(s.spec.template, one.spec.template)), None)
-        old = [s for s in sets if s is not new and s.metadata.deletion_timestamp is None]
-        if self._is_scaling(one, sets) or one.spec.paused:
-            await self._scale(one, [*old, new] if new is not None else old)
-        else:
-            new = await self._ensure_new(one, new, old)
-            await self._step(one, new, old)
-        await self._write_status(one)
-
-    @staticmethod
-    def _is_scaling(one: PodSet, sets: list[PodSet]) -> bool:
-        """Tell whether the wanted number changed since the ReplicaSets were sized for it."""
-        wanted = str(one.spec.replicas)
-        return any(s.spec.replicas and s.metadata.annotations.get(DESIRED, wanted) != wanted for s in sets)
-
-    async def _scale(self, one: PodSet, sets: list[PodSet]) -> None:
-        limits = limits_of(one.spec.strategy, one.spec.replicas)
-        active = [s for s in sets if s.spec.replicas > 0]
-        former = sum(s.spec.replicas for s in active)
-        total = one.spec.replicas + (limits.surge if len(active) > 1 and one.spec.replicas else 0)
-        sizes = share_out([size_of(s) for s in active], total, former)
-        for s in active:
-            await self._resize(one, s, sizes[s.metadata.name], limits)
-
-    async def _step(self, one: PodSet, new: PodSet, old: list[PodSet]) -> None:
-        replicas, limits = one.spec.replicas, limits_of(one.spec.strategy, one.spec.replicas)
-        sizes = [size_of(s) for s in old]
-        if one.spec.strategy.type == "Recreate":
-            for s in old:
-                await self._resize(one, s, 0, limits)
-            if not any(self._has_pods(s) for s in old):
-                await self._resize(one, new, replicas, limits)
-            return
-        new = await self._resize(one, new, grow_new(size_of(new), sizes, replicas, limits), limits)
-        for name, size in shrink_old(size_of(new), sizes, replicas, limits).items():
-            await self._resize(one, next(s for s in old if s.metadata.name == name), size, limits)
-
-    def _has_pods(self, s: PodSet) -> bool:
-        return any(not pod.is_finished for pod in self._pods.owned(s.metadata.uid))
-
-    async def _resize(self, one: PodSet, s: PodSet, size: int, limits: SurgeLimits) -> PodSet:
-        marks = {DESIRED: str(one.spec.replicas), MOST: str(one.spec.replicas + limits.surge)}
-        if s.spec.replicas == size and (not size or marks.items() <= s.metadata.annotations.items()):
-            return s
-        return await self._sets.patch(s, {"metadata": {"annotations": marks}, "spec": {"replicas": size}})
-
-    async def _ensure_new(self, one: PodSet, new: PodSet | None, old: list[PodSet]) -> PodSet:
-        """Return the ReplicaSet of the current template, with the highest revision; make it if need be."""
-        revision = str(max((_revision(s) for s in old), default=0) + 1)
-        if new is None:
-            new = await self._create_set(one, old, revision)
-        elif _revision(new) < int(revision):
-            new = await self._sets.patch(new, {"metadata": {"annotations": {REVISION: revision}}})
-        revision = new.metadata.annotations.get(REVISION, revision)
-        if one.metadata.annotations.get(REVISION) != revision:
-            await self._deployments.patch(one, {"metadata": {"annotations": {REVISION: revision}}})
-        return new
-
-    async def _create_set(self, one: PodSet, old: list[PodSet], revision: str) -> PodSet:
-        name_hash = template_hash(one.spec.template, one.status.collision_count)
-        limits = limits_of(one.spec.strategy, one.spec.replicas)
-        first = SetSize("", 0, 0, 0)
-        waits = one.spec.strategy.type == "Recreate" and any(self._has_pods(s) for s in old)
-        size = 0 if waits else grow_new(first, [size_of(s) for s in old], one.spec.replicas, limits)
-        body = _new_set(one, name_hash, size)
-        body["metadata"]["annotations"] |= {
-            REVISION: revision,
-            DESIRED: str(one.spec.replicas),
-            MOST: str(one.spec.replicas + limits.surge),
-        }
-        try:
-            return await self._sets.create(body, one.metadata.namespace)
-        except errors.AlreadyExists:
-            # The name is taken by another template: count the collision, so that the next name differs.
-            status = {"collisionCount": one.status.collision_count + 1}
-            await self._deployments.patch(one, {"status": status}, subresource="status")
-            raise
-
-    async def _write_status(self, one: PodSet) -> None:
-        now = self._clock.now()
-        one = self._deployments.get(one.metadata.name, one.metadata.namespace) or one
-        sets = [s for s in self._sets.owned(one.metadata.uid) if s.metadata.deletion_timestamp is None]
-        new = next((s for s in sets if same_template(s.spec.template, one.spec.template)), None)
-        status, is_complete = deployment_status(one, new, sets, now)
-        await self._statuses.write(one, status)
-        key = (one.metadata.namespace, one.metadata.name)
-        if is_complete:
-            await self._clean_up(one, [s for s in sets if s is not new])
-        elif not one.spec.paused:
-            self.queue.add_after(key, float(one.spec.progress_deadline_seconds + 1), is_deadline=True)
-        pods = [pod for s in sets for pod in self._pods.owned(s.metadata.uid) if podstate.is_active(pod)]
-        wait = podstate.next_available(pods, one.spec.min_ready_seconds, now)
-        if wait is not None:
-            self.queue.add_after(key, wait)
-
-    async def _clean_up(self, one: PodSet, old: list[PodSet]) -> None:
-        """Delete empty ReplicaSets beyond the history that is to be kept."""
-        empty = [s for s in sorted(old, key=_revision) if not s.spec.replicas and not s.status.replicas]
-        for s in empty[: max(len(empty) - one.spec.revision_history_limit, 0)]:
-            await self._sets.delete(s, self._clock.now())
-
-
-def size_of(s: PodSet) -> SetSize:
-    """Return what a rollout needs to know of a ReplicaSet."""
-    return SetSize(s.metadata.name, s.spec.replicas, s.status.replicas, s.status.available_replicas)
-
-
-def _revision(s: PodSet) -> int:
-    text = s.metadata.annotations.get(REVISION, "0")
-    return int(text) if text.isascii() and text.isdigit() else 0
-
-
-def _age(s: PodSet) -> tuple[timedelta, str]:
-    return ((s.metadata.creation_timestamp or ZERO_TIME) - ZERO_TIME, s.metadata.name)
-
-
-def _new_set(one: PodSet, name_hash: str, replicas: int) -> Json:
-    template = dict(one.spec.template)
-    meta = dict(template.get("metadata") or {})
-    labels = {**(meta.get("labels") or {}), HASH_LABEL: name_hash}
-    selector = wire.to_builtins(one.spec.selector) if one.spec.selector is not None else {}
-    selector = {**selector, "matchLabels": {**selector.get("matchLabels", {}), HASH_LABEL: name_hash}}
-    annotations = {k: v for k, v in one.metadata.annotations.items() if k not in _OWN_ANNOTATIONS}
-    return {
-        "apiVersion": "apps/v1",
-        "kind": "ReplicaSet",
-        "metadata": {
-            "name": f"{one.metadata.name}-{name_hash}",
-            "labels": labels,
-            "annotations": annotations,
-            "ownerReferences": [owner_reference(DEPLOYMENTS, one.metadata)],
-        },
-        "spec": {
-            "replicas": replicas,
-            "minReadySeconds": one.spec.min_ready_seconds,
-            "selector": selector,
-            "template": {**template, "metadata": {**meta, "labels": labels}},
-        },
-    }
+def _last_update(before: WorkloadCondition) -> datetime | None:
+    return before.last_update_time or before.last_transition_time

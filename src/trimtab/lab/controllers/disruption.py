@@ -1,13 +1,13 @@
-"""Budgets: the disruption controller's arithmetic, so that evictions can be judged without a controller manager.
+"""The disruption controller: keeps the status of PodDisruptionBudgets, by which evictions are allowed.
 
-After each change of a budget or of a pod that one covers, the budget's status is counted again.
+It runs inside the lab's API server and computes the status again after each change of a budget or a pod.
 """
 
 import asyncio
 import logging
 from collections.abc import Callable
-from math import ceil
 
+from trimtab.lab.controllers.base.kinds import scaled_value
 from trimtab.lab.resources.workloads import selector_of
 from trimtab.lab.storage.codec import JsonObject
 from trimtab.lab.storage.store import ObjectStore
@@ -18,22 +18,22 @@ LOG = logging.getLogger(__name__)
 BUDGETS = "poddisruptionbudgets.policy"
 
 
-class Budgets:
+class DisruptionController:
     """Keeps the status of every PodDisruptionBudget up to date."""
 
     def __init__(self, store: ObjectStore) -> None:
         self._store = store
         self._namespaces: dict[str, None] = {}
         self._wake = asyncio.Event()
-        store.listen(self._notice)
+        store.listen(self._on_change)
 
-    def _notice(self, resource: str, change: WatchCacheEvent) -> None:
+    def _on_change(self, resource: str, change: WatchCacheEvent) -> None:
         if resource in (BUDGETS, "pods") and self._store.resource(BUDGETS).entries:
             self._namespaces[change.entry.namespace] = None
             self._wake.set()
 
     async def run(self) -> None:
-        """Count again whenever something changed."""
+        """Update budgets until cancelled."""
         while True:
             await self._wake.wait()
             self._wake.clear()
@@ -41,11 +41,11 @@ class Budgets:
                 namespace = next(iter(self._namespaces))
                 del self._namespaces[namespace]
                 try:
-                    self._count(namespace)
-                except Exception:  # one odd object must not stop the counting of the others
-                    LOG.exception("counting the budgets of namespace %s", namespace)
+                    self._update(namespace)
+                except Exception:  # the border of the loop: one bad object must not block the rest
+                    LOG.exception("disruption budgets of namespace %s", namespace)
 
-    def _count(self, namespace: str) -> None:
+    def _update(self, namespace: str) -> None:
         pods = [entry.decoded() for entry in self._store.resource("pods").all(namespace)]
         for entry in self._store.resource(BUDGETS).all(namespace):
             budget = entry.decoded()
@@ -55,26 +55,26 @@ class Budgets:
                 self._store.commit(BUDGETS, budget, {})
 
     def _owner_replicas(self, uid: str) -> int | None:
-        """Return how many pods a controller wants, following a ReplicaSet to its Deployment."""
-        found = self._store.by_uid(uid)
-        if found is None:
+        """Return the replicas of a controller, of a Deployment rather than its ReplicaSet."""
+        stored = self._store.by_uid(uid)
+        if stored is None:
             return None
-        owner = found[1].decoded()
+        owner = stored[1].decoded()
         for reference in owner["metadata"].get("ownerReferences") or ():
             if reference.get("controller"):
-                above = self._owner_replicas(reference.get("uid", ""))
-                if above is not None:
-                    return above
+                parent_replicas = self._owner_replicas(reference.get("uid", ""))
+                if parent_replicas is not None:
+                    return parent_replicas
         replicas = owner.get("spec", {}).get("replicas")
         return replicas if isinstance(replicas, int) else None
 
 
 def budget_status(budget: JsonObject, pods: list[JsonObject], owner_replicas: OwnerReplicas) -> JsonObject:
-    """Return what a budget allows now."""
+    """Return the status of a budget."""
     spec, before = budget.get("spec") or {}, budget.get("status") or {}
     covered = _covered(spec, pods)
     healthy = sum(map(_is_healthy, covered))
-    expected, desired = _wanted(spec, covered, owner_replicas)
+    expected, desired = _expected_and_desired(spec, covered, owner_replicas)
     staying = {pod["metadata"]["name"] for pod in covered if "deletionTimestamp" not in pod["metadata"]}
     disrupted = {
         name: moment for name, moment in (before.get("disruptedPods") or {}).items() if name in staying
@@ -94,7 +94,6 @@ def budget_status(budget: JsonObject, pods: list[JsonObject], owner_replicas: Ow
 
 
 def _covered(spec: JsonObject, pods: list[JsonObject]) -> list[JsonObject]:
-    """Return the pods that a budget speaks for; without a selector it speaks for none."""
     if spec.get("selector") is None:
         return []
     selector = selector_of(spec["selector"])
@@ -110,23 +109,20 @@ def _is_healthy(pod: JsonObject) -> bool:
     if "deletionTimestamp" in pod["metadata"]:
         return False
     conditions = pod.get("status", {}).get("conditions") or ()
-    return any(one.get("type") == "Ready" and one.get("status") == "True" for one in conditions)
+    return any(entry.get("type") == "Ready" and entry.get("status") == "True" for entry in conditions)
 
 
-def _wanted(spec: JsonObject, covered: list[JsonObject], owner_replicas: OwnerReplicas) -> tuple[int, int]:
-    """Return how many pods are expected and how many must stay healthy."""
+def _expected_and_desired(
+    spec: JsonObject, covered: list[JsonObject], owner_replicas: OwnerReplicas
+) -> tuple[int, int]:
+    """Return the number of expected pods, and of those that must be healthy."""
     expected = len(covered)
     if "maxUnavailable" in spec or isinstance(spec.get("minAvailable"), str):
         expected = _expected_by_owners(covered, owner_replicas)
     if "maxUnavailable" in spec:
-        return expected, max(expected - _share(spec["maxUnavailable"], expected), 0)
-    return expected, _share(spec.get("minAvailable", 1), expected)
-
-
-def _share(value: int | str, total: int) -> int:
-    if isinstance(value, int):
-        return value
-    return ceil(int(value.rstrip("%")) * total / 100)
+        max_unavailable = scaled_value(spec["maxUnavailable"], expected, rounds_up=True)
+        return expected, max(expected - max_unavailable, 0)
+    return expected, scaled_value(spec.get("minAvailable"), expected, rounds_up=True)
 
 
 def _expected_by_owners(covered: list[JsonObject], owner_replicas: OwnerReplicas) -> int:
@@ -136,5 +132,4 @@ def _expected_by_owners(covered: list[JsonObject], owner_replicas: OwnerReplicas
         for reference in pod["metadata"].get("ownerReferences") or ()
         if reference.get("controller")
     }
-    counted = [owner_replicas(uid) for uid in sorted(owners)]
-    return sum(one for one in counted if one is not None) or len(covered)
+    return sum(owner_replicas(uid) or 0 for uid in sorted(owners)) or len(covered)

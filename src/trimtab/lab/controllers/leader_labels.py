@@ -1,88 +1,78 @@
-"""Leaders of workloads: one ready pod carries the leader's label, and gives it up when its time is over.
+"""Elects a leader among the pods of a workload and shows it in a label.
 
-Stands in for the election that such programs hold among themselves; `load.sharing` gives the leader its share.
+It replaces the election that real programs hold among themselves. `load.usage` gives the leader its share of the load.
 """
 
-from trimtab.clock import Clock
 from trimtab.cluster.cache.subscriptions import CacheEvent, Delta
 from trimtab.cluster.resource import Json
-from trimtab.lab.controllers.base.kinds import RunPod
+from trimtab.lab.controllers.base.caches import Caches
+from trimtab.lab.controllers.base.kinds import LabPod
 from trimtab.lab.controllers.base.pods import is_active, is_ready
 from trimtab.lab.controllers.base.work_queue import WorkQueue
-from trimtab.lab.controllers.base.write_through_cache import Key, WriteThroughCache
+from trimtab.lab.controllers.base.write_through_cache import Key
 from trimtab.lab.load.load import Load
 from trimtab.lab.load.plan import Election
 from trimtab.lab.load.pods import workload_of
-from trimtab.model.core.objects import Lease
 from trimtab.model.times import format_micro_time
 
 LEASE_SECONDS = 15
 
 
-class Elections:
-    """Keeps one leader in each workload whose load asks for one."""
+class LeaderElections:
+    """Keeps one leader in each workload that has an `election` in the load plan."""
 
-    def __init__(
-        self, clock: Clock, pods: WriteThroughCache[RunPod], leases: WriteThroughCache[Lease], load: Load
-    ) -> None:
-        self._clock = clock
-        self._pods = pods
-        self._leases = leases
+    def __init__(self, caches: Caches, load: Load) -> None:
+        self._clock = caches.clock
+        self._pods = caches.pods
+        self._leases = caches.leases
         self._load = load
-        self._leading: dict[Key, tuple[str, float]] = {}
-        self.queue = WorkQueue("elections", clock, self.reconcile)
-        pods.subscribe(self._pod_changed)
+        self._leaders: dict[Key, tuple[str, float]] = {}
+        self.queue = WorkQueue("elections", caches.clock, self.reconcile)
+        self._pods.subscribe(self._on_pod_event)
 
     def elect(self, namespace: str, workload: str, pod: str) -> None:
-        """Make a pod the leader from now on, as far as it is ready."""
-        self._leading[namespace, workload] = (pod, self._clock.monotonic())
+        """Make a pod the leader if it is ready."""
+        self._leaders[namespace, workload] = (pod, self._clock.monotonic())
         self.queue.add((namespace, workload))
 
     def leader(self, namespace: str, workload: str) -> str:
-        """Return the name of the pod that leads; empty if none does."""
-        return self._leading.get((namespace, workload), ("", 0.0))[0]
+        """Return the name of the leading pod, or an empty text."""
+        return self._leaders.get((namespace, workload), ("", 0.0))[0]
 
-    def _pod_changed(self, delta: Delta[RunPod]) -> None:
+    def _on_pod_event(self, delta: Delta[LabPod]) -> None:
         if delta.change is not CacheEvent.SYNCED:
             target = workload_of(delta.object)
-            if self._load.election_of(target) is not None:
+            if self._load.election(target) is not None:
                 self.queue.add(target)
 
     async def reconcile(self, key: Key) -> None:
-        """Choose a leader if there is none or its time is over, and show who it is."""
-        election = self._load.election_of(key)
+        """Elect a leader if there is none or its term is over, and update labels and lease."""
+        election = self._load.election(key)
         if election is None:
             return
         pods = [pod for pod in self._pods.all(key[0]) if workload_of(pod) == key and is_active(pod)]
         leader = self._choose(key, election, pods)
-        # The old leader steps down before the new one steps up: there are never two.
+        # The old leader loses its label first, so that there are never two.
         for pod in sorted(pods, key=lambda pod: pod.metadata.name == leader):
             role = election.leader if pod.metadata.name == leader else election.follower
             if pod.metadata.labels.get(election.label) != role:
                 await self._pods.patch(pod, {"metadata": {"labels": {election.label: role}}})
         if election.lease and leader:
-            await self._hold(key[0], election.lease, leader)
+            await self._write_lease(key[0], election.lease, leader)
 
-    def _choose(self, key: Key, election: Election, pods: list[RunPod]) -> str:
+    def _choose(self, key: Key, election: Election, pods: list[LabPod]) -> str:
         now = self._clock.monotonic()
         ready = [pod.metadata.name for pod in pods if is_ready(pod)]
-        leader, since = self._leading.get(key, (self._labelled(election, pods), now))
-        left = election.every - (now - since) if election.every else float("inf")
-        if leader not in ready or left <= 0:
-            leader, since = _after(leader, ready), now
-            left = election.every or float("inf")
-        self._leading[key] = (leader, since)
-        if left != float("inf"):
-            self.queue.add_after(key, left, is_deadline=True)
+        leader, since = self._leaders.get(key, (_labelled_leader(election, pods), now))
+        is_over = bool(election.every) and now - since >= election.every
+        if leader not in ready or is_over:
+            leader, since = _next_leader(leader, ready), now
+        self._leaders[key] = (leader, since)
+        if election.every:
+            self.queue.add_after(key, since + election.every - now, is_deadline=True)
         return leader
 
-    @staticmethod
-    def _labelled(election: Election, pods: list[RunPod]) -> str:
-        """Return who already carries the label, from an earlier run."""
-        found = (pod for pod in pods if pod.metadata.labels.get(election.label) == election.leader)
-        return next((pod.metadata.name for pod in found), "")
-
-    async def _hold(self, namespace: str, name: str, leader: str) -> None:
+    async def _write_lease(self, namespace: str, name: str, leader: str) -> None:
         lease = self._leases.get(name, namespace)
         if lease is not None and lease.spec.holder_identity == leader:
             return
@@ -101,6 +91,11 @@ class Elections:
         await self._leases.create({**kind, "metadata": {"name": name}, "spec": spec}, namespace)
 
 
-def _after(leader: str, ready: list[str]) -> str:
-    """Return the next ready pod by name, or the first again; nobody if none is ready."""
+def _labelled_leader(election: Election, pods: list[LabPod]) -> str:
+    labelled = (pod for pod in pods if pod.metadata.labels.get(election.label) == election.leader)
+    return next((pod.metadata.name for pod in labelled), "")
+
+
+def _next_leader(leader: str, ready: list[str]) -> str:
+    """Return the next ready pod by name, starting over after the last."""
     return next((name for name in ready if name > leader), ready[0] if ready else "")

@@ -1,235 +1,222 @@
-"""StatefulSets: pods with lasting names, made, renewed and deleted in order."""
+"""The StatefulSet controller: pods with stable names, created, updated and deleted in order."""
 
 import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
-from trimtab.clock import Clock
-from trimtab.cluster.cache.subscriptions import Delta
 from trimtab.cluster.resource import Json
-from trimtab.lab.controllers.base import pods as podstate
+from trimtab.lab.controllers.base.caches import Caches
 from trimtab.lab.controllers.base.kinds import (
     STATEFUL_SETS,
     ControllerRevision,
-    PodSet,
-    RunPod,
+    LabPod,
+    LabWorkload,
     owner_reference,
+    scaled_value,
 )
-from trimtab.lab.controllers.base.pods import REVISION_HASH_LABEL, is_going, is_ready, new_pod
+from trimtab.lab.controllers.base.pods import (
+    REVISION_HASH_LABEL,
+    count_available,
+    is_active,
+    is_ready,
+    is_terminating,
+    new_pod,
+    next_available_in,
+)
 from trimtab.lab.controllers.base.status_writer import StatusPatcher
 from trimtab.lab.controllers.base.work_queue import WorkQueue
-from trimtab.lab.controllers.base.write_through_cache import Key, WriteThroughCache
-from trimtab.lab.controllers.revisions import Revisions, template_of
-from trimtab.lab.controllers.rollout import resolve
+from trimtab.lab.controllers.base.write_through_cache import Key, key_of
+from trimtab.lab.controllers.revisions import RevisionHistory, pod_revision, revision_template
 
 INDEX_LABEL = "apps.kubernetes.io/pod-index"
 NAME_LABEL = "statefulset.kubernetes.io/pod-name"
 
 
-@dataclass(frozen=True, slots=True)
-class Moves:
-    """Ordinals to create, with whether they get the new template, and pods to delete."""
-
-    create: tuple[tuple[int, bool], ...] = ()
-    delete: tuple[RunPod, ...] = ()
-
-
-def ordinal_of(name: str, pod: RunPod) -> int | None:
-    """Return the ordinal in a pod's name."""
-    match = re.fullmatch(rf"{re.escape(name)}-(\d+)", pod.metadata.name)
-    return int(match[1]) if match else None
-
-
-def next_moves(one: PodSet, pods: Mapping[int, RunPod], current: str, update: str) -> Moves:
-    """Return the next step: fill up in order, then shrink from the end, then renew from the end.
-
-    OrderedReady takes one step at a time and waits for each pod; Parallel fills up and shrinks all at once.
-    """
-    wanted = range(one.spec.ordinals.start, one.spec.ordinals.start + one.spec.replicas)
-    filling, is_waiting = _fill(one, pods, wanted, current, update)
-    if filling.create or filling.delete or is_waiting:
-        return filling
-    shrinking, is_waiting = _shrink(one, pods, wanted)
-    if shrinking.delete or is_waiting:
-        return shrinking
-    return _renew(one, pods, wanted, update)
-
-
-def _fill(
-    one: PodSet, pods: Mapping[int, RunPod], wanted: Sequence[int], current: str, update: str
-) -> tuple[Moves, bool]:
-    create: list[tuple[int, bool]] = []
-    delete: list[RunPod] = []
-    is_ordered = one.spec.pod_management_policy == "OrderedReady"
-    for ordinal in wanted:
-        pod = pods.get(ordinal)
-        if pod is None:
-            create.append((ordinal, _is_new(one, ordinal, current, update)))
-        elif pod.is_finished and not is_going(pod):
-            delete.append(pod)  # it is made again under the same name once it is gone
-        elif not is_ordered or _is_healthy(pod):
-            continue
-        if is_ordered:
-            return Moves(tuple(create), tuple(delete)), True
-    return Moves(tuple(create), tuple(delete)), False
-
-
-def _is_new(one: PodSet, ordinal: int, current: str, update: str) -> bool:
-    """Tell whether a missing pod gets the new template: not below the partition, not before its turn."""
-    if current == update or one.spec.update_strategy.type == "OnDelete":
-        return True
-    return ordinal >= one.spec.ordinals.start + one.spec.update_strategy.rolling_update.partition
-
-
-def _shrink(one: PodSet, pods: Mapping[int, RunPod], wanted: Sequence[int]) -> tuple[Moves, bool]:
-    surplus = sorted((ordinal for ordinal in pods if ordinal not in wanted), reverse=True)
-    if one.spec.pod_management_policy != "OrderedReady":
-        return Moves(delete=tuple(pods[o] for o in surplus if not is_going(pods[o]))), False
-    for ordinal in surplus:
-        if is_going(pods[ordinal]):
-            return Moves(), True  # the next one goes when this one is gone
-        return Moves(delete=(pods[ordinal],)), True
-    return Moves(), False
-
-
-def _renew(one: PodSet, pods: Mapping[int, RunPod], wanted: Sequence[int], update: str) -> Moves:
-    strategy = one.spec.update_strategy
-    if strategy.type == "OnDelete":
-        return Moves()
-    most = _most_unavailable(one)
-    unhealthy = sum(not _is_healthy(pods[ordinal]) for ordinal in wanted if ordinal in pods)
-    delete: list[RunPod] = []
-    for ordinal in reversed(wanted):
-        pod = pods.get(ordinal)
-        if ordinal < one.spec.ordinals.start + strategy.rolling_update.partition or pod is None:
-            break
-        if revision_of(pod) != update and not is_going(pod):
-            # A broken pod may go beyond the limit only as the one being renewed: it is already unavailable.
-            if unhealthy + len(delete) >= most and _is_healthy(pod):
-                break
-            delete.append(pod)
-        if unhealthy + len(delete) >= most and not _is_healthy(pod):
-            break
-    return Moves(delete=tuple(delete))
-
-
-def _most_unavailable(one: PodSet) -> int:
-    value = one.spec.update_strategy.rolling_update.max_unavailable
-    return max(resolve(value, one.spec.replicas, rounds_up=True), 1)
-
-
-def revision_of(pod: RunPod) -> str:
-    """Return the name part of the revision that a pod was made from."""
-    return pod.metadata.labels.get(REVISION_HASH_LABEL, "")
-
-
-def _is_healthy(pod: RunPod) -> bool:
-    return pod.status.phase == "Running" and is_ready(pod) and not is_going(pod)
-
-
 class StatefulSetController:
-    """Keeps the pods of each StatefulSet; claims for volumes are not made, the lab has no storage."""
+    """Keeps the pods of each StatefulSet. The lab has no storage, so it creates no volume claims."""
 
-    def __init__(
-        self,
-        clock: Clock,
-        sets: WriteThroughCache[PodSet],
-        revisions: WriteThroughCache[ControllerRevision],
-        pods: WriteThroughCache[RunPod],
-    ) -> None:
-        self._clock = clock
-        self._sets = sets
-        self._pods = pods
-        self._revisions = Revisions(clock, revisions, STATEFUL_SETS)
-        self._statuses = StatusPatcher(sets)
-        self.queue = WorkQueue("statefulsets", clock, self.reconcile)
-        sets.subscribe(self._changed)
-        pods.subscribe(self._pod_changed)
-
-    def _changed(self, delta: Delta[PodSet]) -> None:
-        if delta.new is not None:
-            self.queue.add((delta.new.metadata.namespace, delta.new.metadata.name))
-
-    def _pod_changed(self, delta: Delta[RunPod]) -> None:
-        for pod in filter(None, (delta.old, delta.new)):
-            for owner in pod.metadata.owner_references:
-                if owner.controller and owner.kind == "StatefulSet":
-                    self.queue.add((pod.metadata.namespace, owner.name))
+    def __init__(self, caches: Caches) -> None:
+        self._clock = caches.clock
+        self._stateful_sets = caches.stateful_sets
+        self._pods = caches.pods
+        self._history = RevisionHistory(caches, STATEFUL_SETS)
+        self._statuses = StatusPatcher(caches.stateful_sets)
+        self.queue = WorkQueue("statefulsets", caches.clock, self.reconcile)
+        self._stateful_sets.subscribe(self.queue.add_object)
+        self._pods.subscribe(self.queue.controller_handler("StatefulSet"))
 
     async def reconcile(self, key: Key) -> None:
-        """Take the next step and say how many pods there are."""
+        """Take the next step of one StatefulSet and write its status."""
         namespace, name = key
-        one = self._sets.get(name, namespace)
-        if one is None or one.metadata.deletion_timestamp is not None:
+        stateful_set = self._stateful_sets.get(name, namespace)
+        if stateful_set is None or stateful_set.metadata.deletion_timestamp is not None:
             return
-        update = await self._revisions.current(one)
-        current = self._revisions.find(one, one.status.current_revision) or update
-        pods = self._pods_of(one)
-        moves = next_moves(one, pods, _hash(current), _hash(update))
-        await self._move(one, moves, current, update)
-        await self._write_status(one, current, update)
-        wait = podstate.next_available(pods.values(), one.spec.min_ready_seconds, self._clock.now())
+        update = await self._history.current(stateful_set)
+        current = self._history.find(stateful_set, stateful_set.status.current_revision) or update
+        pods = self._pods_by_ordinal(stateful_set)
+        changes = next_changes(stateful_set, pods, current.metadata.name, update.metadata.name)
+        await self._apply(stateful_set, changes, current, update)
+        await self._write_status(stateful_set, current, update)
+        wait = next_available_in(pods.values(), stateful_set.spec.min_ready_seconds, self._clock.now())
         if wait is not None:
             self.queue.add_after(key, wait)
 
-    def _pods_of(self, one: PodSet) -> dict[int, RunPod]:
-        found: dict[int, RunPod] = {}
-        for pod in self._pods.owned(one.metadata.uid):
-            ordinal = ordinal_of(one.metadata.name, pod)
-            if ordinal is not None:
-                found[ordinal] = pod
-        return found
+    def _pods_by_ordinal(self, stateful_set: LabWorkload) -> dict[int, LabPod]:
+        name = stateful_set.metadata.name
+        pods = self._pods.owned(stateful_set.metadata.uid)
+        return {
+            ordinal: pod for pod in pods if (ordinal := parse_ordinal(name, pod.metadata.name)) is not None
+        }
 
-    async def _move(
-        self, one: PodSet, moves: Moves, current: ControllerRevision, update: ControllerRevision
+    async def _apply(
+        self,
+        stateful_set: LabWorkload,
+        changes: "StatefulSetChanges",
+        current: ControllerRevision,
+        update: ControllerRevision,
     ) -> None:
-        for pod in moves.delete:
+        for pod in changes.delete:
             await self._pods.delete(pod, self._clock.now())
-        for ordinal, is_new in moves.create:
-            await self._pods.create(
-                _new_member(one, ordinal, update if is_new else current), one.metadata.namespace
-            )
-        if moves.create and one.spec.pod_management_policy != "OrderedReady":
-            self.queue.add((one.metadata.namespace, one.metadata.name))
+        for ordinal, is_updated in changes.create:
+            body = _new_pod(stateful_set, ordinal, update if is_updated else current)
+            await self._pods.create(body, stateful_set.metadata.namespace)
+        if changes.create and not _is_ordered(stateful_set):
+            self.queue.add(key_of(stateful_set))
 
     async def _write_status(
-        self, one: PodSet, current: ControllerRevision, update: ControllerRevision
+        self, stateful_set: LabWorkload, current: ControllerRevision, update: ControllerRevision
     ) -> None:
-        pods = [pod for pod in self._pods_of(one).values() if podstate.is_active(pod)]
-        ready = sum(map(podstate.is_ready, pods))
-        updated = sum(revision_of(pod) == _hash(update) for pod in pods)
-        is_complete = updated == len(pods) == one.spec.replicas == ready
-        shown = update if is_complete else current
+        spec = stateful_set.spec
+        pods = [pod for pod in self._pods_by_ordinal(stateful_set).values() if is_active(pod)]
+        ready = sum(map(is_ready, pods))
+        updated = sum(pod_revision(pod) == update.metadata.name for pod in pods)
+        is_complete = updated == len(pods) == spec.replicas == ready
+        shown = (update if is_complete else current).metadata.name
         status = {
             "replicas": len(pods),
             "readyReplicas": ready or None,
-            "availableReplicas": podstate.count_available(
-                pods, one.spec.min_ready_seconds, self._clock.now()
-            ),
-            "currentReplicas": sum(revision_of(pod) == _hash(shown) for pod in pods) or None,
+            "availableReplicas": count_available(pods, spec.min_ready_seconds, self._clock.now()),
+            "currentReplicas": sum(pod_revision(pod) == shown for pod in pods) or None,
             "updatedReplicas": updated or None,
-            "currentRevision": shown.metadata.name,
+            "currentRevision": shown,
             "updateRevision": update.metadata.name,
-            "observedGeneration": one.metadata.generation,
-            "collisionCount": one.status.collision_count,
+            "observedGeneration": stateful_set.metadata.generation,
+            "collisionCount": stateful_set.status.collision_count,
         }
-        await self._statuses.write(one, status)
+        await self._statuses.write(stateful_set, status)
         if is_complete:
-            await self._revisions.clean_up(one, {update.metadata.name})
+            await self._history.clean_up(stateful_set, {update.metadata.name})
 
 
-def _new_member(one: PodSet, ordinal: int, revision: ControllerRevision) -> Json:
-    name = f"{one.metadata.name}-{ordinal}"
-    labels = {NAME_LABEL: name, INDEX_LABEL: str(ordinal), REVISION_HASH_LABEL: _hash(revision)}
-    pod = new_pod(
-        template_of(revision), owner_reference(STATEFUL_SETS, one.metadata), name=name, labels=labels
-    )
+def _new_pod(stateful_set: LabWorkload, ordinal: int, revision: ControllerRevision) -> Json:
+    name = f"{stateful_set.metadata.name}-{ordinal}"
+    # Upstream labels these pods with the whole name of the revision, unlike those of a DaemonSet.
+    labels = {NAME_LABEL: name, INDEX_LABEL: str(ordinal), REVISION_HASH_LABEL: revision.metadata.name}
+    owner = owner_reference(STATEFUL_SETS, stateful_set.metadata)
+    pod = new_pod(revision_template(revision), owner, name=name, labels=labels)
     pod["spec"] |= {"hostname": name}
-    if one.spec.service_name:
-        pod["spec"]["subdomain"] = one.spec.service_name
+    if stateful_set.spec.service_name:
+        pod["spec"]["subdomain"] = stateful_set.spec.service_name
     return pod
 
 
-def _hash(revision: ControllerRevision) -> str:
-    """Return what pods are labelled with; for StatefulSets that is the revision's whole name, as upstream."""
-    return revision.metadata.name
+def parse_ordinal(stateful_set: str, pod: str) -> int | None:
+    """Return the ordinal in a pod's name."""
+    match = re.fullmatch(rf"{re.escape(stateful_set)}-(\d+)", pod)
+    return int(match[1]) if match else None
+
+
+@dataclass(frozen=True, slots=True)
+class StatefulSetChanges:
+    """Ordinals to create, each with whether it gets the updated template, and pods to delete."""
+
+    create: tuple[tuple[int, bool], ...] = ()
+    delete: tuple[LabPod, ...] = ()
+
+
+def next_changes(
+    stateful_set: LabWorkload, pods: Mapping[int, LabPod], current: str, update: str
+) -> StatefulSetChanges:
+    """Return the next step: create in order, then scale down from the end, then update from the end.
+
+    `OrderedReady` takes one step at a time and waits for each pod. `Parallel` scales all pods at once.
+    """
+    start = stateful_set.spec.ordinals.start
+    desired = range(start, start + stateful_set.spec.replicas)
+    changes, is_waiting = _scale_up(stateful_set, pods, desired, is_updated=current == update)
+    if changes.create or changes.delete or is_waiting:
+        return changes
+    changes, is_waiting = _scale_down(stateful_set, pods, desired)
+    if changes.delete or is_waiting:
+        return changes
+    return _rolling_update(stateful_set, pods, desired, update)
+
+
+def _is_ordered(stateful_set: LabWorkload) -> bool:
+    return stateful_set.spec.pod_management_policy == "OrderedReady"
+
+
+def _scale_up(
+    stateful_set: LabWorkload, pods: Mapping[int, LabPod], desired: Sequence[int], *, is_updated: bool
+) -> tuple[StatefulSetChanges, bool]:
+    create: list[tuple[int, bool]] = []
+    delete: list[LabPod] = []
+    is_ordered = _is_ordered(stateful_set)
+    # Below the partition a missing pod gets the current template while an update is under way.
+    if stateful_set.spec.update_strategy.type == "OnDelete":
+        is_updated = True
+    for ordinal in desired:
+        pod = pods.get(ordinal)
+        if pod is None:
+            create.append((ordinal, is_updated or ordinal >= _first_updated(stateful_set)))
+        elif pod.is_finished and not is_terminating(pod):
+            delete.append(pod)  # it is created again under the same name
+        elif not is_ordered or _is_healthy(pod):
+            continue
+        if is_ordered:
+            return StatefulSetChanges(tuple(create), tuple(delete)), True
+    return StatefulSetChanges(tuple(create), tuple(delete)), False
+
+
+def _first_updated(stateful_set: LabWorkload) -> int:
+    spec = stateful_set.spec
+    return spec.ordinals.start + spec.update_strategy.rolling_update.partition
+
+
+def _scale_down(
+    stateful_set: LabWorkload, pods: Mapping[int, LabPod], desired: Sequence[int]
+) -> tuple[StatefulSetChanges, bool]:
+    surplus = [pods[ordinal] for ordinal in sorted(pods, reverse=True) if ordinal not in desired]
+    if not _is_ordered(stateful_set):
+        return StatefulSetChanges(delete=tuple(pod for pod in surplus if not is_terminating(pod))), False
+    if surplus and is_terminating(surplus[0]):
+        return StatefulSetChanges(), True
+    return StatefulSetChanges(delete=tuple(surplus[:1])), bool(surplus)
+
+
+def _rolling_update(
+    stateful_set: LabWorkload, pods: Mapping[int, LabPod], desired: Sequence[int], update: str
+) -> StatefulSetChanges:
+    strategy = stateful_set.spec.update_strategy
+    if strategy.type == "OnDelete":
+        return StatefulSetChanges()
+    limit = strategy.rolling_update.max_unavailable
+    max_unavailable = max(scaled_value(limit, stateful_set.spec.replicas, rounds_up=True), 1)
+    unhealthy = sum(not _is_healthy(pods[ordinal]) for ordinal in desired if ordinal in pods)
+    delete: list[LabPod] = []
+    for ordinal in reversed(desired):
+        pod = pods.get(ordinal)
+        if ordinal < _first_updated(stateful_set) or pod is None:
+            break
+        if pod_revision(pod) != update and not is_terminating(pod):
+            # An unhealthy pod is unavailable already, so it may be replaced beyond the limit.
+            if unhealthy + len(delete) >= max_unavailable and _is_healthy(pod):
+                break
+            delete.append(pod)
+        if unhealthy + len(delete) >= max_unavailable and not _is_healthy(pod):
+            break
+    return StatefulSetChanges(delete=tuple(delete))
+
+
+def _is_healthy(pod: LabPod) -> bool:
+    return pod.status.phase == "Running" and is_ready(pod) and not is_terminating(pod)

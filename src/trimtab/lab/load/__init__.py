@@ -1,5 +1,5 @@
-"""What a cluster's pods have to do: load models as data, and what each pod uses because of them.
+"""The load on a cluster's pods, as data, and what each pod uses because of it. Nothing here does I/O on a cluster.
 
-`curves` and `plan` are the data, `sharing`, `noise` and `backlog` the arithmetic, `measuring` the running whole. Nothing
-here talks to a cluster.
+Reading order: `curves` (values over time), `plan` (the document that users write), `pods` (the running pods), `usage`
+(shares, noise, queues, and the usage of each container), `load` (all loads at run time, which users can change).
 """

@@ -1,7 +1,7 @@
-"""How something changes over time: curves as data, with the value at any moment (pure).
+"""Curves as data: a value at any time.
 
-In JSON and YAML each has a `type`: constant, ramp, daily, spikes, steps, recorded. Times are seconds since the load
-began, except the hours of `daily`, which are those of the day in UTC. Values are quantities.
+In JSON and YAML each curve has a `type`: constant, ramp, daily, spikes, steps, recorded. Times are seconds since the load
+began; the hours of `daily` are hours of the day in UTC. Values are quantities.
 """
 
 import math
@@ -18,14 +18,14 @@ SATURDAY = 5
 
 @dataclass(frozen=True, slots=True)
 class Moment:
-    """A point in time: seconds since the load began, and the date."""
+    """A time, as seconds since the load began and as a date."""
 
     since: float
     now: datetime
 
 
 class Constant(Wire, frozen=True, tag="constant", tag_field="type"):
-    """Always the same."""
+    """A constant value."""
 
     value: Quantity
 
@@ -35,7 +35,7 @@ class Constant(Wire, frozen=True, tag="constant", tag_field="type"):
 
 
 class Ramp(Wire, frozen=True, tag="ramp", tag_field="type"):
-    """From one value to another within `lasts` seconds, starting after `after`."""
+    """A straight line from one value to another in `lasts` seconds, after `after` seconds."""
 
     start: Quantity
     end: Quantity
@@ -43,14 +43,14 @@ class Ramp(Wire, frozen=True, tag="ramp", tag_field="type"):
     after: float = 0.0
 
     def at(self, moment: Moment) -> float:
-        """Return the value at a moment."""
+        """Return the value at a time."""
         share = (moment.since - self.after) / self.lasts if self.lasts > 0 else 1.0
         low, high = self.start.as_float(), self.end.as_float()
         return low + (high - low) * min(max(share, 0.0), 1.0)
 
 
 class Daily(Wire, frozen=True, tag="daily", tag_field="type"):
-    """A wave with one peak a day; weekends reach `weekend` times as high."""
+    """A wave with one peak per day. Values at weekends are multiplied by `weekend`."""
 
     low: Quantity
     high: Quantity
@@ -58,7 +58,7 @@ class Daily(Wire, frozen=True, tag="daily", tag_field="type"):
     weekend: float = 1.0
 
     def at(self, moment: Moment) -> float:
-        """Return the value at a moment."""
+        """Return the value at a time."""
         now = moment.now
         hour = now.hour + now.minute / 60 + (now.second + now.microsecond / 1e6) / 3600
         wave = (1 + math.cos((hour - self.peak_hour) / DAY_HOURS * 2 * math.pi)) / 2
@@ -68,7 +68,7 @@ class Daily(Wire, frozen=True, tag="daily", tag_field="type"):
 
 
 class Spikes(Wire, frozen=True, tag="spikes", tag_field="type"):
-    """A base with a peak of `lasts` seconds every `every` seconds, the first after `first`."""
+    """A base with a peak of `lasts` seconds every `every` seconds, first after `first` seconds."""
 
     base: Quantity
     peak: Quantity
@@ -77,34 +77,34 @@ class Spikes(Wire, frozen=True, tag="spikes", tag_field="type"):
     first: float = 0.0
 
     def at(self, moment: Moment) -> float:
-        """Return the value at a moment."""
+        """Return the value at a time."""
         since = moment.since - self.first
         is_peak = since >= 0 and since % self.every < self.lasts
         return (self.peak if is_peak else self.base).as_float()
 
 
 class CurveStep(Wire, frozen=True):
-    """A value from a time on."""
+    """A value that holds from a time on."""
 
     at: float
     value: Quantity
 
 
 class Steps(Wire, frozen=True, tag="steps", tag_field="type"):
-    """A value that changes at given times; before the first step it is the first step's."""
+    """A value that changes at given times. The first value also holds before the first time."""
 
     steps: tuple[CurveStep, ...]
 
     def at(self, moment: Moment) -> float:
-        """Return the value at a moment."""
+        """Return the value at a time."""
         place = bisect_right(self.steps, moment.since, key=lambda step: step.at)
         return self.steps[max(place - 1, 0)].value.as_float() if self.steps else 0.0
 
 
 class Recorded(Wire, frozen=True, tag="recorded", tag_field="type"):
-    """Points of time and value, joined by straight lines; `repeats` starts over after the last.
+    """Points of time and value, joined by straight lines. With `repeats` it starts over after the last.
 
-    `file` names a CSV with a header; it is read when the plan is, beside which it lies.
+    `file` names a CSV with a header in the folder of the plan.
     """
 
     points: tuple[tuple[float, float], ...] = ()
@@ -114,7 +114,7 @@ class Recorded(Wire, frozen=True, tag="recorded", tag_field="type"):
     repeats: bool = False
 
     def at(self, moment: Moment) -> float:
-        """Return the value at a moment."""
+        """Return the value at a time."""
         if not self.points:
             return 0.0
         first, last = self.points[0][0], self.points[-1][0]
@@ -132,5 +132,5 @@ Curve = Constant | Ramp | Daily | Spikes | Steps | Recorded
 
 
 def constant(value: str) -> Constant:
-    """Return a curve that stays at a quantity such as `40m`."""
+    """Return a constant curve of a quantity such as `40m`."""
     return Constant(value=Quantity.parse(value))

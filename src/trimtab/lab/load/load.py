@@ -1,6 +1,6 @@
-"""The load of a cluster at run time: what each pod uses now, and the metrics that go with it.
+"""All loads of a cluster at run time: what each pod uses now, and the metrics that result.
 
-A person can turn any load up or down while it runs (`Load.scale`), or replace it (`Load.set`).
+Users can scale a load while it runs (`Load.scale`) or replace it (`Load.set`).
 """
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
@@ -16,22 +16,22 @@ from trimtab.lab.load.plan import (
     Queue,
     WorkloadLoad,
 )
-from trimtab.lab.load.pods import Member
+from trimtab.lab.load.pods import RunningPod
 from trimtab.lab.load.usage import (
     NOISE_SECONDS,
-    Arithmetic,
     Backlog,
     LeaseHolder,
-    PodUse,
-    nobody,
+    UsageByContainer,
+    UsageModel,
+    load_shares,
+    no_lease_holder,
     noise,
-    weights,
 )
 from trimtab.lab.metrics.values import MetricValues
 
 
 class Load:
-    """All loads of a cluster; `measure` says what the pods use at a moment."""
+    """All loads of a cluster. `measure` returns what the pods use at a time."""
 
     def __init__(
         self,
@@ -39,97 +39,101 @@ class Load:
         values: MetricValues,
         plan: LoadPlan = NO_LOAD,
         *,
-        holder: LeaseHolder = nobody,
+        holder: LeaseHolder = no_lease_holder,
     ) -> None:
         self._start = start
         self._values = values
         self._seed = plan.seed
-        self._loads = {one.name: Arithmetic(one, plan.seed) for one in plan.workloads}
-        self._idle = Arithmetic(WorkloadLoad(name=""), plan.seed)
-        self._series = {title_of(one): one for one in plan.series}
+        self._models = {load.name: UsageModel(load, plan.seed) for load in plan.workloads}
+        self._idle = UsageModel(WorkloadLoad(name=""), plan.seed)
+        self._series = {load_title(curve): curve for curve in plan.series}
         self._factors: dict[str, float] = {}
         self._backlogs: dict[str, Backlog] = {}
-        self._ready: dict[tuple[str, str], int] = {}
+        self._serving: dict[tuple[str, str], int] = {}
         self._holder = holder
 
     @property
     def names(self) -> list[str]:
         """Return the names of all loads and series."""
-        return sorted({**self._loads, **self._series})
+        return sorted({**self._models, **self._series})
 
     def set(self, load: WorkloadLoad | MetricCurve) -> None:
-        """Add a load or a series, or replace the one of that name; its factor goes back to 1."""
+        """Add or replace a load or a series, with factor 1."""
         if isinstance(load, MetricCurve):
-            self._series[title_of(load)] = load
+            self._series[load_title(load)] = load
         else:
-            self._loads[load.name] = Arithmetic(load, self._seed)
+            self._models[load.name] = UsageModel(load, self._seed)
             self._backlogs.pop(load.name, None)
-        self._factors.pop(title_of(load), None)
+        self._factors.pop(load_title(load), None)
 
     def get(self, name: str) -> WorkloadLoad | None:
         """Return the load of that name."""
-        found = self._loads.get(name)
-        return found.load if found is not None else None
+        model = self._models.get(name)
+        return model.load if model is not None else None
 
     def remove(self, name: str) -> None:
-        """End a load or a series."""
-        self._loads.pop(name, None)
+        """Remove a load or a series."""
+        self._models.pop(name, None)
         self._series.pop(name, None)
         self._backlogs.pop(name, None)
 
     def scale(self, name: str, factor: float) -> None:
-        """Multiply a load by `factor` from now on, counted from its original size."""
-        if name not in self._loads and name not in self._series:
+        """Multiply a load by `factor` from now on. Factors do not add up."""
+        if name not in self._models and name not in self._series:
             raise KeyError(f"no load named {name!r}; there are: {', '.join(self.names) or 'none'}")
         if factor < 0:
             raise ValueError(f"load {name}: a factor is not negative, and {factor} is")
         self._factors[name] = factor
 
     def factor(self, name: str) -> float:
-        """Return what a load is multiplied by."""
+        """Return the factor of a load."""
         return self._factors.get(name, 1.0)
 
-    def election_of(self, target: tuple[str, str]) -> Election | None:
-        """Return how a workload's leader is chosen, by namespace and name; None if it has none."""
-        return next((one.load.election for one in self._loads.values() if one.load.target == target), None)
+    def election(self, target: tuple[str, str]) -> Election | None:
+        """Return the election of a workload, by namespace and name."""
+        loads = (model.load for model in self._models.values())
+        return next((load.election for load in loads if load.target == target), None)
 
     @property
     def has_queues(self) -> bool:
-        """Tell whether it matters when a pod becomes ready: only queues go on between samples."""
-        return any(one.load.queue is not None for one in self._loads.values())
+        """Return whether a load has a queue. Queues depend on ready pods between samples."""
+        return any(model.load.queue is not None for model in self._models.values())
 
     def backlog(self, name: str) -> float:
         """Return how many items wait in the queue of a load."""
-        found = self._backlogs.get(name)
-        return found.items if found is not None else 0.0
+        backlog = self._backlogs.get(name)
+        return backlog.items if backlog is not None else 0.0
 
-    def measure(self, members: Sequence[Member], now: datetime) -> dict[str, PodUse]:
-        """Return what each running pod uses now, by uid; queues and series move on to now, too."""
-        moment = Moment((now - self._start).total_seconds(), now)
-        groups = _by_workload(members)
-        self._advance(groups, moment)
+    def measure(self, pods: Sequence[RunningPod], now: datetime) -> dict[str, UsageByContainer]:
+        """Return the usage of each running pod by uid. Queues and series advance, too."""
+        moment = self._moment(now)
+        groups = _by_workload(pods)
+        self._advance_queues(groups, moment)
         self._publish(moment)
-        by_target = {one.load.target: one for one in self._loads.values()}
-        found: dict[str, PodUse] = {}
+        by_target = {model.load.target: model for model in self._models.values()}
+        usage: dict[str, UsageByContainer] = {}
         for target, group in groups.items():
-            found.update(self._measure_workload(by_target.get(target, self._idle), group, moment))
-        return found
+            usage.update(self._workload_usage(by_target.get(target, self._idle), group, moment))
+        return usage
 
-    def observe(self, members: Sequence[Member], now: datetime) -> None:
-        """Take note of who is ready from now on, and let queues catch up with who was until now."""
-        self._advance(_by_workload(members), Moment((now - self._start).total_seconds(), now))
+    def observe(self, pods: Sequence[RunningPod], now: datetime) -> None:
+        """Advance queues with the pods that were ready so far, then count those that are ready now."""
+        self._advance_queues(_by_workload(pods), self._moment(now))
 
-    def _advance(self, groups: Mapping[tuple[str, str], Sequence[Member]], moment: Moment) -> None:
-        for name, running in self._loads.items():
-            one = running.load
-            if one.queue is None:
+    def _moment(self, now: datetime) -> Moment:
+        return Moment((now - self._start).total_seconds(), now)
+
+    def _advance_queues(self, groups: Mapping[tuple[str, str], Sequence[RunningPod]], moment: Moment) -> None:
+        for name, model in self._models.items():
+            queue, target = model.load.queue, model.load.target
+            if queue is None:
                 continue
             backlog = self._backlogs.get(name)
             if backlog is None:
-                backlog = self._backlogs[name] = Backlog(one.queue.backlog, moment.since)
-            before = self._ready.get(one.target, 0)
-            backlog.advance(moment.since, self._arrivals(name, one.queue), before * one.queue.rate.as_float())
-            self._ready[one.target] = sum(member.serves for member in groups.get(one.target, ()))
+                backlog = self._backlogs[name] = Backlog(queue.backlog, moment.since)
+            capacity = self._serving.get(target, 0) * queue.rate.as_float()
+            backlog.advance(moment.since, self._arrivals(name, queue), capacity)
+            self._serving[target] = sum(pod.is_serving for pod in groups.get(target, ()))
 
     def _arrivals(self, name: str, queue: Queue) -> Callable[[float], float]:
         factor, start = self.factor(name), self._start
@@ -140,15 +144,16 @@ class Load:
         return at
 
     def _publish(self, moment: Moment) -> None:
-        for name, running in self._loads.items():
-            queue = running.load.queue
+        """Set the external metrics of queues, and the series."""
+        for name, model in self._models.items():
+            queue = model.load.queue
             if queue is not None:
                 self._values.set_external(
                     queue.metric,
                     round(self.backlog(name)),
                     moment.now,
                     labels=queue.labels,
-                    namespace=running.load.namespace,
+                    namespace=model.load.namespace,
                 )
         tick = int(moment.since // NOISE_SECONDS)
         for title, series in self._series.items():
@@ -156,35 +161,32 @@ class Load:
             value *= 1 + series.noise * noise(self._seed, crc32(title.encode()), tick)
             self._values.set_series(series, value, moment.now)
 
-    def _measure_workload(
-        self, running: Arithmetic, members: Sequence[Member], moment: Moment
-    ) -> Iterable[tuple[str, PodUse]]:
-        one = running.load
-        serving = [member for member in members if member.serves]
-        shares = weights(one.share, [member.pod for member in serving], self._holder)
-        parts = {member.uid: share for member, share in zip(serving, shares, strict=True)}
-        factor = self.factor(one.name)
-        each = one.cpu_per_pod.at(moment) * factor if one.cpu_per_pod is not None else 0.0
-        return running.uses(members, parts, self._total_cores(one, factor, moment), each, moment)
-
-    def _total_cores(self, one: WorkloadLoad, factor: float, moment: Moment) -> float:
-        total = one.cpu.at(moment) * factor if one.cpu is not None else 0.0
-        backlog = self._backlogs.get(one.name)
-        if one.queue is not None and backlog is not None:
-            total += backlog.done_per_second * one.queue.cpu_per_item.as_float()
-        return total
+    def _workload_usage(
+        self, model: UsageModel, pods: Sequence[RunningPod], moment: Moment
+    ) -> Iterable[tuple[str, UsageByContainer]]:
+        load = model.load
+        serving = [pod for pod in pods if pod.is_serving]
+        shares = load_shares(load.share, [pod.pod for pod in serving], self._holder)
+        by_uid = {pod.uid: share for pod, share in zip(serving, shares, strict=True)}
+        factor = self.factor(load.name)
+        cores = load.cpu.at(moment) * factor if load.cpu is not None else 0.0
+        backlog = self._backlogs.get(load.name)
+        if load.queue is not None and backlog is not None:
+            cores += backlog.done_per_second * load.queue.cpu_per_item.as_float()
+        per_pod = load.cpu_per_pod.at(moment) * factor if load.cpu_per_pod is not None else 0.0
+        return model.usage(pods, by_uid, cores, per_pod, moment)
 
 
-def title_of(load: WorkloadLoad | MetricCurve) -> str:
-    """Return what a person calls a load: its name, and for a series its labels too, as `backlog{queue=mail}`."""
+def load_title(load: WorkloadLoad | MetricCurve) -> str:
+    """Return the name of a load. A series with labels is called `backlog{queue=mail}`."""
     if isinstance(load, WorkloadLoad) or not load.labels:
         return load.name
     labels = ",".join(f"{key}={value}" for key, value in sorted(load.labels.items()))
     return f"{load.name}{{{labels}}}"
 
 
-def _by_workload(members: Iterable[Member]) -> dict[tuple[str, str], list[Member]]:
-    groups: dict[tuple[str, str], list[Member]] = {}
-    for member in members:
-        groups.setdefault(member.workload, []).append(member)
+def _by_workload(pods: Iterable[RunningPod]) -> dict[tuple[str, str], list[RunningPod]]:
+    groups: dict[tuple[str, str], list[RunningPod]] = {}
+    for pod in pods:
+        groups.setdefault(pod.workload, []).append(pod)
     return groups

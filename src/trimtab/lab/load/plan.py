@@ -1,4 +1,4 @@
-"""Load as data: what each workload uses, how it is shared among its pods, which metrics it shows.
+"""The load plan: a document with the load of each workload and with series of metrics.
 
 A plan is a JSON or YAML document:
 
@@ -35,21 +35,21 @@ from trimtab.model.quantity import Quantity
 
 API_VERSION = "lab.trimtab.dev/v1"
 KIND = "LoadPlan"
-_NONE = Quantity.from_int(0)
+_ZERO = Quantity.from_int(0)
 
 
 class PlanError(ValueError):
-    """A plan cannot be read; the message says what is wrong and where."""
+    """A plan is invalid. The message says what is wrong and where."""
 
 
 class Even(Wire, frozen=True, tag="even", tag_field="type"):
-    """Every ready pod gets the same."""
+    """Every ready pod has the same share."""
 
 
 class Leader(Wire, frozen=True, tag="leader", tag_field="type"):
-    """One pod gets `share` of everything, the others the rest.
+    """The leader has `share` of the load, and the other pods have equal parts of the rest.
 
-    The leader is the pod with `label`=`value`, or the holder of `lease`; without one, everybody gets the same.
+    The leader is the pod with `label`=`value`, or the holder of `lease`. Without a leader all shares are equal.
     """
 
     share: float = 0.8
@@ -59,7 +59,7 @@ class Leader(Wire, frozen=True, tag="leader", tag_field="type"):
 
 
 class HotShard(Wire, frozen=True, tag="hotShard", tag_field="type"):
-    """One pod, counted by name from 0, gets `weight` times as much as each other pod."""
+    """The pod number `ordinal`, by name from 0, has `weight` times the share of each other pod."""
 
     ordinal: int = 0
     weight: float = 5.0
@@ -69,39 +69,39 @@ Share = Even | Leader | HotShard
 
 
 class MemoryLoad(Wire, frozen=True):
-    """Memory of one container: a base, more with CPU, more with time since its start, a share of a total."""
+    """Memory of one container: a base, plus parts by CPU, by time since its start, and of a total."""
 
     base: Quantity = Quantity.parse("64Mi")
-    per_core: Quantity = _NONE
-    growth_per_hour: Quantity = _NONE
+    per_core: Quantity = _ZERO
+    growth_per_hour: Quantity = _ZERO
     total: Curve | None = None
 
 
 class Queue(Wire, frozen=True):
-    """Work that arrives and waits: `arrivals` items a second, of which a ready pod does `rate` a second.
+    """A queue of items: `arrivals` per second, of which each ready pod does `rate` per second.
 
-    The items that wait are shown as an external metric. `cpu_per_item` is CPU seconds.
+    The backlog is an external metric. `cpu_per_item` is in CPU seconds.
     """
 
     metric: str
     arrivals: Curve
     rate: Quantity
     labels: dict[str, str] = {}
-    cpu_per_item: Quantity = _NONE
+    cpu_per_item: Quantity = _ZERO
     backlog: float = 0.0
 
 
 class OtherContainer(Wire, frozen=True):
-    """What a container beside the main one uses, whatever the load."""
+    """The constant usage of a container beside the main one."""
 
-    cpu: Quantity = _NONE
-    memory: Quantity = _NONE
+    cpu: Quantity = _ZERO
+    memory: Quantity = _ZERO
 
 
 class Election(Wire, frozen=True):
-    """Which pod leads, shown in a label of each pod and, if `lease` is set, in a Lease.
+    """A leader among the pods, shown in a label of each pod and, if `lease` is set, in a Lease.
 
-    The leader changes when it is no longer ready, and every `every` seconds if that is not 0.
+    The leader changes when it is not ready, and every `every` seconds if that is not 0.
     """
 
     label: str = "role"
@@ -112,7 +112,7 @@ class Election(Wire, frozen=True):
 
 
 class WorkloadLoad(Wire, frozen=True):
-    """The load of one workload: `cpu` is the total over its ready pods, `cpu_per_pod` that of each."""
+    """The load of one workload: `cpu` in total over its ready pods, `cpu_per_pod` for each of them."""
 
     name: str
     namespace: str = "default"
@@ -135,7 +135,7 @@ class WorkloadLoad(Wire, frozen=True):
 
 
 class MetricCurve(Wire, frozen=True):
-    """A metric that follows a curve: external, or of an object if `object` is set."""
+    """A metric that follows a curve: an object metric if `object` is set, else an external one."""
 
     name: str
     value: Curve
@@ -146,7 +146,7 @@ class MetricCurve(Wire, frozen=True):
 
 
 class LoadPlan(Wire, frozen=True):
-    """Everything that loads a cluster."""
+    """All loads and series of a cluster."""
 
     api_version: str = API_VERSION
     kind: str = KIND
@@ -159,7 +159,7 @@ NO_LOAD = LoadPlan()
 
 
 def read_plan(path: Path) -> LoadPlan:
-    """Read a plan and the CSV files that it names."""
+    """Read a plan and its CSV files."""
     try:
         return parse_plan(path.read_text(encoding="utf-8"), path.parent)
     except OSError as problem:
@@ -169,7 +169,7 @@ def read_plan(path: Path) -> LoadPlan:
 
 
 def parse_plan(text: str, folder: Path | None = None) -> LoadPlan:
-    """Read a plan from JSON or YAML; CSV files are looked for in `folder` only."""
+    """Parse a plan from JSON or YAML. Its CSV files must be in `folder`."""
     try:
         data = yaml.safe_load(text)
     except yaml.YAMLError as problem:
@@ -182,23 +182,22 @@ def parse_plan(text: str, folder: Path | None = None) -> LoadPlan:
         raise PlanError(str(problem)) from problem
     return replace(
         plan,
-        workloads=tuple(_with_files(one, folder) for one in plan.workloads),
-        series=tuple(replace(one, value=_recorded(one.value, folder)) for one in plan.series),
+        workloads=tuple(_with_points(load, folder) for load in plan.workloads),
+        series=tuple(replace(series, value=_load_points(series.value, folder)) for series in plan.series),
     )
 
 
-def _with_files(one: WorkloadLoad, folder: Path | None) -> WorkloadLoad:
-    queue = one.queue
+def _with_points(load: WorkloadLoad, folder: Path | None) -> WorkloadLoad:
+    queue, total = load.queue, load.memory.total
     if queue is not None:
-        queue = replace(queue, arrivals=_recorded(queue.arrivals, folder))
-    cpu = _recorded(one.cpu, folder) if one.cpu is not None else None
-    per_pod = _recorded(one.cpu_per_pod, folder) if one.cpu_per_pod is not None else None
-    total = one.memory.total
-    memory = replace(one.memory, total=_recorded(total, folder)) if total is not None else one.memory
-    return replace(one, queue=queue, cpu=cpu, cpu_per_pod=per_pod, memory=memory)
+        queue = replace(queue, arrivals=_load_points(queue.arrivals, folder))
+    cpu = _load_points(load.cpu, folder) if load.cpu is not None else None
+    per_pod = _load_points(load.cpu_per_pod, folder) if load.cpu_per_pod is not None else None
+    memory = replace(load.memory, total=_load_points(total, folder)) if total is not None else load.memory
+    return replace(load, queue=queue, cpu=cpu, cpu_per_pod=per_pod, memory=memory)
 
 
-def _recorded(curve: Curve, folder: Path | None) -> Curve:
+def _load_points(curve: Curve, folder: Path | None) -> Curve:
     if not isinstance(curve, Recorded) or not curve.file:
         return curve
     if folder is None or Path(curve.file).name != curve.file:
@@ -208,7 +207,7 @@ def _recorded(curve: Curve, folder: Path | None) -> Curve:
 
 
 def read_points(lines: Iterable[str], time_column: str, value_column: str) -> tuple[tuple[float, float], ...]:
-    """Read points from CSV with a header; times are seconds, in any order."""
+    """Read the points of a CSV with a header, sorted by time in seconds."""
     points: list[tuple[float, float]] = []
     for number, row in enumerate(csv.DictReader(lines), 2):
         try:

@@ -1,21 +1,18 @@
-"""Pods as load sees them: what does not change between two measurements is worked out once.
-
-A day of a hundred pods has half a million measurements, so each of them must be little more than arithmetic.
-"""
+"""Running pods, with what load and usage need of them computed once per change."""
 
 from collections.abc import Callable, Iterable
 from typing import NamedTuple
 from zlib import crc32
 
-from trimtab.lab.controllers.base.kinds import RunPod
-from trimtab.lab.controllers.base.pods import HASH_LABEL, is_active, is_ready
+from trimtab.lab.controllers.base.kinds import LabPod
+from trimtab.lab.controllers.base.pods import POD_TEMPLATE_HASH_LABEL, is_active, is_ready
 from trimtab.model.core.pod import ResourceRequirements
 
 _NO_LIMITS = ResourceRequirements()
 
 
 class RunningContainer(NamedTuple):
-    """A container that runs: since when (seconds since 1970), and how much it may use at most."""
+    """A running container: its start in seconds since 1970, its CPU limit in millicores, memory in bytes."""
 
     name: str
     started: float
@@ -23,74 +20,74 @@ class RunningContainer(NamedTuple):
     memory_limit: int | None
 
 
-class Member(NamedTuple):
+class RunningPod(NamedTuple):
     """A running pod of a workload."""
 
-    pod: RunPod
+    pod: LabPod
     uid: str
     workload: tuple[str, str]
-    serves: bool
+    is_serving: bool
     salt: int
     containers: tuple[RunningContainer, ...]
 
 
-class Members:
-    """Turns pods into members, each only when it changed."""
+class RunningPods:
+    """Selects running pods and caches their `RunningPod` until they change."""
 
-    def __init__(self, runs: Callable[[RunPod], bool]) -> None:
-        self._runs = runs
-        self._known: dict[str, tuple[RunPod, Member | None]] = {}
+    def __init__(self, is_running: Callable[[LabPod], bool]) -> None:
+        self._is_running = is_running
+        self._cache: dict[str, tuple[LabPod, RunningPod | None]] = {}
 
-    def of(self, pods: Iterable[RunPod]) -> list[Member]:
+    def select(self, pods: Iterable[LabPod]) -> list[RunningPod]:
         """Return the running pods among `pods`."""
-        known, before = {}, self._known
-        found: list[Member] = []
+        cache, before = {}, self._cache
+        selected: list[RunningPod] = []
         for pod in pods:
             uid = pod.metadata.uid
-            pair = before.get(uid)
-            if pair is None or pair[0] is not pod:
-                pair = (pod, member_of(pod) if self._runs(pod) else None)
-            known[uid] = pair
-            if pair[1] is not None:
-                found.append(pair[1])
-        self._known = known
-        return found
+            cached = before.get(uid)
+            if cached is None or cached[0] is not pod:
+                cached = (pod, running_pod(pod) if self._is_running(pod) else None)
+            cache[uid] = cached
+            if cached[1] is not None:
+                selected.append(cached[1])
+        self._cache = cache
+        return selected
 
 
-def member_of(pod: RunPod) -> Member:
-    """Return a pod as load sees it."""
-    return Member(
+def running_pod(pod: LabPod) -> RunningPod:
+    """Return the running pod of a pod."""
+    return RunningPod(
         pod,
         pod.metadata.uid,
         workload_of(pod),
         is_ready(pod) and is_active(pod),
         crc32(pod.metadata.name.encode()),
-        tuple(_running(pod)),
+        tuple(_running_containers(pod)),
     )
 
 
-def workload_of(pod: RunPod) -> tuple[str, str]:
-    """Return namespace and name of the workload that a pod belongs to; for a ReplicaSet, its Deployment's."""
-    owner = next((one for one in pod.metadata.owner_references if one.controller), None)
-    if owner is None:
+def workload_of(pod: LabPod) -> tuple[str, str]:
+    """Return namespace and name of a pod's workload, of its Deployment rather than its ReplicaSet."""
+    controller = next((owner for owner in pod.metadata.owner_references if owner.controller), None)
+    if controller is None:
         return (pod.metadata.namespace, pod.metadata.name)
-    suffix = pod.metadata.labels.get(HASH_LABEL)
-    name = owner.name
-    if owner.kind == "ReplicaSet" and suffix:
+    suffix = pod.metadata.labels.get(POD_TEMPLATE_HASH_LABEL)
+    name = controller.name
+    if controller.kind == "ReplicaSet" and suffix:
         name = name.removesuffix(f"-{suffix}")
     return (pod.metadata.namespace, name)
 
 
-def _running(pod: RunPod) -> Iterable[RunningContainer]:
+def _running_containers(pod: LabPod) -> Iterable[RunningContainer]:
     for status in pod.status.container_statuses:
         if status.state.running is None:
             continue
-        begun = status.state.running.started_at or pod.status.start_time
+        started = status.state.running.started_at or pod.status.start_time
         limits = (status.resources or _NO_LIMITS).limits
         cpu, memory = limits.get("cpu"), limits.get("memory")
         yield RunningContainer(
             status.name,
-            begun.timestamp() if begun is not None else 0.0,
+            started.timestamp() if started is not None else 0.0,
             cpu.milli_value() if cpu is not None else None,
             memory.value() if memory is not None else None,
         )

@@ -1,31 +1,104 @@
-"""What the containers of one workload use, once its load is known (pure)."""
+"""What the containers of one workload use: shares of the load, noise, memory and queues.
+
+A simulated day of 100 pods has half a million measurements, so `UsageModel.usage` does little more than arithmetic.
+"""
 
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from typing import NamedTuple
 
-from trimtab.lab.controllers.base.kinds import RunPod
+from trimtab.lab.controllers.base.kinds import LabPod
 from trimtab.lab.load.curves import Moment
 from trimtab.lab.load.plan import Even, HotShard, Leader, Share, WorkloadLoad
-from trimtab.lab.load.pods import Member
+from trimtab.lab.load.pods import RunningPod
+
+NOISE_SECONDS = 15
+"""The time for which a value of noise holds."""
+_HOUR_SECONDS = 3600.0
+_QUEUE_STEP_SECONDS = 1.0
+"""Queues advance in steps that are finer than any sample."""
+_MASK = 2**64 - 1
+_HALF = 2**32
 
 LeaseHolder = Callable[[str, str], str]
-"""Returns the holder of a lease, by namespace and name; empty if there is none."""
+"""Returns the holder of a lease, by namespace and name, or an empty text."""
 
 
-def nobody(_namespace: str, _lease: str) -> str:
-    """Return that no lease is held."""
+class ContainerUsage(NamedTuple):
+    """The CPU and memory of one container."""
+
+    cpu_millicores: int
+    memory_bytes: int
+
+
+UsageByContainer = Mapping[str, ContainerUsage]
+
+
+class UsageModel:
+    """The load of one workload, with its quantities converted once."""
+
+    def __init__(self, load: WorkloadLoad, seed: int) -> None:
+        self.load = load
+        self._seed = seed
+        self._idle = load.idle_cpu.as_float()
+        self._base = load.memory.base.as_float()
+        self._per_core = load.memory.per_core.as_float()
+        self._growth = load.memory.growth_per_hour.as_float() / _HOUR_SECONDS
+        self._others = {
+            name: ContainerUsage(other.cpu.milli_value(), other.memory.value())
+            for name, other in load.others.items()
+        }
+
+    def usage(
+        self,
+        pods: Iterable[RunningPod],
+        shares: Mapping[str, float],
+        cores: float,
+        cores_per_pod: float,
+        moment: Moment,
+    ) -> Iterator[tuple[str, UsageByContainer]]:
+        """Yield the usage of each pod by uid: its share of `cores`, plus `cores_per_pod`.
+
+        A pod without a share is idle.
+        """
+        memory_total = self.load.memory.total
+        total_bytes = memory_total.at(moment) if memory_total is not None else 0.0
+        now, tick = moment.now.timestamp(), int(moment.since // NOISE_SECONDS)
+        for pod in pods:
+            share = shares.get(pod.uid)
+            used = self._idle
+            if share is not None:
+                used = max(cores * share + cores_per_pod, used)
+                if self.load.noise:
+                    used *= 1 + self.load.noise * noise(self._seed, pod.salt, tick)
+            yield pod.uid, self._pod_usage(pod, used, total_bytes * (share or 0.0), now)
+
+    def _pod_usage(self, pod: RunningPod, cores: float, shared_bytes: float, now: float) -> UsageByContainer:
+        usage: dict[str, ContainerUsage] = {}
+        main = self.load.container
+        for index, container in enumerate(pod.containers):
+            name = container.name
+            if name == main or (not main and index == 0 and name not in self._others):
+                size = self._base + self._per_core * cores + self._growth * max(now - container.started, 0.0)
+                usage[name] = ContainerUsage(round(cores * 1000), round(size + shared_bytes))
+            else:
+                usage[name] = self._others.get(name) or ContainerUsage(1, round(self._base))
+        return usage
+
+
+def no_lease_holder(_namespace: str, _lease: str) -> str:
+    """Return an empty text: no lease has a holder."""
     return ""
 
 
-def weights(share: Share, pods: Sequence[RunPod], holder: LeaseHolder = nobody) -> list[float]:
-    """Return each pod's part of the load, in the order of `pods`; the parts add up to 1."""
+def load_shares(share: Share, pods: Sequence[LabPod], holder: LeaseHolder = no_lease_holder) -> list[float]:
+    """Return each pod's share of the load, in the order of `pods`. They add up to 1."""
     if not pods:
         return []
     match share:
         case Leader():
-            leader = _leader(share, pods, holder)
+            leader = _find_leader(share, pods, holder)
             if leader is None or len(pods) == 1:
-                return weights(Even(), pods)
+                return load_shares(Even(), pods)
             rest = (1.0 - share.share) / (len(pods) - 1)
             return [share.share if pod is leader else rest for pod in pods]
         case HotShard():
@@ -36,27 +109,23 @@ def weights(share: Share, pods: Sequence[RunPod], holder: LeaseHolder = nobody) 
             return [1.0 / len(pods)] * len(pods)
 
 
-def _leader(share: Leader, pods: Sequence[RunPod], holder: LeaseHolder) -> RunPod | None:
+def _find_leader(share: Leader, pods: Sequence[LabPod], holder: LeaseHolder) -> LabPod | None:
     if not share.lease:
         return next((pod for pod in pods if pod.metadata.labels.get(share.label) == share.value), None)
-    name = holder(pods[0].metadata.namespace, share.lease)
-    # Many programs append something of their own to the pod's name, after an underscore.
-    return next((pod for pod in pods if name.partition("_")[0] == pod.metadata.name), None)
+    identity = holder(pods[0].metadata.namespace, share.lease)
+    # Many programs append an underscore and an id to the pod's name.
+    return next((pod for pod in pods if identity.partition("_")[0] == pod.metadata.name), None)
 
 
-def _by_ordinal(pods: Sequence[RunPod]) -> list[RunPod]:
-    """Order pods by name, the shorter number first: web-2 comes before web-10."""
+def _by_ordinal(pods: Sequence[LabPod]) -> list[LabPod]:
+    """Sort pods so that web-2 comes before web-10."""
     return sorted(pods, key=lambda pod: (len(pod.metadata.name), pod.metadata.name))
 
 
-_MASK = 2**64 - 1
-_HALF = 2**32
-
-
 def noise(seed: int, salt: int, tick: int) -> float:
-    """Return a number between -1 and 1, more often near 0, that depends on nothing but its arguments.
+    """Return a number between -1 and 1, more often near 0, that depends only on the arguments.
 
-    The three numbers are stirred as SplitMix64 stirs its counter, which is quick and leaves no pattern to the eye.
+    It mixes them as SplitMix64 does, which is fast and leaves no visible pattern.
     """
     mixed = (seed * 0x9E3779B97F4A7C15 + salt * 0xD1342543DE82EF95 + tick * 0xBF58476D1CE4E5B9) & _MASK
     mixed = ((mixed ^ (mixed >> 30)) * 0xBF58476D1CE4E5B9) & _MASK
@@ -65,70 +134,11 @@ def noise(seed: int, salt: int, tick: int) -> float:
     return ((mixed >> 32) + (mixed & 0xFFFFFFFF)) / _HALF - 1.0
 
 
-#: Seconds for which one drawing of noise holds.
-NOISE_SECONDS = 15
-HOUR = 3600.0
-
-
-class Use(NamedTuple):
-    """What one container uses: millicores, and bytes of memory."""
-
-    cpu_millicores: int
-    memory_bytes: int
-
-
-PodUse = Mapping[str, Use]
-
-
-class Arithmetic:
-    """The numbers of a load, read from their quantities once."""
-
-    def __init__(self, one: WorkloadLoad, seed: int) -> None:
-        self.load = one
-        self._seed = seed
-        self._idle = one.idle_cpu.as_float()
-        self._base = one.memory.base.as_float()
-        self._per_core = one.memory.per_core.as_float()
-        self._growth = one.memory.growth_per_hour.as_float() / HOUR
-        self._others = {
-            name: Use(other.cpu.milli_value(), other.memory.value()) for name, other in one.others.items()
-        }
-
-    def uses(
-        self, members: Iterable[Member], parts: Mapping[str, float], cores: float, each: float, moment: Moment
-    ) -> Iterator[tuple[str, PodUse]]:
-        """Yield what each pod uses, by uid: its part of `cores`, and `each` on top; who has no part is idle."""
-        total = self.load.memory.total
-        shared = total.at(moment) if total is not None else 0.0
-        now, tick = moment.now.timestamp(), int(moment.since // NOISE_SECONDS)
-        for member in members:
-            part = parts.get(member.uid)
-            used = self._idle
-            if part is not None:
-                used = max(cores * part + each, used)
-                if self.load.noise:
-                    used *= 1 + self.load.noise * noise(self._seed, member.salt, tick)
-            yield member.uid, self._pod(member, used, shared * (part or 0.0), now)
-
-    def _pod(self, member: Member, cores: float, shared: float, now: float) -> PodUse:
-        found: dict[str, Use] = {}
-        main = self.load.container
-        for place, container in enumerate(member.containers):
-            name = container.name
-            if name == main or (not main and place == 0 and name not in self._others):
-                size = self._base + self._per_core * cores + self._growth * max(now - container.started, 0.0)
-                found[name] = Use(round(cores * 1000), round(size + shared))
-            else:
-                found[name] = self._others.get(name) or Use(1, round(self._base))
-        return found
-
-
-#: Seconds of one step; finer than any sample, so a queue that fills between two samples is seen to.
-STEP = 1.0
-
-
 class Backlog:
-    """The items that wait, advanced step by step on a fixed grid, so that who asks when changes nothing."""
+    """The items that wait in a queue.
+
+    It advances in fixed steps, so the result does not depend on when it is read.
+    """
 
     def __init__(self, items: float, since: float) -> None:
         self.items = items
@@ -136,10 +146,10 @@ class Backlog:
         self._since = since
 
     def advance(self, to: float, arrivals: Callable[[float], float], capacity: float) -> None:
-        """Move on to a time, with `capacity` items done per second at most."""
-        while self._since + STEP <= to:
-            arrived = max(arrivals(self._since), 0.0) * STEP
-            done = min(self.items + arrived, capacity * STEP)
+        """Advance to a time, with at most `capacity` items done per second."""
+        while self._since + _QUEUE_STEP_SECONDS <= to:
+            arrived = max(arrivals(self._since), 0.0) * _QUEUE_STEP_SECONDS
+            done = min(self.items + arrived, capacity * _QUEUE_STEP_SECONDS)
             self.items += arrived - done
-            self.done_per_second = done / STEP
-            self._since += STEP
+            self.done_per_second = done / _QUEUE_STEP_SECONDS
+            self._since += _QUEUE_STEP_SECONDS

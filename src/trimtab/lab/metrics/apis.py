@@ -5,12 +5,13 @@ from datetime import datetime
 
 from trimtab.lab.apiserver.errors import StatusError, bad_request
 from trimtab.lab.apiserver.request import ApiRequest, ApiResponse, RequestInfo, parse_path, parse_query
-from trimtab.lab.controllers.base.kinds import RunNode, RunPod
+from trimtab.lab.controllers.base.kinds import LabPod
 from trimtab.lab.controllers.base.write_through_cache import WriteThroughCache
 from trimtab.lab.metrics import usage
 from trimtab.lab.metrics.usage import ResourceMetrics, UsageSource
 from trimtab.lab.metrics.values import MetricValues, SeriesValue
 from trimtab.lab.storage.codec import JsonObject
+from trimtab.model.core.objects import Node
 from trimtab.model.labels.selector import Selector, SelectorError
 from trimtab.model.times import format_time
 
@@ -27,8 +28,8 @@ class MetricsApis:
         values: MetricValues,
         *,
         source: UsageSource | None = None,
-        pods: WriteThroughCache[RunPod] | None = None,
-        nodes: WriteThroughCache[RunNode] | None = None,
+        pods: WriteThroughCache[LabPod] | None = None,
+        nodes: WriteThroughCache[Node] | None = None,
     ) -> None:
         self._usage = ResourceMetrics(now, source)
         self._values = values
@@ -106,7 +107,7 @@ class MetricsApis:
         return pod is not None and selector.matches(pod.metadata.labels)
 
     def _read_usage(self, info: RequestInfo, selector: Selector) -> JsonObject:
-        objects: Iterable[RunPod | RunNode]
+        objects: Iterable[LabPod | Node]
         if info.resource == "nodes":
             objects = self._nodes.all() if self._nodes is not None else ()
         elif info.resource == "pods":

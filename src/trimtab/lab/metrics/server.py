@@ -116,13 +116,13 @@ class MetricsServer:
     def __init__(
         self, data_plane: DataPlane, *, groups: tuple[str, ...] = (RESOURCE, CUSTOM, EXTERNAL)
     ) -> None:
-        self._client, mirrors, values = data_plane.client, data_plane.mirrors, data_plane.values
+        self._client, caches, values = data_plane.client, data_plane.caches, data_plane.values
         apis = MetricsApis(
             self._client.clock.now,
             values,
-            source=data_plane.agent.samples,
-            pods=mirrors.pods,
-            nodes=mirrors.nodes,
+            source=data_plane.kubelet.samples,
+            pods=caches.pods,
+            nodes=caches.nodes,
         )
         self.app = MetricsApp(apis, values)
         self._groups = groups

@@ -1,4 +1,4 @@
-"""Groups of equal nodes, and how they are registered with an API server."""
+"""Pools of equal nodes and their registration with an API server."""
 
 from trimtab.cluster import errors
 from trimtab.cluster.client import Client, PatchType
@@ -8,11 +8,11 @@ from trimtab.model.json.wire import Wire
 from trimtab.model.times import format_time
 
 KUBELET_VERSION = "v1.36.3"
-TRIES, RETRY_SECONDS = 5, 1.0
+ATTEMPTS, RETRY_SECONDS = 5, 1.0
 
 
 class NodePool(Wire, frozen=True):
-    """Some nodes of one size; they are named after the pool and numbered from 1."""
+    """Nodes of one size, named after the pool and numbered from 1."""
 
     name: str = "node"
     count: int = 3
@@ -27,36 +27,36 @@ class NodePool(Wire, frozen=True):
 
 
 async def register_nodes(client: Client, pool: NodePool) -> None:
-    """Create the nodes of a pool, or bring those that exist up to date."""
+    """Create or update the nodes of a pool."""
     for name in pool.node_names():
-        for left in reversed(range(TRIES)):
+        for attempts_left in reversed(range(ATTEMPTS)):
             try:
                 await _register(client, pool, name)
                 break
             except (errors.TransportError, errors.ServerError):
-                # Whether it was made is not known; registering a node that is there already does no harm.
-                if not left:
+                # The node may have been created; registering it again does no harm.
+                if not attempts_left:
                     raise
                 await client.clock.sleep(RETRY_SECONDS)
 
 
 async def _register(client: Client, pool: NodePool, name: str) -> None:
-    body = _node(pool, name, format_time(client.clock.now()))
+    body = _node_body(pool, name, format_time(client.clock.now()))
     nodes = NODES.untyped()
     try:
-        made = await client.create(nodes, body)
+        node = await client.create(nodes, body)
     except errors.AlreadyExists:
-        change = {"metadata": {"labels": body["metadata"]["labels"]}}
-        made = await client.patch(nodes, name, None, change)
-    if made.get("status", {}).get("capacity") != body["status"]["capacity"]:
-        change = {"status": body["status"]}
-        await client.patch(nodes, name, None, change, how=PatchType.MERGE, subresource="status")
-    # A real API server taints new nodes until a node lifecycle controller sees them ready; none runs here.
-    if (made.get("spec") or {}).get("taints"):
+        patch = {"metadata": {"labels": body["metadata"]["labels"]}}
+        node = await client.patch(nodes, name, None, patch)
+    if node.get("status", {}).get("capacity") != body["status"]["capacity"]:
+        patch = {"status": body["status"]}
+        await client.patch(nodes, name, None, patch, how=PatchType.MERGE, subresource="status")
+    # A real API server taints new nodes for the node lifecycle controller, which does not run here.
+    if (node.get("spec") or {}).get("taints"):
         await client.patch(nodes, name, None, {"spec": {"taints": None}})
 
 
-def _node(pool: NodePool, name: str, now: str) -> Json:
+def _node_body(pool: NodePool, name: str, now: str) -> Json:
     amounts = {"cpu": pool.cpu, "memory": pool.memory, "pods": str(pool.pods), "ephemeral-storage": "100Gi"}
     labels = {
         "kubernetes.io/hostname": name,

@@ -1,33 +1,37 @@
-"""A pod's status as the node agent writes it: container states in, phase and conditions out (pure)."""
+"""Builds the status of a pod, with phase and conditions, from the states of its containers."""
 
 from collections.abc import Iterable, Sequence
 from datetime import datetime
 
 from trimtab.cluster.resource import Json
-from trimtab.lab.controllers.base.kinds import RunContainerStatus, RunPod
+from trimtab.lab.controllers.base.kinds import LabContainerStatus, LabPod
 from trimtab.lab.controllers.base.status_writer import condition
 from trimtab.model.json import wire
 
-#: Conditions that the agent derives from container states; every other one is kept as it is.
-_DERIVED = ("PodReadyToStartContainers", "Initialized", "ContainersReady", "Ready", "PodScheduled")
+#: Conditions that follow from container states. All others are kept.
+DERIVED_CONDITIONS = ("PodReadyToStartContainers", "Initialized", "ContainersReady", "Ready", "PodScheduled")
 
 
 def pod_status(
-    pod: RunPod, containers: Sequence[RunContainerStatus], now: datetime, others: Iterable[Json] | None = None
+    pod: LabPod, containers: Sequence[LabContainerStatus], now: datetime, others: Iterable[Json] | None = None
 ) -> Json:
-    """Return the status that goes with these container states.
+    """Return the status for these container states.
 
-    `others` replaces the conditions that are not derived from them, such as those of a resize.
+    `others` replaces the conditions that do not follow from them, such as those of a resize.
     """
-    phase = phase_of(containers)
+    phase = pod_phase(containers)
     if others is None:
-        others = [wire.to_builtins(one) for one in pod.status.conditions if one.type not in _DERIVED]
+        others = [
+            wire.to_builtins(former)
+            for former in pod.status.conditions
+            if former.type not in DERIVED_CONDITIONS
+        ]
     status: Json = {
         "phase": phase,
         "startTime": wire.to_builtins(pod.status.start_time or now),
         "hostIP": "127.0.0.1",
         "conditions": [*_conditions(pod, containers, phase, now), *others],
-        "containerStatuses": [_container(one) for one in containers],
+        "containerStatuses": [_container_status(status) for status in containers],
     }
     if phase != "Pending":
         address = pod_address(pod.metadata.uid)
@@ -37,34 +41,36 @@ def pod_status(
     return status
 
 
-def phase_of(containers: Sequence[RunContainerStatus]) -> str:
-    """Return the phase: not started, running, or ended well or badly."""
-    ended = [one.state.terminated for one in containers if one.state.terminated is not None]
-    if containers and len(ended) == len(containers):
-        return "Succeeded" if all(one.exit_code == 0 for one in ended) else "Failed"
+def pod_phase(containers: Sequence[LabContainerStatus]) -> str:
+    """Return the phase of a pod with these containers."""
+    terminated = [status.state.terminated for status in containers if status.state.terminated is not None]
+    if containers and len(terminated) == len(containers):
+        return "Succeeded" if all(state.exit_code == 0 for state in terminated) else "Failed"
     is_new = any(
-        one.state.running is None and one.state.terminated is None and one.last_state.terminated is None
-        for one in containers
+        status.state.running is None
+        and status.state.terminated is None
+        and status.last_state.terminated is None
+        for status in containers
     )
     return "Pending" if is_new or not containers else "Running"
 
 
 def pod_address(uid: str) -> str:
-    """Return an address that no real pod has, always the same for one pod."""
+    """Return a made-up address that depends only on the uid."""
     number = int(uid.replace("-", "")[:6] or "0", 16) if uid else 0
     return f"10.{number >> 16 & 255}.{number >> 8 & 255}.{number & 255}"
 
 
-def _container(one: RunContainerStatus) -> Json:
-    made: Json = wire.to_builtins(one)
-    return {"ready": False, "restartCount": 0, "image": "", "imageID": "", **made}
+def _container_status(status: LabContainerStatus) -> Json:
+    body: Json = wire.to_builtins(status)
+    return {"ready": False, "restartCount": 0, "image": "", "imageID": "", **body}
 
 
 def _conditions(
-    pod: RunPod, containers: Sequence[RunContainerStatus], phase: str, now: datetime
+    pod: LabPod, containers: Sequence[LabContainerStatus], phase: str, now: datetime
 ) -> list[Json]:
-    known = pod.status.conditions
-    unready = [one.name for one in containers if not one.ready]
+    before = pod.status.conditions
+    unready = [status.name for status in containers if not status.ready]
     if phase in ("Succeeded", "Failed"):
         reason, message = "PodCompleted" if phase == "Succeeded" else "PodFailed", ""
     elif unready:
@@ -72,9 +78,9 @@ def _conditions(
     else:
         reason = message = ""
     return [
-        condition(known, "PodReadyToStartContainers", holds=phase == "Running", now=now),
-        condition(known, "Initialized", holds=True, now=now),
-        condition(known, "Ready", holds=not unready, reason=reason, message=message, now=now),
-        condition(known, "ContainersReady", holds=not unready, reason=reason, message=message, now=now),
-        condition(known, "PodScheduled", holds=True, now=now),
+        condition(before, "PodReadyToStartContainers", holds=phase == "Running", now=now),
+        condition(before, "Initialized", holds=True, now=now),
+        condition(before, "Ready", holds=not unready, reason=reason, message=message, now=now),
+        condition(before, "ContainersReady", holds=not unready, reason=reason, message=message, now=now),
+        condition(before, "PodScheduled", holds=True, now=now),
     ]

@@ -1,6 +1,7 @@
-"""Resizing a running pod in place: granted, deferred or infeasible, then carried out (pure; KEP-1287).
+"""In-place resize of a running pod (KEP-1287): allocated, deferred or infeasible, then actuated.
 
-The spec holds what is wanted, `allocatedResources` what the node granted, `resources` what the container runs with.
+The spec has the desired resources, `allocatedResources` what the node has granted, and `resources` what the container
+runs with.
 """
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
@@ -10,185 +11,184 @@ from datetime import datetime, timedelta
 from msgspec.structs import replace
 
 from trimtab.cluster.resource import Json
-from trimtab.lab.controllers.base.kinds import RunContainer, RunContainerStatus, RunPod
+from trimtab.lab.controllers.base.kinds import LabContainer, LabContainerStatus, LabPod
 from trimtab.lab.controllers.base.status_writer import condition
-from trimtab.lab.nodes.capacity import Amount, allocated_to, wanted_by
-from trimtab.lab.nodes.pod_lifecycle import KILLED, LifecycleStep, Timing
-from trimtab.lab.nodes.pod_status import pod_status
-from trimtab.model.core.meta import Condition
+from trimtab.lab.nodes.capacity import Resources, allocated_resources, spec_requests
+from trimtab.lab.nodes.pod_lifecycle import SIGKILL_EXIT_CODE, LifecycleStep, Timing, terminated_state
+from trimtab.lab.nodes.pod_status import DERIVED_CONDITIONS, pod_status
 from trimtab.model.core.pod import (
     ContainerState,
     ContainerStateRunning,
-    ContainerStateTerminated,
     PodCondition,
     ResourceRequirements,
 )
 from trimtab.model.json import wire
 
 PENDING, IN_PROGRESS = "PodResizePending", "PodResizeInProgress"
-#: Seconds until a memory limit that is below the usage is tried again.
+#: Seconds until the kubelet retries a memory limit below the usage.
 RETRY_SECONDS = 10.0
-_OWN = (
-    PENDING,
-    IN_PROGRESS,
-    "PodReadyToStartContainers",
-    "Initialized",
-    "ContainersReady",
-    "Ready",
-    "PodScheduled",
-)
 
 
 @dataclass(frozen=True, slots=True)
-class Surroundings:
-    """What a node has, what its other pods were granted, and what the pod's containers use.
+class ResizeInputs:
+    """The node's allocatable resources, what its other pods have, and the usage of the pod's containers.
 
-    `memory` is in bytes and includes page cache, as the usage by which a kubelet decides does.
+    `memory` is in bytes and includes page cache, as in the kubelet's check of memory limits.
     """
 
-    capacity: Amount
-    others: Amount
+    allocatable: Resources
+    others: Resources
     memory: Mapping[str, int]
 
 
-def wants_resize(pod: RunPod) -> bool:
-    """Tell whether a running pod differs from its spec, or still says that it did."""
-    statuses = {one.name: one for one in pod.status.container_statuses}
+def needs_resize(pod: LabPod) -> bool:
+    """Return whether a running pod differs from its spec or still has a condition of a resize."""
+    statuses = {status.name: status for status in pod.status.container_statuses}
     differs = any(
-        (status := statuses.get(one.name)) is not None
+        (status := statuses.get(container.name)) is not None
         and status.resources is not None
-        and status.resources != one.resources
-        for one in pod.spec.containers
+        and status.resources != container.resources
+        for container in pod.spec.containers
     )
-    return differs or any(one.type in (PENDING, IN_PROGRESS) for one in pod.status.conditions)
+    return differs or any(former.type in (PENDING, IN_PROGRESS) for former in pod.status.conditions)
 
 
-def resize_step(pod: RunPod, around: Surroundings, timing: Timing, now: datetime) -> LifecycleStep:
+def resize_step(pod: LabPod, inputs: ResizeInputs, timing: Timing, now: datetime) -> LifecycleStep:
     """Return the next step of a resize."""
     now = now.replace(microsecond=0)
     if _is_done(pod):
-        return LifecycleStep(pod_status(pod, pod.status.container_statuses, now, _others(pod)))
-    is_granted = allocated_to(pod) == wanted_by(pod)
+        return _step(pod, pod.status.container_statuses, now)
+    is_allocated = allocated_resources(pod) == spec_requests(pod)
     progress = pod.status.condition(IN_PROGRESS)
-    if is_granted and progress is not None and pod.status.condition(PENDING) is None:
+    if is_allocated and progress is not None and pod.status.condition(PENDING) is None:
         since = progress.last_transition_time or now
         wait = (since + timedelta(seconds=timing.resize_seconds) - now).total_seconds()
-        return LifecycleStep(wait=wait) if wait > 0 else _carry_out(pod, around, timing, now)
-    refusal = _refusal(pod, around)
-    if refusal is not None:
-        return _refuse(pod, refusal, now)
-    granted = [replace(one, allocated_resources=_spec(pod, one).resources.requests) for one in _statuses(pod)]
-    going = _condition(pod, (), IN_PROGRESS, now)
-    return LifecycleStep(pod_status(pod, granted, now, [*_others(pod), going]))
+        return LifecycleStep(wait=wait) if wait > 0 else _actuate(pod, inputs, timing, now)
+    rejection = _rejection(pod, inputs)
+    if rejection is not None:
+        return _reject(pod, rejection, now)
+    allocated = [
+        replace(status, allocated_resources=_container(pod, status).resources.requests)
+        for status in pod.status.container_statuses
+    ]
+    return _step(pod, allocated, now, _condition(pod, (), IN_PROGRESS, now))
 
 
-def _is_done(pod: RunPod) -> bool:
+def _step(
+    pod: LabPod, containers: Sequence[LabContainerStatus], now: datetime, *conditions: Json
+) -> LifecycleStep:
+    """Return a step that writes these containers, and these as the only conditions of a resize."""
+    own = (PENDING, IN_PROGRESS, *DERIVED_CONDITIONS)
+    others = [wire.to_builtins(former) for former in pod.status.conditions if former.type not in own]
+    return LifecycleStep(pod_status(pod, containers, now, [*others, *conditions]))
+
+
+def _is_done(pod: LabPod) -> bool:
     return all(
-        one.resources == _spec(pod, one).resources for one in _statuses(pod) if one.resources is not None
+        status.resources == _container(pod, status).resources
+        for status in pod.status.container_statuses
+        if status.resources is not None
     )
 
 
-def _refusal(pod: RunPod, around: Surroundings) -> tuple[str, str] | None:
-    """Return reason and message when the node cannot grant what is wanted, ever or now."""
-    wanted = wanted_by(pod)
-    if around.capacity.lacks(Amount(), wanted):
-        name = around.capacity.lacks(Amount(), wanted)[0]
-        asked, has = _named(wanted, name), _named(around.capacity, name)
-        return "Infeasible", f"Node didn't have enough capacity: {name}, requested: {asked}, capacity: {has}"
-    lacking = around.capacity.lacks(around.others, wanted)
-    if lacking:
-        name = lacking[0]
-        asked, used = _named(wanted, name), _named(around.others, name)
-        has = _named(around.capacity, name)
-        message = (
-            f"Node didn't have enough resource: {name}, requested: {asked}, used: {used}, capacity: {has}"
-        )
-        return "Deferred", message
+def _rejection(pod: LabPod, inputs: ResizeInputs) -> tuple[str, str] | None:
+    """Return reason and message if the node cannot allocate the resources, now or ever."""
+    node, requested = inputs.allocatable, spec_requests(pod)
+    for name in node.insufficient(Resources(), requested):
+        amounts = f"requested: {requested.amount(name)}, capacity: {node.amount(name)}"
+        return "Infeasible", f"Node didn't have enough capacity: {name}, {amounts}"
+    for name in node.insufficient(inputs.others, requested):
+        used = inputs.others.amount(name)
+        amounts = f"requested: {requested.amount(name)}, used: {used}, capacity: {node.amount(name)}"
+        return "Deferred", f"Node didn't have enough resource: {name}, {amounts}"
     return None
 
 
-def _named(amount: Amount, name: str) -> int:
-    return {"cpu": amount.cpu, "memory": amount.memory, "pods": amount.pods}[name]
-
-
-def _refuse(pod: RunPod, refusal: tuple[str, str], now: datetime) -> LifecycleStep:
-    reason, message = refusal
-    known = pod.status.condition(PENDING)
-    if known is not None and (known.reason, known.message) == refusal and _is_about(pod, known):
+def _reject(pod: LabPod, rejection: tuple[str, str], now: datetime) -> LifecycleStep:
+    reason, message = rejection
+    before = pod.status.condition(PENDING)
+    if before is not None and (before.reason, before.message) == rejection and _is_current(pod, before):
         return LifecycleStep()
     pending = _condition(pod, pod.status.conditions, PENDING, now, reason, message)
-    return LifecycleStep(pod_status(pod, _statuses(pod), now, [*_others(pod), pending]))
+    return _step(pod, pod.status.container_statuses, now, pending)
 
 
-def _carry_out(pod: RunPod, around: Surroundings, timing: Timing, now: datetime) -> LifecycleStep:
-    if in_use := list(_limits_in_use(pod, around.memory)):
-        return _cannot_shrink(pod, in_use, now)
-    resized = [_resized(pod, one, timing, now) for one in _statuses(pod)]
-    return LifecycleStep(pod_status(pod, resized, now, _others(pod)))
+def _actuate(pod: LabPod, inputs: ResizeInputs, timing: Timing, now: datetime) -> LifecycleStep:
+    if errors := [*_pod_limit_errors(pod, inputs.memory), *_container_limit_errors(pod, inputs.memory)]:
+        return _fail(pod, errors, now)
+    return _step(pod, [_resized(pod, status, timing, now) for status in pod.status.container_statuses], now)
 
 
-def _limits_in_use(pod: RunPod, memory: Mapping[str, int]) -> Iterator[str]:
-    """Yield what a kubelet says of each memory limit that would fall to the usage or below it."""
-    wanted = [one.resources.limits.get("memory") for one in pod.spec.containers]
-    given = [one.resources.limits.get("memory") if one.resources else None for one in _statuses(pod)]
+def _pod_limit_errors(pod: LabPod, memory: Mapping[str, int]) -> Iterator[str]:
+    """Yield the kubelet's error if the sum of memory limits would fall to the usage or below it."""
+    desired = [_memory_limit(container.resources) for container in pod.spec.containers]
+    current = [_memory_limit(status.resources) for status in pod.status.container_statuses]
+    if None in desired or None in current:
+        return
+    limit, before = (sum(value or 0 for value in limits) for limits in (desired, current))
     used = sum(memory.values())
-    if all(wanted) and all(given):
-        limit, before = (sum(one.value() for one in limits if one) for limits in (wanted, given))
-        if limit < before and used >= limit:
-            yield f"attempting to set pod memory limit ({limit}) below current usage ({used})"
-    for one in _statuses(pod):
-        asked = _spec(pod, one).resources.limits.get("memory")
-        has = one.resources.limits.get("memory") if one.resources is not None else None
-        is_lower = asked is not None and (has is None or asked < has)
-        if asked is not None and is_lower and memory.get(one.name, 0) >= asked.value():
-            words = f"memory limit ({asked.value()}) below current usage ({memory[one.name]})"
-            yield f'attempting to set container "{one.name}" {words}'
+    if limit < before and used >= limit:
+        yield f"attempting to set pod memory limit ({limit}) below current usage ({used})"
 
 
-def _cannot_shrink(pod: RunPod, in_use: list[str], now: datetime) -> LifecycleStep:
-    joined = in_use[0] if len(in_use) == 1 else f"[{', '.join(in_use)}]"
-    known = pod.status.condition(IN_PROGRESS)
-    if known is not None and known.reason == "Error" and _is_about(pod, known):
+def _container_limit_errors(pod: LabPod, memory: Mapping[str, int]) -> Iterator[str]:
+    for status in pod.status.container_statuses:
+        limit = _memory_limit(_container(pod, status).resources)
+        before = _memory_limit(status.resources)
+        used = memory.get(status.name, 0)
+        if limit is not None and (before is None or limit < before) and used >= limit:
+            error = f"memory limit ({limit}) below current usage ({used})"
+            yield f'attempting to set container "{status.name}" {error}'
+
+
+def _memory_limit(resources: ResourceRequirements | None) -> int | None:
+    limit = resources.limits.get("memory") if resources is not None else None
+    return limit.value() if limit is not None else None
+
+
+def _fail(pod: LabPod, errors: list[str], now: datetime) -> LifecycleStep:
+    before = pod.status.condition(IN_PROGRESS)
+    if before is not None and before.reason == "Error" and _is_current(pod, before):
         return LifecycleStep(wait=RETRY_SECONDS)
+    joined = errors[0] if len(errors) == 1 else f"[{', '.join(errors)}]"
     message = f"cannot decrease memory limits: {joined}"
-    failing = _condition(pod, pod.status.conditions, IN_PROGRESS, now, "Error", message)
-    return LifecycleStep(pod_status(pod, _statuses(pod), now, [*_others(pod), failing]), wait=RETRY_SECONDS)
+    failed = _condition(pod, pod.status.conditions, IN_PROGRESS, now, "Error", message)
+    step = _step(pod, pod.status.container_statuses, now, failed)
+    return LifecycleStep(step.status, wait=RETRY_SECONDS)
 
 
 def _condition(
-    pod: RunPod, known: Iterable[Condition], kind: str, now: datetime, reason: str = "", message: str = ""
+    pod: LabPod, before: Iterable[PodCondition], kind: str, now: datetime, reason: str = "", message: str = ""
 ) -> Json:
-    """Return a condition about the pod's present spec."""
-    made = condition(known, kind, holds=True, reason=reason, message=message, now=now)
-    return {**made, "observedGeneration": pod.metadata.generation} if pod.metadata.generation else made
+    body = condition(before, kind, holds=True, reason=reason, message=message, now=now)
+    return {**body, "observedGeneration": pod.metadata.generation} if pod.metadata.generation else body
 
 
-def _is_about(pod: RunPod, known: PodCondition) -> bool:
-    return known.observed_generation in (None, pod.metadata.generation)
+def _is_current(pod: LabPod, before: PodCondition) -> bool:
+    return before.observed_generation in (None, pod.metadata.generation)
 
 
-def _resized(pod: RunPod, one: RunContainerStatus, timing: Timing, now: datetime) -> RunContainerStatus:
-    container = _spec(pod, one)
-    wanted = container.resources
-    if one.resources == wanted:
-        return one
-    after = replace(one, resources=wanted, allocated_resources=wanted.requests)
-    if not _restarts(container, one.resources or ResourceRequirements(), wanted):
-        return after
-    begun = one.state.running.started_at if one.state.running is not None else None
-    ended = ContainerStateTerminated(exit_code=KILLED, reason="Error", started_at=begun, finished_at=now)
+def _resized(pod: LabPod, status: LabContainerStatus, timing: Timing, now: datetime) -> LabContainerStatus:
+    container = _container(pod, status)
+    desired = container.resources
+    if status.resources == desired:
+        return status
+    resized = replace(status, resources=desired, allocated_resources=desired.requests)
+    if not _restarts(container, status.resources or ResourceRequirements(), desired):
+        return resized
+    is_ready = timing.ready_seconds <= 0
     return replace(
-        after,
-        ready=timing.ready_seconds <= 0,
-        started=timing.ready_seconds <= 0,
-        restart_count=one.restart_count + 1,
+        resized,
+        ready=is_ready,
+        started=is_ready,
+        restart_count=status.restart_count + 1,
         state=ContainerState(running=ContainerStateRunning(started_at=now)),
-        last_state=ContainerState(terminated=ended),
+        last_state=terminated_state(status, SIGKILL_EXIT_CODE, "Error", now),
     )
 
 
-def _restarts(container: RunContainer, before: ResourceRequirements, after: ResourceRequirements) -> bool:
-    """Tell whether a changed resource asks for a restart of the container."""
+def _restarts(container: LabContainer, before: ResourceRequirements, after: ResourceRequirements) -> bool:
+    """Return whether the resize policy of a changed resource demands a restart."""
     return any(
         policy.restart_policy == "RestartContainer"
         and (
@@ -199,13 +199,5 @@ def _restarts(container: RunContainer, before: ResourceRequirements, after: Reso
     )
 
 
-def _spec(pod: RunPod, one: RunContainerStatus) -> RunContainer:
-    return next(container for container in pod.spec.containers if container.name == one.name)
-
-
-def _statuses(pod: RunPod) -> Sequence[RunContainerStatus]:
-    return pod.status.container_statuses
-
-
-def _others(pod: RunPod) -> list[Json]:
-    return [wire.to_builtins(one) for one in pod.status.conditions if one.type not in _OWN]
+def _container(pod: LabPod, status: LabContainerStatus) -> LabContainer:
+    return next(container for container in pod.spec.containers if container.name == status.name)

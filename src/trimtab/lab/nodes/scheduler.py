@@ -1,92 +1,83 @@
-"""A small scheduler: each pod goes to the first node, by name, that it may run on and that has room."""
+"""A small scheduler: binds each pod to the first node, by name, that it fits on."""
 
 from collections import Counter
+from contextlib import suppress
 
 import msgspec
 
-from trimtab.clock import Clock
 from trimtab.cluster import errors
-from trimtab.cluster.cache.store import KeyIndex
 from trimtab.cluster.cache.subscriptions import CacheEvent, Delta
 from trimtab.cluster.transport.transport import Request
-from trimtab.lab.controllers.base.kinds import PODS, RunNode, RunPod
-from trimtab.lab.controllers.base.placement import mismatch
+from trimtab.lab.controllers.base.caches import Caches
+from trimtab.lab.controllers.base.kinds import PODS, LabPod
+from trimtab.lab.controllers.base.placement import node_mismatch
 from trimtab.lab.controllers.base.pods import is_active
 from trimtab.lab.controllers.base.status_writer import condition
 from trimtab.lab.controllers.base.work_queue import WorkQueue
-from trimtab.lab.controllers.base.write_through_cache import Key, WriteThroughCache
-from trimtab.lab.nodes.capacity import allocatable, requests_of, used_by
+from trimtab.lab.controllers.base.write_through_cache import Key, key_of
+from trimtab.lab.nodes.capacity import node_allocatable, pod_requests, total_requests
+from trimtab.model.core.objects import Node
 from trimtab.model.json import wire
 
-NO_ROOM = {"cpu": "Insufficient cpu", "memory": "Insufficient memory", "pods": "Too many pods"}
+_INSUFFICIENT = {"cpu": "Insufficient cpu", "memory": "Insufficient memory", "pods": "Too many pods"}
 
 
 class Scheduler:
     """Binds pods that have no node."""
 
-    def __init__(
-        self, clock: Clock, pods: WriteThroughCache[RunPod], nodes: WriteThroughCache[RunNode]
-    ) -> None:
-        self._clock = clock
-        self._pods = pods
-        self._nodes = nodes
-        self._by_node: KeyIndex[RunPod, str] = KeyIndex(
-            lambda pod: (pod.spec.node_name,) if pod.spec.node_name else ()
-        )
-        self._waiting: dict[Key, None] = {}
-        self.queue = WorkQueue("scheduling", clock, self.reconcile)
-        pods.informer.add_index(self._by_node)
-        pods.subscribe(self._pod_changed)
-        nodes.subscribe(self._node_changed)
+    def __init__(self, caches: Caches) -> None:
+        self._clock = caches.clock
+        self._caches = caches
+        self._unschedulable: dict[Key, None] = {}
+        self.queue = WorkQueue("scheduling", caches.clock, self.reconcile)
+        caches.pods.subscribe(self._on_pod_event)
+        caches.nodes.subscribe(self._on_node_event)
 
-    def pods_on(self, node: str) -> list[RunPod]:
-        """Return the pods that are bound to a node, bindings of this moment included."""
-        return self._pods.indexed(self._by_node, node, lambda pod: pod.spec.node_name == node)
-
-    def _pod_changed(self, delta: Delta[RunPod]) -> None:
+    def _on_pod_event(self, delta: Delta[LabPod]) -> None:
         if delta.change is CacheEvent.SYNCED:
             return
         pod = delta.object
-        key = (pod.metadata.namespace, pod.metadata.name)
         if delta.new is not None and not pod.spec.node_name:
-            self.queue.add(key)
+            self.queue.add(key_of(pod))
         elif delta.new is None or pod.is_finished:
-            self._waiting.pop(key, None)
-            self._try_again()
+            self._unschedulable.pop(key_of(pod), None)
+            self._retry_unschedulable()
 
-    def _node_changed(self, _delta: Delta[RunNode]) -> None:
-        self._try_again()
+    def _on_node_event(self, _delta: Delta[Node]) -> None:
+        self._retry_unschedulable()
 
-    def _try_again(self) -> None:
-        for key in self._waiting:
+    def _retry_unschedulable(self) -> None:
+        for key in self._unschedulable:
             self.queue.add(key)
 
     async def reconcile(self, key: Key) -> None:
-        """Bind one pod, or say why it cannot be bound."""
+        """Bind one pod, or write the reason why it is unschedulable."""
         namespace, name = key
-        pod = self._pods.get(name, namespace)
+        pod = self._caches.pods.get(name, namespace)
         if pod is None or pod.spec.node_name or not is_active(pod) or pod.spec.scheduling_gates:
-            self._waiting.pop(key, None)
+            self._unschedulable.pop(key, None)
             return
-        why_not: Counter[str] = Counter()
-        for node in self._nodes.all():
-            reasons = self._obstacles(pod, node)
-            if not reasons:
+        reasons: Counter[str] = Counter()
+        for node in self._caches.nodes.all():
+            node_reasons = self._filter(pod, node)
+            if not node_reasons:
                 await self._bind(pod, node.metadata.name)
-                self._waiting.pop(key, None)
+                self._unschedulable.pop(key, None)
                 return
-            why_not.update(reasons)
-        self._waiting[key] = None
-        await self._refuse(pod, why_not)
+            reasons.update(node_reasons)
+        self._unschedulable[key] = None
+        await self._write_unschedulable(pod, reasons)
 
-    def _obstacles(self, pod: RunPod, node: RunNode) -> list[str]:
-        why = mismatch(pod.spec, node)
-        if why:
-            return [why]
-        lacking = allocatable(node).lacks(used_by(self.pods_on(node.metadata.name)), requests_of(pod))
-        return [NO_ROOM[name] for name in lacking]
+    def _filter(self, pod: LabPod, node: Node) -> list[str]:
+        """Return why a pod does not fit on a node."""
+        mismatch = node_mismatch(pod.spec, node)
+        if mismatch:
+            return [mismatch]
+        used = total_requests(self._caches.pods_on(node.metadata.name))
+        insufficient = node_allocatable(node).insufficient(used, pod_requests(pod))
+        return [_INSUFFICIENT[name] for name in insufficient]
 
-    async def _bind(self, pod: RunPod, node: str) -> None:
+    async def _bind(self, pod: LabPod, node: str) -> None:
         meta = pod.metadata
         body = {
             "apiVersion": "v1",
@@ -96,16 +87,16 @@ class Scheduler:
         }
         path = PODS.path(meta.namespace, meta.name, "binding")
         request = Request("POST", path, (), {"Content-Type": "application/json"}, wire.encode(body))
-        await self._pods.client.sender.send(f"binding pods {meta.key} to {node}", request)
-        spec = msgspec.structs.replace(pod.spec, node_name=node)
-        self._pods.assume(msgspec.structs.replace(pod, spec=spec), lambda cached: bool(cached.spec.node_name))
+        await self._caches.client.sender.send(f"binding pods {meta.key} to {node}", request)
+        bound = msgspec.structs.replace(pod, spec=msgspec.structs.replace(pod.spec, node_name=node))
+        self._caches.pods.assume(bound, lambda cached: bool(cached.spec.node_name))
 
-    async def _refuse(self, pod: RunPod, why_not: Counter[str]) -> None:
-        total = len(self._nodes.all())
-        listed = ", ".join(f"{count} {why}" for why, count in sorted(why_not.items())) or "no nodes"
+    async def _write_unschedulable(self, pod: LabPod, reasons: Counter[str]) -> None:
+        total = len(self._caches.nodes.all())
+        listed = ", ".join(f"{count} {reason}" for reason, count in sorted(reasons.items())) or "no nodes"
         message = f"0/{total} nodes are available: {listed}."
-        known = pod.status.condition("PodScheduled")
-        if known is not None and known.message == message:
+        before = pod.status.condition("PodScheduled")
+        if before is not None and before.message == message:
             return
         scheduled = condition(
             pod.status.conditions,
@@ -115,7 +106,5 @@ class Scheduler:
             message=message,
             now=self._clock.now(),
         )
-        try:
-            await self._pods.patch(pod, {"status": {"conditions": [scheduled]}}, subresource="status")
-        except errors.NotFound:
-            return
+        with suppress(errors.NotFound):
+            await self._caches.pods.patch(pod, {"status": {"conditions": [scheduled]}}, subresource="status")

@@ -1,10 +1,10 @@
-"""From paths to questions and back."""
+"""From paths to queries and back."""
 
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from trimtab.adapter.api.requests import CustomQuestion, ExternalQuestion
+from trimtab.adapter.api.requests import CustomMetricQuery, ExternalMetricQuery
 from trimtab.adapter.api.routes import is_metrics_path, route, split_path
 from trimtab.adapter.errors import BadRequest, Invalid, NotFound
 from trimtab.model.labels.selector import EVERYTHING, Selector
@@ -24,55 +24,55 @@ def ask(path: bytes, query: bytes = b""):
     [
         pytest.param(
             b"/namespaces/shop/pods/*/rps", b"labelSelector=app%3Dweb&metricLabelSelector=verb%3DGET",
-            CustomQuestion("shop", "pods", "*", "rps", Selector.parse("app=web"), Selector.parse("verb=GET")),
+            CustomMetricQuery("shop", "pods", "*", "rps", Selector.parse("app=web"), Selector.parse("verb=GET")),
             id="all pods that a query selects, their series by another",
         ),
         pytest.param(
             b"/namespaces/shop/statefulsets.apps/foo/queue_length", b"metricLabelSelector=queue%3Dsome-jobs",
-            CustomQuestion("shop", "statefulsets.apps", "foo", "queue_length", series=Selector.parse("queue=some-jobs")),
+            CustomMetricQuery("shop", "statefulsets.apps", "foo", "queue_length", series=Selector.parse("queue=some-jobs")),
             id="one object",
         ),
         pytest.param(
             b"/namespaces/shop/metrics/queued", b"",
-            CustomQuestion("", "namespaces", "shop", "queued"),
+            CustomMetricQuery("", "namespaces", "shop", "queued"),
             id="the namespace itself",
         ),
-        pytest.param(b"/nodes/n1/heat", b"", CustomQuestion("", "nodes", "n1", "heat"), id="an object of no namespace"),
-        pytest.param(b"/nodes/*/heat", b"metricLabelSelector=", CustomQuestion("", "nodes", "*", "heat"),
+        pytest.param(b"/nodes/n1/heat", b"", CustomMetricQuery("", "nodes", "n1", "heat"), id="an object of no namespace"),
+        pytest.param(b"/nodes/*/heat", b"metricLabelSelector=", CustomMetricQuery("", "nodes", "*", "heat"),
                      id="an empty selector is none"),
     ],
 )  # fmt: skip
 def test_a_custom_path_asks_this(path, query, want):
-    assert ask(CUSTOM + path, query).question == want
+    assert ask(CUSTOM + path, query).query == want
 
 
 @settings(max_examples=100)
 @given(
     NAMES, NAMES, st.sampled_from(["pods", "deployments.apps", "namespaces"]), METRICS, SELECTORS, SELECTORS
 )
-def test_a_question_survives_its_own_path(namespace, name, resource, metric, objects, series):
+def test_parsing_the_path_of_a_query_returns_the_query(namespace, name, resource, metric, objects, series):
     is_namespace = resource == "namespaces"
-    question = CustomQuestion("" if is_namespace else namespace, resource, name, metric, objects, series)
-    parts = split_path(question.path("v1beta2").encode())
-    query = "&".join(f"{key}={value}".replace(" ", "%20").replace("=", "%3D").replace("%3D", "=", 1)
-                     for key, value in question.parameters())  # fmt: skip
+    query = CustomMetricQuery("" if is_namespace else namespace, resource, name, metric, objects, series)
+    parts = split_path(query.path("v1beta2").encode())
+    query_string = "&".join(f"{key}={value}".replace(" ", "%20").replace("=", "%3D").replace("%3D", "=", 1)
+                            for key, value in query.parameters())  # fmt: skip
     assert is_metrics_path(parts)
-    assert route(parts, query.encode()).question == question
-    external = ExternalQuestion(namespace, metric, series)
-    assert route(split_path(external.path("v1beta1").encode()), b"").question == ExternalQuestion(
+    assert route(parts, query_string.encode()).query == query
+    external = ExternalMetricQuery(namespace, metric, series)
+    assert route(split_path(external.path("v1beta1").encode()), b"").query == ExternalMetricQuery(
         namespace, metric
     )
 
 
 @settings(max_examples=300)
 @given(st.binary(max_size=60))
-def test_any_bytes_end_in_a_question_or_a_refusal_and_never_leave_their_namespace(tail):
+def test_any_bytes_become_a_query_or_are_rejected_and_never_leave_their_namespace(tail):
     try:
         found = ask(CUSTOM + b"/namespaces/shop/" + tail.replace(b"?", b""))
     except (BadRequest, Invalid, NotFound):
         return
-    assert isinstance(found.question, CustomQuestion)
-    assert "shop" in (found.question.namespace, found.question.name)
+    assert isinstance(found.query, CustomMetricQuery)
+    assert "shop" in (found.query.namespace, found.query.name)
     assert found.attributes.namespace == "shop"
 
 

@@ -9,7 +9,7 @@ from cryptography.hazmat.primitives import hashes
 from cryptography.hazmat.primitives.asymmetric import ec
 from cryptography.x509.oid import ExtendedKeyUsageOID, NameOID
 
-from trimtab.adapter.auth.certificate_chains import MOST_CERTIFICATES, is_client_of
+from trimtab.adapter.auth.certificate_chains import MAX_CERTIFICATES, is_trusted_client
 
 NOW = datetime(2026, 1, 1, tzinfo=UTC)
 VALID = (NOW - timedelta(days=1), NOW + timedelta(days=1))
@@ -99,10 +99,10 @@ TOO_DEEP = made("between", SHORT, AUTHORITY)
         pytest.param([made("proxy", FOR_SERVERS), FOR_SERVERS], [ROOT], False, id="below one for servers"),
         pytest.param([made("proxy", TOO_DEEP), TOO_DEEP], [SHORT], False, id="deeper than the root allows"),
         pytest.param([made("proxy", ROOT, UNKNOWN)], [ROOT], False, id="a critical extension nobody knows"),
-        pytest.param([PROXY] * (MOST_CERTIFICATES + 1), [ROOT], False, id="too many certificates"),
+        pytest.param([PROXY] * (MAX_CERTIFICATES + 1), [ROOT], False, id="too many certificates"),
         pytest.param([], [ROOT], False, id="no certificate"),
     ],
 )  # fmt: skip
 def test_a_chain_is_judged_as_go_judges_it(chain, roots, want):
     certificates = [one.certificate for one in chain]
-    assert is_client_of(certificates, [root.certificate for root in roots], NOW) is want
+    assert is_trusted_client(certificates, [root.certificate for root in roots], NOW) is want

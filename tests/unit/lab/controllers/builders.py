@@ -4,7 +4,7 @@ from collections.abc import Awaitable, Callable
 from typing import Any
 
 from trimtab.clock import VirtualClock
-from trimtab.lab.controllers.base.kinds import PODS, RunPod
+from trimtab.lab.controllers.base.kinds import PODS, LabPod
 from trimtab.lab.data_plane import DataPlaneConfig
 from trimtab.lab.embedded import EmbeddedCluster
 from trimtab.model.core.pod import PodCondition
@@ -67,7 +67,7 @@ def resources(manifest: Any, requests: Any = None, limits: Any = None) -> Any:
     return manifest
 
 
-async def pods(cluster: EmbeddedCluster, app: str | None = None) -> list[RunPod]:
+async def pods(cluster: EmbeddedCluster, app: str | None = None) -> list[LabPod]:
     """Return the pods of an app, by name."""
     listing = await cluster.client.list(PODS)
     return [pod for pod in listing.items if app in (None, pod.metadata.labels.get("app"))]
@@ -77,19 +77,19 @@ async def names(cluster: EmbeddedCluster, app: str | None = None) -> list[str]:
     return [pod.metadata.name for pod in await pods(cluster, app)]
 
 
-def condition(pod: RunPod, kind: str) -> PodCondition:
+def condition(pod: LabPod, kind: str) -> PodCondition:
     """Return a condition that must be there."""
     found = pod.status.condition(kind)
     assert found is not None, f"{pod.metadata.name} has no condition {kind}"
     return found
 
 
-def images(found: list[RunPod]) -> list[str]:
+def images(found: list[LabPod]) -> list[str]:
     return [pod.spec.containers[0].image for pod in found]
 
 
-def watch_pods(cluster: EmbeddedCluster, note: Callable[[str, RunPod], None]) -> None:
+def watch_pods(cluster: EmbeddedCluster, note: Callable[[str, LabPod], None]) -> None:
     """Call `note` with what happened to each pod, in order."""
-    cluster.side.mirrors.pods.subscribe(
+    cluster.side.caches.pods.subscribe(
         lambda delta: note(delta.change.value, delta.object) if delta.new or delta.old else None
     )

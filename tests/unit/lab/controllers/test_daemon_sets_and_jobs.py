@@ -42,7 +42,7 @@ async def test_a_daemon_asks_for_its_node_by_name(cluster):
 async def test_a_new_node_gets_its_daemon(cluster):
     await cluster.apply(workload("DaemonSet", "all"))
     await cluster.settle()
-    await cluster.side.agent.add_pool(NodePool(name="late", count=1))
+    await cluster.side.kubelet.add_pool(NodePool(name="late", count=1))
     await cluster.settle()
     assert len(await names(cluster)) == 4
 

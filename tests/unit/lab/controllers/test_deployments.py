@@ -13,12 +13,12 @@ from tests.unit.lab.controllers.builders import (
 )
 from trimtab.lab.controllers.base.kinds import REPLICA_SETS, UpdateStrategy
 from trimtab.lab.controllers.rollout import (
-    SetSize,
-    SurgeLimits,
-    grow_new,
-    limits_of,
-    share_out,
-    shrink_old,
+    ReplicaSetSize,
+    RolloutLimits,
+    rollout_limits,
+    scale_down_old,
+    scale_proportionally,
+    scale_up_new,
 )
 from trimtab.model.json import wire
 
@@ -48,7 +48,7 @@ async def test_a_rollout_never_leaves_the_surge_and_availability_it_may(cluster)
     alive, ready = [], []
 
     def note(_change, _pod):
-        active = [p for p in cluster.side.mirrors.pods.all() if p.metadata.deletion_timestamp is None]
+        active = [p for p in cluster.side.caches.pods.all() if p.metadata.deletion_timestamp is None]
         alive.append(len(active))
         ready.append(sum(condition(p, "Ready").status == "True" for p in active if p.status.conditions))
 
@@ -71,7 +71,7 @@ async def test_recreate_ends_the_old_pods_before_it_starts_new_ones(cluster):
     await cluster.apply(workload("Deployment", "web", replicas=2, strategy=strategy))
     await cluster.settle()
     mixes = set()
-    watch_pods(cluster, lambda *_: mixes.add(frozenset(images(cluster.side.mirrors.pods.all()))))
+    watch_pods(cluster, lambda *_: mixes.add(frozenset(images(cluster.side.caches.pods.all()))))
     await cluster.apply(workload("Deployment", "web", image="web:2", replicas=2, strategy=strategy))
     await cluster.settle()
     assert images(await pods(cluster)) == ["web:2"] * 2
@@ -176,26 +176,28 @@ async def test_a_replication_controller_keeps_its_pods_and_adopts_orphans(cluste
 @pytest.mark.parametrize(
     ("surge", "unavailable", "replicas", "want"),
     [
-        pytest.param("25%", "25%", 4, SurgeLimits(1, 1), id="a quarter of four is one"),
-        pytest.param("25%", "25%", 3, SurgeLimits(1, 0), id="surge rounds up and unavailability down"),
-        pytest.param(0, 0, 3, SurgeLimits(0, 1), id="with neither one pod may be missing"),
-        pytest.param(0, "100%", 3, SurgeLimits(0, 3), id="all may be missing"),
+        pytest.param("25%", "25%", 4, RolloutLimits(1, 1), id="a quarter of four is one"),
+        pytest.param("25%", "25%", 3, RolloutLimits(1, 0), id="surge rounds up and unavailability down"),
+        pytest.param(0, 0, 3, RolloutLimits(0, 1), id="with neither one pod may be missing"),
+        pytest.param(0, "100%", 3, RolloutLimits(0, 3), id="all may be missing"),
     ],
 )
 def test_limits_of_a_rollout(surge, unavailable, replicas, want):
     rolling = {"maxSurge": surge, "maxUnavailable": unavailable}
-    assert limits_of(wire.convert({"rollingUpdate": rolling}, UpdateStrategy), replicas) == want
+    assert rollout_limits(wire.convert({"rollingUpdate": rolling}, UpdateStrategy), replicas) == want
 
 
 def test_unhealthy_old_pods_go_before_healthy_ones():
-    old = [SetSize("broken", 2, 2, 0), SetSize("fine", 2, 2, 2)]
-    sizes = shrink_old(SetSize("new", 2, 2, 2), old, 4, SurgeLimits(2, 0))
+    old = [ReplicaSetSize("broken", 2, 0), ReplicaSetSize("fine", 2, 2)]
+    sizes = scale_down_old(ReplicaSetSize("new", 2, 2), old, 4, RolloutLimits(2, 0))
     assert sizes == {"broken": 0, "fine": 2}
 
 
 def test_the_new_set_grows_only_as_far_as_the_surge_allows():
-    assert grow_new(SetSize("new", 0, 0, 0), [SetSize("old", 4, 4, 4)], 4, SurgeLimits(1, 0)) == 1
-    assert grow_new(SetSize("new", 6, 6, 6), [], 4, SurgeLimits(1, 0)) == 4
+    assert (
+        scale_up_new(ReplicaSetSize("new", 0, 0), [ReplicaSetSize("old", 4, 4)], 4, RolloutLimits(1, 0)) == 1
+    )
+    assert scale_up_new(ReplicaSetSize("new", 6, 6), [], 4, RolloutLimits(1, 0)) == 4
 
 
 @pytest.mark.parametrize(
@@ -208,5 +210,5 @@ def test_the_new_set_grows_only_as_far_as_the_surge_allows():
     ],
 )
 def test_a_changed_total_is_shared_out(sizes, total, want):
-    sets = [SetSize(f"set-{place}", size, size, size) for place, size in enumerate(sizes)]
-    assert tuple(share_out(sets, total, sum(sizes)).values()) == want
+    sets = [ReplicaSetSize(f"set-{place}", size, size) for place, size in enumerate(sizes)]
+    assert tuple(scale_proportionally(sets, total, sum(sizes)).values()) == want

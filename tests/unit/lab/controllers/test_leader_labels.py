@@ -22,7 +22,7 @@ async def test_one_pod_leads_and_has_most_of_the_load(cluster):
     await cluster.settle()
     assert await roles(cluster) == {"db-0": "leader", "db-1": "follower", "db-2": "follower"}
     used = [
-        cluster.side.agent.samples.pod_usage("default", name, cluster.clock.now()).containers["app"]["cpu"]
+        cluster.side.kubelet.samples.pod_usage("default", name, cluster.clock.now()).containers["app"]["cpu"]
         for name in ("db-0", "db-1", "db-2")
     ]
     assert used == ["800m", "100m", "100m"]
@@ -35,7 +35,7 @@ async def test_another_pod_leads_when_the_leader_goes(cluster):
     most = [0]
 
     def count(_change, _pod):
-        found = cluster.side.mirrors.pods.all()
+        found = cluster.side.caches.pods.all()
         leading = [
             one
             for one in found

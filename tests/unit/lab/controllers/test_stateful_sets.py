@@ -25,7 +25,7 @@ async def test_pods_are_made_in_order_each_after_the_one_before_is_ready(cluster
 
     def note(change, pod):
         if change == "added":
-            others = cluster.side.mirrors.pods.all()
+            others = cluster.side.caches.pods.all()
             ready_when_made.append(
                 (
                     pod.metadata.name,

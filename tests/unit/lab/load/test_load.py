@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 
 from tests.unit.lab.controllers.builders import pods, virtual, workload
-from trimtab.lab.controllers.base.kinds import HeldMeta, RunPod
+from trimtab.lab.controllers.base.kinds import LabPod, LabPodMeta
 from trimtab.lab.data_plane import DataPlaneConfig
 from trimtab.lab.load.curves import Moment, Recorded, constant
 from trimtab.lab.load.plan import (
@@ -22,7 +22,7 @@ from trimtab.lab.load.plan import (
     read_plan,
     read_points,
 )
-from trimtab.lab.load.usage import Backlog, noise, weights
+from trimtab.lab.load.usage import Backlog, load_shares, noise
 from trimtab.model.json import wire
 from trimtab.model.quantity import Quantity
 
@@ -136,21 +136,21 @@ def test_a_plan_survives_the_way_to_json_and_back():
 
 
 def member(name, **labels):
-    return RunPod(metadata=HeldMeta(name=name, namespace="default", labels=labels))
+    return LabPod(metadata=LabPodMeta(name=name, namespace="default", labels=labels))
 
 
 def test_the_leader_gets_its_share_and_the_others_the_rest():
     crew = [member("a"), member("b", role="leader"), member("c")]
-    assert weights(Leader(share=0.8), crew) == pytest.approx([0.1, 0.8, 0.1])
-    assert weights(Leader(share=0.8, lease="lead"), crew, lambda _ns, _name: "c_123") == pytest.approx(
+    assert load_shares(Leader(share=0.8), crew) == pytest.approx([0.1, 0.8, 0.1])
+    assert load_shares(Leader(share=0.8, lease="lead"), crew, lambda _ns, _name: "c_123") == pytest.approx(
         [0.1, 0.1, 0.8]
     )
-    assert weights(Leader(label="none"), crew) == pytest.approx([1 / 3] * 3)
+    assert load_shares(Leader(label="none"), crew) == pytest.approx([1 / 3] * 3)
 
 
 def test_a_hot_shard_is_found_by_its_ordinal_not_by_the_alphabet():
     crew = [member(f"db-{number}") for number in (0, 1, 10, 2)]
-    assert weights(HotShard(ordinal=2, weight=7.0), crew) == pytest.approx([0.1, 0.1, 0.1, 0.7])
+    assert load_shares(HotShard(ordinal=2, weight=7.0), crew) == pytest.approx([0.1, 0.1, 0.1, 0.7])
 
 
 def test_noise_depends_on_nothing_but_its_arguments():
@@ -196,7 +196,7 @@ async def test_a_queue_grows_until_there_are_enough_workers(cluster):
     grown = cluster.values.external("default", "queue_length")[0]
     assert int(grown.value) == pytest.approx(240, abs=40)
     assert grown.labels == {"queue": "mail"}
-    used = cluster.side.agent.samples.pod_usage(
+    used = cluster.side.kubelet.samples.pod_usage(
         "default", (await pods(cluster))[0].metadata.name, cluster.clock.now()
     )
     assert used.containers["app"]["cpu"] == "200m"
@@ -231,7 +231,7 @@ async def test_a_total_is_divided_over_the_ready_pods(cluster):
 async def usage(cluster):
     found = []
     for pod in await pods(cluster):
-        sample = cluster.side.agent.samples.pod_usage("default", pod.metadata.name, cluster.clock.now())
+        sample = cluster.side.kubelet.samples.pod_usage("default", pod.metadata.name, cluster.clock.now())
         found.append(sample.containers["app"]["cpu"])
     return found
 

@@ -13,12 +13,12 @@ from tests.unit.lab.controllers.builders import (
     workload,
 )
 from trimtab.cluster import errors
-from trimtab.lab.controllers.base.kinds import RunPod
+from trimtab.lab.controllers.base.kinds import LabPod
 from trimtab.lab.data_plane import DataPlaneConfig
-from trimtab.lab.nodes.capacity import Amount
+from trimtab.lab.nodes.capacity import Resources
 from trimtab.lab.nodes.node_pool import NodePool
 from trimtab.lab.nodes.pod_lifecycle import Timing, backoff
-from trimtab.lab.nodes.resize import Surroundings, resize_step
+from trimtab.lab.nodes.resize import ResizeInputs, resize_step
 from trimtab.model.json import wire
 
 SMALL = DataPlaneConfig(pools=(NodePool(name="small", count=1, cpu="1", memory="1Gi"),))
@@ -148,9 +148,11 @@ def test_a_resize_that_only_the_node_knows_to_be_too_large_is_infeasible():
             "containerStatuses": [{"name": "app", "resources": {}, "allocatedResources": {}}],
         },
     }
-    around = Surroundings(capacity=Amount(cpu=1000, memory=2**30, pods=9), others=Amount(), memory={})
+    inputs = ResizeInputs(
+        allocatable=Resources(cpu=1000, memory=2**30, pods=9), others=Resources(), memory={}
+    )
     now = datetime(2026, 1, 1, tzinfo=UTC)
-    step = resize_step(wire.convert(data, RunPod), around, Timing(), now)
+    step = resize_step(wire.convert(data, LabPod), inputs, Timing(), now)
     assert step.status is not None
     (pending,) = [one for one in step.status["conditions"] if one["type"] == "PodResizePending"]
     assert pending["reason"] == "Infeasible"

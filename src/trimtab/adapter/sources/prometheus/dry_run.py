@@ -1,10 +1,10 @@
-"""Trying rules out: what would be sent, and what comes back."""
+"""Tries rules out: shows their queries and, with a server, the values."""
 
 from collections.abc import Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, replace
 
 from trimtab.adapter.sources.prometheus.rules import CheckedRule, RulesFile, example_queries
-from trimtab.adapter.sources.prometheus.source import RefusedValueError, quantity_of
+from trimtab.adapter.sources.prometheus.source import RejectedSampleError, parse_value
 from trimtab.metrics.prometheus import Instant, PrometheusClient, PrometheusError
 
 SERIES_SHOWN = 20
@@ -12,54 +12,56 @@ _SINCE_SECONDS = 600.0
 
 
 @dataclass(frozen=True, slots=True)
-class Tried:
-    """One query of a rule, with the values if they were asked for."""
+class RuleQuery:
+    """One query of a rule, with its values if a server was queried."""
 
     rule: str
-    what: str
-    query: str
-    values: Sequence[str] = field(default_factory=tuple)
+    description: str
+    promql: str
+    values: Sequence[str] = ()
     problem: str = ""
 
 
-async def try_rules(rules: RulesFile, client: PrometheusClient | None, namespace: str) -> list[Tried]:
-    """Return the queries of every usable rule about all objects of a namespace."""
-    tried: list[Tried] = []
+async def try_rules(rules: RulesFile, client: PrometheusClient | None, namespace: str) -> list[RuleQuery]:
+    """Return the queries of every usable rule for all objects of a namespace."""
+    queries: list[RuleQuery] = []
     for checked in rules.usable:
         try:
-            names = await _series_of(checked, client)
+            names = await _series_names(checked, client)
         except PrometheusError as error:
-            tried.append(Tried(checked.name, "looking for its series", checked.discovery, (), str(error)))
+            queries.append(
+                RuleQuery(checked.name, "looking for its series", checked.discovery, (), str(error))
+            )
             continue
         if not names:
-            tried.append(Tried(checked.name, f"no series now for {checked.discovery}", ""))
+            queries.append(RuleQuery(checked.name, f"no series now for {checked.discovery}", ""))
         for series in names:
-            for what, query in example_queries(checked, namespace, series):
-                tried.append(await _evaluated(Tried(checked.name, what, query), checked, client))
-    return tried
+            for description, promql in example_queries(checked, namespace, series):
+                queries.append(await _evaluate(RuleQuery(checked.name, description, promql), checked, client))
+    return queries
 
 
-async def _series_of(checked: CheckedRule, client: PrometheusClient | None) -> list[str]:
+async def _series_names(checked: CheckedRule, client: PrometheusClient | None) -> list[str]:
     if checked.rule.series:
         return [checked.rule.series]
     if client is None:
-        # Without a server the pattern itself stands for whatever it would find.
+        # A placeholder, since no server can list the series that match the pattern.
         return ["SERIES"]
     names = await client.names(checked.discovery, _SINCE_SECONDS)
     return [name for name in names if checked.metric_of(name)][:SERIES_SHOWN]
 
 
-async def _evaluated(tried: Tried, checked: CheckedRule, client: PrometheusClient | None) -> Tried:
+async def _evaluate(query: RuleQuery, checked: CheckedRule, client: PrometheusClient | None) -> RuleQuery:
     if client is None:
-        return tried
+        return query
     try:
-        instants = await client.instant(tried.query, lookback=checked.max_age_seconds)
+        instants = await client.instant(query.promql, lookback=checked.max_age_seconds)
     except PrometheusError as error:
-        return Tried(tried.rule, tried.what, tried.query, (), str(error))
+        return replace(query, problem=str(error))
     lines = [_line(instant) for instant in instants[:SERIES_SHOWN]]
     if len(instants) > SERIES_SHOWN:
         lines.append(f"... and {len(instants) - SERIES_SHOWN} more")
-    return Tried(tried.rule, tried.what, tried.query, lines or ["no values now"])
+    return replace(query, values=lines or ["no values now"])
 
 
 def _line(instant: Instant) -> str:
@@ -67,6 +69,6 @@ def _line(instant: Instant) -> str:
         f"{name}={value}" for name, value in sorted(instant.labels.items()) if name != "__name__"
     )
     try:
-        return f"{{{labels}}} {quantity_of(instant.value)}"
-    except RefusedValueError as error:
+        return f"{{{labels}}} {parse_value(instant.value)}"
+    except RejectedSampleError as error:
         return f"{{{labels}}} refused: {error}"

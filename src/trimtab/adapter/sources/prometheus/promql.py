@@ -1,8 +1,7 @@
-"""From a rule's template and a question's selectors to PromQL.
+"""Builds PromQL from a rule's template and the selectors of a metric query.
 
-What a user can choose - names and label values - goes in only as quoted matchers, so a question cannot change the
-shape of a query. Several matchers of one label must all hold, so a selector narrows the namespace that was
-authorised and never leaves it (S14).
+What a user can choose (names and label values) becomes quoted matchers only, so it cannot change the shape of a query.
+Several matchers of one label must all match, so a selector only narrows the authorized namespace (S14).
 """
 
 import re
@@ -18,7 +17,7 @@ _NAMES = {
     "series": SERIES,
     "matchers": MATCHERS,
     "groupBy": GROUP_BY,
-    # What prometheus-adapter calls them, so that a query can be moved over as it is.
+    # The names of prometheus-adapter, so that its queries work unchanged.
     ".Series": SERIES,
     ".LabelMatchers": MATCHERS,
     ".GroupBy": GROUP_BY,
@@ -28,11 +27,11 @@ _METACHARACTER = re.compile(r"([^a-zA-Z0-9_])", re.ASCII)
 
 
 class TemplateError(ValueError):
-    """A query template cannot be used."""
+    """A query template is invalid."""
 
 
 def check_template(template: str) -> None:
-    """Refuse a template that has unknown parts, or that would leave the selectors out."""
+    """Reject a template with unknown parts or without the selectors."""
     names = {match[1] for match in _TOKEN.finditer(template)}
     unknown = sorted(names - set(_NAMES))
     if unknown:
@@ -44,26 +43,26 @@ def check_template(template: str) -> None:
 
 
 def fill(template: str, series: str, matchers: str, group_by: str) -> str:
-    """Return the query that a template stands for."""
+    """Return the query of a template with its parts filled in."""
     parts = {SERIES: series, MATCHERS: matchers, GROUP_BY: group_by}
     return _TOKEN.sub(lambda match: parts[_NAMES[match[1]]], template)
 
 
 def join(*matchers: str) -> str:
-    """Return matchers as one list; empty ones are left out."""
+    """Join matchers, without empty ones, to one list."""
     return ",".join(matcher for matcher in matchers if matcher)
 
 
 def equals(label: str, value: str) -> str:
     """Return the matcher for one value."""
-    return f"{label}={quoted(value)}"
+    return f"{label}={quote(value)}"
 
 
 def one_of(label: str, values: Collection[str]) -> str:
     """Return the matcher for any of the values."""
     if len(values) == 1:
         return equals(label, next(iter(values)))
-    return f"{label}=~{quoted('|'.join(_literal(value) for value in sorted(values)))}"
+    return f"{label}=~{quote('|'.join(_literal(value) for value in sorted(values)))}"
 
 
 def from_selector(selector: Selector) -> str:
@@ -81,7 +80,7 @@ def is_label(name: str) -> bool:
     return bool(_LABEL.match(name))
 
 
-def quoted(text: str) -> str:
+def quote(text: str) -> str:
     """Return a PromQL string."""
     escaped = text.replace("\\", "\\\\").replace('"', '\\"').replace("\n", "\\n")
     return f'"{escaped}"'
@@ -95,7 +94,7 @@ def _matcher(requirement: Requirement) -> str:
         case "=" | "==" | "in":
             return one_of(label, requirement.values)
         case "!=" | "notin":
-            return f"{label}!~{quoted('|'.join(_literal(value) for value in requirement.values))}"
+            return f"{label}!~{quote('|'.join(_literal(value) for value in requirement.values))}"
         case "exists":
             return f'{label}!=""'
         case "!":
@@ -107,5 +106,4 @@ def _matcher(requirement: Requirement) -> str:
 
 
 def _literal(text: str) -> str:
-    """Return a regular expression that matches exactly this text."""
     return _METACHARACTER.sub(r"\\\1", text)

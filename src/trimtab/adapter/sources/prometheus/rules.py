@@ -1,6 +1,6 @@
-"""The rules file: which series of Prometheus become which metrics, and by which query.
+"""The rules file: which series become which metrics, and the queries of each rule.
 
-Each rule is read on its own: one that cannot be used is out of service with its reason, the others work.
+Each rule is validated alone. An invalid rule is disabled with its reason, and the other rules serve.
 """
 
 import re
@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Literal
 
-from trimtab.adapter.api.requests import ANY, NAMESPACES, CustomQuestion, ExternalQuestion
+from trimtab.adapter.api.requests import ANY, NAMESPACES, CustomMetricQuery, ExternalMetricQuery
 from trimtab.adapter.errors import ConfigurationError
 from trimtab.adapter.files import ConfigSection, convert, read_document, seconds
 from trimtab.adapter.sources.collapse import Collapse
@@ -29,31 +29,31 @@ class PrometheusRule(ConfigSection):
     name: str
     type: Literal["custom", "external"] = "custom"
     series: str = ""
-    """The name of the series; or else `seriesPattern`."""
+    """The name of the series. Set this or `seriesPattern`."""
     series_pattern: str = ""
-    """A regular expression over whole names of series; those that exist are looked up."""
+    """A regular expression for whole names of series. Existing series are discovered."""
     metric: str = ""
-    """The name to serve it under; `${1}` is the pattern's first group. Default: the series' own name."""
+    """The name of the served metric. `${1}` is the pattern's first group. Default: the series' own name."""
     matchers: dict[str, str] = {}
-    """Labels that the series must have, whatever is asked."""
+    """Labels that the series must have in every query."""
     resources: dict[str, str] = {}
-    """For custom metrics: resource, as statefulsets.apps, to the label that holds the object's name."""
+    """For custom metrics: from resource, as statefulsets.apps, to the label with the object's name."""
     namespace_label: str = "namespace"
-    """The label that holds the namespace; empty serves an external metric to every namespace."""
+    """The label with the namespace. If it is empty, an external metric is served to every namespace."""
     query: str = ""
     group_by: tuple[str, ...] = ()
     """For external metrics: the labels in place of <<groupBy>>."""
     window: str = ""
-    """The window of a rate in the query, told to whoever asks."""
+    """The window of a rate in the query, which responses repeat."""
     max_age: str = "2m"
-    """A sample older than this is not served."""
+    """Older samples are not served."""
     collapse: Collapse = Collapse.SUM
-    """What several series of one object become."""
+    """How several series of one object are reduced to one value."""
 
 
 @dataclass(frozen=True, slots=True)
 class CheckedRule:
-    """A rule that can be used."""
+    """A valid rule, with its pattern and durations parsed."""
 
     rule: PrometheusRule
     pattern: re.Pattern[str] | None
@@ -67,55 +67,53 @@ class CheckedRule:
 
     @property
     def discovery(self) -> str:
-        """Return the selector of the series that the rule is about."""
-        own = (
-            f"__name__=~{promql.quoted(self.rule.series_pattern)}"
+        """Return the selector that discovers the rule's series."""
+        name = (
+            f"__name__=~{promql.quote(self.rule.series_pattern)}"
             if self.pattern
             else promql.equals("__name__", self.rule.series)
         )
-        return f"{{{promql.join(own, promql.from_labels(self.rule.matchers))}}}"
+        return f"{{{promql.join(name, promql.from_labels(self.rule.matchers))}}}"
 
     def metric_of(self, series: str) -> str | None:
-        """Return the metric that a series is served as; None if the rule is not about it."""
+        """Return the metric name of a series, or None if the rule does not select it."""
         if self.pattern is None:
             return (self.rule.metric or series) if series == self.rule.series else None
         match = self.pattern.fullmatch(series)
         if match is None:
             return None
-        return (
-            _REFERENCE.sub(lambda found: _group(match, found), self.rule.metric)
-            if self.rule.metric
-            else series
-        )
+        if not self.rule.metric:
+            return series
+        return _REFERENCE.sub(lambda reference: match[_group_key(reference)] or "", self.rule.metric)
 
-    def query(self, series: str, matchers: str, group_by: str) -> str:
-        """Return the PromQL for one question."""
+    def promql(self, series: str, matchers: str, group_by: str) -> str:
+        """Return the PromQL for one metric query."""
         template = self.rule.query or (CUSTOM_QUERY if self.rule.type == "custom" else EXTERNAL_QUERY)
-        everything = promql.join(promql.from_labels(self.rule.matchers), matchers)
-        return promql.fill(template, series, everything, group_by)
+        all_matchers = promql.join(promql.from_labels(self.rule.matchers), matchers)
+        return promql.fill(template, series, all_matchers, group_by)
 
 
 @dataclass(frozen=True, slots=True)
 class RulesFile:
-    """A rules file: what can be used, and why the rest cannot."""
+    """The usable rules of a file, and the reasons of the rejected ones."""
 
     usable: Sequence[CheckedRule]
     refused: Mapping[str, str]
 
 
-def read_rules(path: Path) -> RulesFile:
-    """Read a rules file; only the file as a whole can fail, a single rule is refused by itself."""
+def load_rules(path: Path) -> RulesFile:
+    """Load a rules file. Invalid rules are listed in `refused` with their reasons."""
     data = read_document(path, KIND)
     rules = data.pop("rules", None)
     if data or not isinstance(rules, list):
-        what = f"unknown field {next(iter(data))!r}" if data else "rules: must be a list"
-        raise ConfigurationError(f"{path}: {what}")
+        problem = f"unknown field {next(iter(data))!r}" if data else "rules: must be a list"
+        raise ConfigurationError(f"{path}: {problem}")
     usable: dict[str, CheckedRule] = {}
     refused: dict[str, str] = {}
-    for position, one in enumerate(rules):
-        name = _name_of(one, position)
+    for position, rule in enumerate(rules):
+        name = _rule_name(rule, position)
         try:
-            checked = check(convert(one, PrometheusRule, f"rules[{position}]"))
+            checked = check(convert(rule, PrometheusRule, f"rules[{position}]"))
         except (ConfigurationError, promql.TemplateError) as error:
             refused[name if name not in usable else f"{name} (rules[{position}])"] = str(error)
             continue
@@ -127,7 +125,7 @@ def read_rules(path: Path) -> RulesFile:
 
 
 def check(rule: PrometheusRule) -> CheckedRule:
-    """Return a rule that can be used; raise with the field and the reason if it cannot."""
+    """Return the parsed rule. Raise ConfigurationError with the field and the reason if it is invalid."""
     if bool(rule.series) == bool(rule.series_pattern):
         raise ConfigurationError("series, seriesPattern: exactly one of them is needed")
     if rule.series and not _SERIES.match(rule.series):
@@ -172,62 +170,64 @@ def _pattern(rule: PrometheusRule) -> re.Pattern[str] | None:
         pattern = re.compile(rule.series_pattern)
     except re.error as error:
         raise ConfigurationError(f"seriesPattern: {error}") from error
-    for found in _REFERENCE.finditer(rule.metric):
-        name = found[1] or found[2]
-        if not (int(name) <= pattern.groups if name.isdigit() else name in pattern.groupindex):
-            raise ConfigurationError(f"metric: {found[0]} is no group of the pattern")
+    for reference in _REFERENCE.finditer(rule.metric):
+        key = _group_key(reference)
+        if not (key <= pattern.groups if isinstance(key, int) else key in pattern.groupindex):
+            raise ConfigurationError(f"metric: {reference[0]} is no group of the pattern")
     return pattern
 
 
-def _group(match: re.Match[str], found: re.Match[str]) -> str:
-    name = found[1] or found[2]
-    return match[int(name) if name.isdigit() else name] or ""
+def _group_key(reference: re.Match[str]) -> int | str:
+    name = reference[1] or reference[2]
+    return int(name) if name.isdigit() else name
 
 
-def _name_of(rule: Any, position: int) -> str:
+def _rule_name(rule: Any, position: int) -> str:
     name = rule.get("name") if isinstance(rule, dict) else None
     return name if isinstance(name, str) and name else f"rules[{position}]"
 
 
-async def custom_query(
-    checked: CheckedRule, series: str, question: CustomQuestion, objects: Objects
+async def custom_promql(
+    checked: CheckedRule, series: str, query: CustomMetricQuery, objects: Objects
 ) -> str | None:
-    """Return the query, or None where no object is selected, so that there is nothing to ask."""
+    """Return the PromQL of a query, or None if it selects no object."""
     names: frozenset[str] | None = None
-    if not question.is_about_many:
-        names = frozenset({question.name})
-    elif not question.objects.is_empty:
-        names = await objects.names(question.resource, question.namespace, question.objects)
-    return None if names is not None and not names else _query_about(checked, series, question, names)
+    if not query.selects_objects:
+        names = frozenset({query.name})
+    elif not query.objects.is_empty:
+        names = await objects.names(query.resource, query.namespace, query.objects)
+    return None if names is not None and not names else _promql_for(checked, series, query, names)
 
 
-def external_query(checked: CheckedRule, series: str, question: ExternalQuestion) -> str:
-    """Return the query for the series of an external metric."""
+def external_promql(checked: CheckedRule, series: str, query: ExternalMetricQuery) -> str:
+    """Return the PromQL for the series of an external metric."""
     rule = checked.rule
-    namespace = promql.equals(rule.namespace_label, question.namespace) if rule.namespace_label else ""
-    matchers = promql.join(namespace, promql.from_selector(question.series))
-    return checked.query(series, matchers, ", ".join(rule.group_by))
+    namespace = promql.equals(rule.namespace_label, query.namespace) if rule.namespace_label else ""
+    matchers = promql.join(namespace, promql.from_selector(query.series))
+    return checked.promql(series, matchers, ", ".join(rule.group_by))
 
 
 def example_queries(checked: CheckedRule, namespace: str, series: str) -> list[tuple[str, str]]:
-    """Return, for each kind of object that a rule serves, its description and the query about all in a namespace."""
+    """Return a description and the PromQL per resource of a rule, for all objects of a namespace."""
     metric = checked.metric_of(series) or checked.rule.metric or series
     if checked.rule.type == "external":
-        return [(f"external {metric}", external_query(checked, series, ExternalQuestion(namespace, metric)))]
-    found = []
+        return [
+            (f"external {metric}", external_promql(checked, series, ExternalMetricQuery(namespace, metric)))
+        ]
+    queries = []
     for resource in checked.rule.resources:
         is_namespace = resource == NAMESPACES
-        question = CustomQuestion("" if is_namespace else namespace, resource, ANY, metric)
+        query = CustomMetricQuery("" if is_namespace else namespace, resource, ANY, metric)
         names = frozenset({namespace}) if is_namespace else None
-        found.append((f"{resource}/{metric}", _query_about(checked, series, question, names)))
-    return found
+        queries.append((f"{resource}/{metric}", _promql_for(checked, series, query, names)))
+    return queries
 
 
-def _query_about(
-    checked: CheckedRule, series: str, question: CustomQuestion, names: frozenset[str] | None
+def _promql_for(
+    checked: CheckedRule, series: str, query: CustomMetricQuery, names: frozenset[str] | None
 ) -> str:
-    """Return the query about the named objects; None stands for all of them."""
-    label = checked.rule.resources[question.resource]
-    namespace = promql.equals(checked.rule.namespace_label, question.namespace) if question.namespace else ""
-    which = f'{label}!=""' if names is None else promql.one_of(label, names)
-    return checked.query(series, promql.join(namespace, which, promql.from_selector(question.series)), label)
+    """Return the PromQL for the named objects, or for all if `names` is None."""
+    label = checked.rule.resources[query.resource]
+    namespace = promql.equals(checked.rule.namespace_label, query.namespace) if query.namespace else ""
+    objects = f'{label}!=""' if names is None else promql.one_of(label, names)
+    return checked.promql(series, promql.join(namespace, objects, promql.from_selector(query.series)), label)

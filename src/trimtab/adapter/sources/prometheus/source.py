@@ -1,4 +1,4 @@
-"""Answers questions by rules over Prometheus."""
+"""Serves metrics by rules over a Prometheus."""
 
 import logging
 from collections.abc import Iterable, Sequence
@@ -7,16 +7,16 @@ from decimal import Decimal, InvalidOperation
 from pathlib import Path
 
 from trimtab.adapter.api.health import Health, RuleHealth, State
-from trimtab.adapter.api.requests import CustomQuestion, ExternalQuestion, Question
+from trimtab.adapter.api.requests import CustomMetricQuery, ExternalMetricQuery, MetricQuery
 from trimtab.adapter.errors import AdapterError, ConfigurationError, NotFound, Unavailable
 from trimtab.adapter.sources.collapse import collapse
 from trimtab.adapter.sources.objects import Objects
 from trimtab.adapter.sources.prometheus.rules import (
     CheckedRule,
     RulesFile,
-    custom_query,
-    external_query,
-    read_rules,
+    custom_promql,
+    external_promql,
+    load_rules,
 )
 from trimtab.adapter.sources.source import Catalogue, CustomSample, ExternalSample, Offer
 from trimtab.clock import Clock
@@ -24,68 +24,69 @@ from trimtab.metrics.prometheus import Instant, PrometheusClient, PrometheusErro
 from trimtab.model.quantity import Quantity
 from trimtab.serving.tls import WatchedFile
 
+log = logging.getLogger(__name__)
+
+FUTURE_SECONDS = 60.0
+"""How far a sample may be ahead of our clock."""
+
 _LARGEST = Decimal(2**63 - 1)
-"""What readers of the metrics APIs can hold; more would wrap around in some of them."""
+"""Clients of the metrics APIs use int64; larger values overflow in some of them."""
 
 _NANOS = Decimal(10**9)
-FUTURE_SECONDS = 60.0
 
 
-class RefusedValueError(ValueError):
-    """A sample is not served; the message says why."""
+class RejectedSampleError(ValueError):
+    """A sample is not served. The message is the reason."""
 
 
-def quantity_of(text: str) -> Quantity:
-    """Return the exact value, down to billionths."""
+def parse_value(text: str) -> Quantity:
+    """Parse a sample's value, exact to 1e-9. Raise RejectedSampleError for NaN, infinity and more than 2^63."""
     try:
         number = Decimal(text)
     except InvalidOperation:
-        raise RefusedValueError(f"{text!r} is not a number") from None
+        raise RejectedSampleError(f"{text!r} is not a number") from None
     if not number.is_finite():
-        raise RefusedValueError(f"the value is {text}")
+        raise RejectedSampleError(f"the value is {text}")
     if abs(number) > _LARGEST:
-        raise RefusedValueError(f"the value {text} is beyond 2^63")
+        raise RejectedSampleError(f"the value {text} is beyond 2^63")
     return Quantity(int((number * _NANOS).to_integral_value()))
 
 
-def time_of(unix_seconds: float, now: datetime, max_age: float) -> datetime:
-    """Return when a sample was taken; refuse one that is too old, or from the future."""
+def sample_time(unix_seconds: float, now: datetime, max_age: float) -> datetime:
+    """Return the time of a sample. Raise RejectedSampleError if it is too old or in the future."""
     age = now.timestamp() - unix_seconds
     if age > max_age:
-        raise RefusedValueError(f"the sample is {age:.0f} s old, more than {max_age:g} s")
+        raise RejectedSampleError(f"the sample is {age:.0f} s old, more than {max_age:g} s")
     if age < -FUTURE_SECONDS:
-        raise RefusedValueError(f"the sample is {-age:.0f} s ahead of our clock")
+        raise RejectedSampleError(f"the sample is {-age:.0f} s ahead of our clock")
     return datetime.fromtimestamp(unix_seconds, UTC)
 
 
-log = logging.getLogger(__name__)
-
-
 class ActiveRule:
-    """A rule in service: the series it was found to be about, and how it is doing."""
+    """A rule with its discovered series and its health."""
 
     def __init__(self, clock: Clock, source: str, checked: CheckedRule) -> None:
         self.checked = checked
         self.health = RuleHealth(clock, f"rule {source}/{checked.name}")
         self.series: dict[str, str] = {}
-        """Metric to series, as far as discovered."""
+        """Discovered series by metric."""
 
     def series_of(self, metric: str) -> str | None:
-        """Return the series behind a metric; a rule for one series needs no discovery."""
+        """Return the series of a metric. A rule for one series needs no discovery."""
         rule = self.checked.rule
         if rule.series:
             return rule.series if (rule.metric or rule.series) == metric else None
         return self.series.get(metric)
 
-    def found(self, names: Sequence[str]) -> None:
-        """Take over the names of the series that exist; of two with the same metric the first by name wins."""
+    def set_series(self, names: Sequence[str]) -> None:
+        """Set the existing series. If two become the same metric, the first by name wins."""
         self.series = {
             metric: name for name in sorted(names, reverse=True) if (metric := self.checked.metric_of(name))
         }
 
 
 class PrometheusSource:
-    """Rules over one Prometheus; the rules file is read again when it changes."""
+    """Serves the rules of a file, which is loaded again when it changes."""
 
     def __init__(
         self,
@@ -97,7 +98,7 @@ class PrometheusSource:
         discovery_seconds: float = 30.0,
     ) -> None:
         self._clock = clock
-        self._name = name
+        self.name = name
         self._client = client
         self._objects = objects
         self._file = WatchedFile(rules_file)
@@ -106,17 +107,12 @@ class PrometheusSource:
         self._server = RuleHealth(clock, f"source {name}")
         self._refused: dict[str, str] = {}
         self.rules: list[ActiveRule] = []
-        # Rules that cannot be read yet take no other source's metrics away; the file is looked at again and again.
+        # An unreadable file must not make other sources' metrics unavailable, so it is read again later.
         self.refresh()
 
-    @property
-    def name(self) -> str:
-        """Return the name that the configuration gives it."""
-        return self._name
-
-    def serves(self, question: Question) -> bool:
-        """Return whether a rule is about the question's metric."""
-        return self._rule_of(question) is not None
+    def serves(self, query: MetricQuery) -> bool:
+        """Return whether a rule serves the metric."""
+        return self._find_rule(query) is not None
 
     def catalogue(self) -> Catalogue:
         """Return the metrics whose series exist."""
@@ -131,56 +127,55 @@ class PrometheusSource:
         return Catalogue(frozenset(custom), frozenset(external))
 
     def health(self) -> Iterable[Health]:
-        """Return the state of the server, of the rules file and of each rule."""
+        """Yield the health of the server, of the rules file and of each rule."""
         yield self._server.report()
         if self._file_problem:
-            yield Health(f"rules file of {self._name}", State.FAILING, self._file_problem)
+            yield Health(f"rules file of {self.name}", State.FAILING, self._file_problem)
         for active in self.rules:
             yield active.health.report()
         for name, reason in self._refused.items():
-            yield Health(f"rule {self._name}/{name}", State.DISABLED, reason)
+            yield Health(f"rule {self.name}/{name}", State.DISABLED, reason)
 
-    async def custom(self, question: CustomQuestion) -> Sequence[CustomSample]:
-        """Return the value of each object that has one; a pod whose value is refused is left out and counted."""
-        active = self._rule_in_service(question)
-        label = active.checked.rule.resources[question.resource]
-        query = await custom_query(active.checked, self._series(active, question), question, self._objects)
-        if query is None:
+    async def custom(self, query: CustomMetricQuery) -> Sequence[CustomSample]:
+        """Return the value of each object, without objects whose sample is refused."""
+        active, series = self._enabled_rule(query)
+        label = active.checked.rule.resources[query.resource]
+        promql = await custom_promql(active.checked, series, query, self._objects)
+        if promql is None:
             return []
-        instants = await self._evaluate(active, query)
         samples: list[CustomSample] = []
-        refused = ""
-        for instant in instants:
+        rejected = ""
+        for instant in await self._evaluate(active, promql):
             name = instant.labels.get(label)
             if name is None:
-                raise self._spoilt(
+                raise self._failed(
                     active, f"the answer has no label {label!r}; the query must keep it: <<groupBy>>"
                 )
             try:
                 samples.append(CustomSample(name, *self._value(active.checked, instant)))
-            except RefusedValueError as error:
-                refused = f"{name}: {error}"
-        if refused and not samples:
-            raise self._spoilt(active, refused)
-        active.health.worked()
+            except RejectedSampleError as error:
+                rejected = f"{name}: {error}"
+        if rejected and not samples:
+            raise self._failed(active, rejected)
+        active.health.record_success()
         return collapse(samples, active.checked.rule.collapse)
 
-    async def external(self, question: ExternalQuestion) -> Sequence[ExternalSample]:
-        """Return the series; one refused value refuses them all, for a sum with a hole would scale down."""
-        active = self._rule_in_service(question)
-        query = external_query(active.checked, self._series(active, question), question)
-        series: list[ExternalSample] = []
-        for instant in await self._evaluate(active, query):
+    async def external(self, query: ExternalMetricQuery) -> Sequence[ExternalSample]:
+        """Return the series. One refused sample fails the query, because an incomplete sum would scale down."""
+        active, series = self._enabled_rule(query)
+        promql = external_promql(active.checked, series, query)
+        samples: list[ExternalSample] = []
+        for instant in await self._evaluate(active, promql):
             labels = {name: value for name, value in instant.labels.items() if name != "__name__"}
             try:
-                series.append(ExternalSample(labels, *self._value(active.checked, instant)))
-            except RefusedValueError as error:
-                raise self._spoilt(active, str(error)) from error
-        active.health.worked()
-        return series
+                samples.append(ExternalSample(labels, *self._value(active.checked, instant)))
+            except RejectedSampleError as error:
+                raise self._failed(active, str(error)) from error
+        active.health.record_success()
+        return samples
 
     async def run(self) -> None:
-        """Look up which series exist, and follow the rules file, until cancelled."""
+        """Reload the rules file and discover series until cancelled."""
         while True:
             self.refresh()
             await self.discover()
@@ -191,85 +186,82 @@ class PrometheusSource:
         await self._client.close()
 
     def refresh(self) -> None:
-        """Read the rules file if it changed; one that cannot be used leaves the rules as they are."""
+        """Load the rules file if it changed. An invalid file leaves the rules in place."""
         if not self._file.has_changed():
             return
         try:
-            self._take(read_rules(self._file.path))
+            self._apply(load_rules(self._file.path))
             self._file_problem = ""
         except ConfigurationError as error:
             self._file_problem = str(error)
-            log.warning("source %s keeps its rules: %s", self._name, error)
+            log.warning("source %s keeps its rules: %s", self.name, error)
 
     async def discover(self) -> None:
-        """Ask for the names of each rule's series; one rule's failure is its own."""
+        """Discover the series of each rule. A rejected query disables only its rule."""
         since = self._discovery_seconds * 2 + 300.0
         for active in self.rules:
             if active.health.is_paused:
                 continue
             try:
-                active.found(await self._client.names(active.checked.discovery, since))
-                self._server.worked()
+                active.set_series(await self._client.names(active.checked.discovery, since))
+                self._server.record_success()
             except QueryRefusedError as error:
-                active.health.refused(f"looking for its series: {error}")
+                active.health.disable(f"looking for its series: {error}")
             except PrometheusError as error:
-                # The names found last stay: a metric does not vanish because its server is away.
-                self._server.failed(str(error))
+                # The last names stay: a metric does not vanish while its server is down.
+                self._server.record_failure(str(error))
                 return
 
-    def _take(self, rules: RulesFile) -> None:
+    def _apply(self, rules: RulesFile) -> None:
         known = {active.checked.name: active for active in self.rules}
         self.rules = []
         for rule in rules.usable:
-            old = known.get(rule.name)
-            unchanged = old is not None and old.checked == rule
-            self.rules.append(old if old and unchanged else ActiveRule(self._clock, self._name, rule))
+            active = known.get(rule.name)
+            if active is None or active.checked != rule:
+                active = ActiveRule(self._clock, self.name, rule)
+            self.rules.append(active)
         self._refused = dict(rules.refused)
         for name, reason in rules.refused.items():
-            log.error("rule %s/%s is out of service: %s", self._name, name, reason)
+            log.error("rule %s/%s is disabled: %s", self.name, name, reason)
 
-    def _rule_of(self, question: Question) -> ActiveRule | None:
+    def _find_rule(self, query: MetricQuery) -> tuple[ActiveRule, str] | None:
         for active in self.rules:
             rule = active.checked.rule
-            if isinstance(question, ExternalQuestion):
-                fits = rule.type == "external"
+            if isinstance(query, ExternalMetricQuery):
+                matches = rule.type == "external"
             else:
-                fits = rule.type == "custom" and question.resource in rule.resources
-            if fits and active.series_of(question.metric) is not None:
-                return active
+                matches = rule.type == "custom" and query.resource in rule.resources
+            if matches and (series := active.series_of(query.metric)) is not None:
+                return active, series
         return None
 
-    def _rule_in_service(self, question: Question) -> ActiveRule:
-        active = self._rule_of(question)
-        if active is None:
-            raise NotFound(f"no rule of {self._name} serves {question}")
+    def _enabled_rule(self, query: MetricQuery) -> tuple[ActiveRule, str]:
+        rule_and_series = self._find_rule(query)
+        if rule_and_series is None:
+            raise NotFound(f"no rule of {self.name} serves {query}")
+        active, _ = rule_and_series
         if active.health.is_paused:
             raise Unavailable(
-                f"rule {self._name}/{active.checked.name} is out of service: {active.health.reason}"
+                f"rule {self.name}/{active.checked.name} is out of service: {active.health.reason}"
             )
-        return active
+        return rule_and_series
 
-    def _series(self, active: ActiveRule, question: Question) -> str:
-        series = active.series_of(question.metric)
-        assert series is not None, "the rule was chosen because it has one"
-        return series
-
-    async def _evaluate(self, active: ActiveRule, query: str) -> list[Instant]:
+    async def _evaluate(self, active: ActiveRule, promql: str) -> list[Instant]:
         try:
-            instants = await self._client.instant(query, lookback=active.checked.max_age_seconds)
+            instants = await self._client.instant(promql, lookback=active.checked.max_age_seconds)
         except QueryRefusedError as error:
-            active.health.refused(str(error))
-            raise Unavailable(f"rule {self._name}/{active.checked.name}: {error}") from error
+            active.health.disable(str(error))
+            raise Unavailable(f"rule {self.name}/{active.checked.name}: {error}") from error
         except PrometheusError as error:
-            self._server.failed(str(error))
-            raise Unavailable(f"source {self._name}: {error}") from error
-        self._server.worked()
+            self._server.record_failure(str(error))
+            raise Unavailable(f"source {self.name}: {error}") from error
+        self._server.record_success()
         return instants
 
     def _value(self, checked: CheckedRule, instant: Instant) -> tuple[Quantity, datetime, int | None]:
-        measured = time_of(instant.at, self._clock.now(), checked.max_age_seconds)
-        return quantity_of(instant.value), measured, checked.window_seconds
+        measured = sample_time(instant.at, self._clock.now(), checked.max_age_seconds)
+        return parse_value(instant.value), measured, checked.window_seconds
 
-    def _spoilt(self, active: ActiveRule, why: str) -> AdapterError:
-        active.health.failed(why)
-        return Unavailable(f"rule {self._name}/{active.checked.name} gives no usable value: {why}")
+    def _failed(self, active: ActiveRule, reason: str) -> AdapterError:
+        active.health.record_failure(reason)
+        return Unavailable(f"rule {self.name}/{active.checked.name} gives no usable value: {reason}")

@@ -1,1 +1,4 @@
-"""The testing source: values set by hand, over HTTP or from a file, with labels that selectors choose by."""
+"""The testing source: values set over HTTP or from a file, for tests without Prometheus.
+
+Reading order: `values` (file format and table), `source`, `admin` (the HTTP port that sets values).
+"""

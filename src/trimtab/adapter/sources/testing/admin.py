@@ -1,12 +1,12 @@
-"""Setting values over HTTP, on loopback, with a token: the other side of the testing source.
+"""The HTTP port that sets values of the testing source, on loopback and with a token.
 
 PUT    /custom/namespaces/NS/RESOURCE/NAME/METRIC?label=value    body: the value
 PUT    /custom/RESOURCE/NAME/METRIC?label=value                  for objects without a namespace
 PUT    /external/namespaces/NS/METRIC?label=value
-DELETE the same paths                                            forget the series
-GET    /values                                                   everything, in the form of the file
-POST   /values                                                   set everything that the body holds
-DELETE /values                                                   forget everything
+DELETE the same paths                                            delete the series
+GET    /values                                                   all series, in the form of the file
+POST   /values                                                   set all series of the body
+DELETE /values                                                   delete all series
 """
 
 import hmac
@@ -15,17 +15,17 @@ from collections.abc import Sequence
 from pathlib import Path
 from urllib.parse import parse_qsl
 
-from trimtab.adapter.api.app import JSON, AdapterResponse, reply
+from trimtab.adapter.api.app import AdapterResponse, error_response, reply
 from trimtab.adapter.api.routes import split_path
 from trimtab.adapter.errors import (
     AdapterError,
     BadRequest,
     ConfigurationError,
+    Invalid,
     NotAllowed,
     NotFound,
     TooLarge,
     Unauthorized,
-    status_body,
 )
 from trimtab.adapter.files import API_VERSION, convert, parse_document
 from trimtab.adapter.sources.testing.source import TestingSource
@@ -54,42 +54,47 @@ class AdminApp:
         self._token = token
 
     async def __call__(self, scope: Message, receive: Receive, send: Send) -> None:
-        """Answer one request."""
+        """Serve one request."""
         try:
-            self._admit(scope)
+            self._authorize(scope)
             body = await _body(receive)
-            answer = self._answer(scope["method"], split_path(scope["raw_path"]), scope["query_string"], body)
+            parts = split_path(scope["raw_path"])
+            response = self._respond(scope["method"], parts, scope["query_string"], body)
         except AdapterError as error:
-            answer = AdapterResponse(error.status(), error.code)
+            response = error_response(error)
         except ConfigurationError as error:
-            answer = AdapterResponse(status_body(422, "Invalid", str(error)), 422)
-        await reply(scope, send, answer, read_body=True)
+            response = error_response(Invalid(str(error)))
+        await reply(scope, send, response, read_body=True)
 
-    def _admit(self, scope: Message) -> None:
+    def _authorize(self, scope: Message) -> None:
         headers = {name: value.decode("latin-1") for name, value in scope["headers"]}
         host = headers.get(b"host", "").rpartition(":")[0] or headers.get(b"host", "")
         if host not in _HOSTS:
-            # A web page that made its own name point at loopback (DNS rebinding) comes with that name.
-            raise WrongHost(f"this port answers to {', '.join(_HOSTS)} only")
+            # DNS rebinding: a web page whose own name resolves to loopback sends that name.
+            raise MisdirectedRequest(f"this port answers to {', '.join(_HOSTS)} only")
         scheme, _, token = headers.get(b"authorization", "").partition(" ")
         if scheme.lower() != "bearer" or not hmac.compare_digest(
             token.strip().encode(), self._token.encode()
         ):
             raise Unauthorized("the admin port needs its token: Authorization: Bearer TOKEN")
 
-    def _answer(self, method: str, parts: Sequence[str], query: bytes, body: bytes) -> AdapterResponse:
+    def _respond(
+        self, method: str, parts: Sequence[str], query_string: bytes, body: bytes
+    ) -> AdapterResponse:
         if tuple(parts) == ("values",):
-            return self._all(method, body)
+            return self._respond_all(method, body)
         if method not in {"PUT", "DELETE"}:
             raise NotAllowed(f"{method} is not served here; PUT sets a value, DELETE forgets it")
-        value = _value(parts, query, body.decode("utf-8", "replace").strip() if method == "PUT" else "0")
+        value = _value(
+            parts, query_string, body.decode("utf-8", "replace").strip() if method == "PUT" else "0"
+        )
         if method == "PUT":
-            self._source.put(value)
+            self._source.table.put(value)
         elif not self._source.table.remove(value):
             raise NotFound("there is no such series")
         return AdapterResponse(b"{}")
 
-    def _all(self, method: str, body: bytes) -> AdapterResponse:
+    def _respond_all(self, method: str, body: bytes) -> AdapterResponse:
         if method == "DELETE":
             self._source.table = MetricTable()
         elif method == "POST":
@@ -97,24 +102,22 @@ class AdminApp:
             for key in ("apiVersion", "kind"):
                 data.pop(key, None)
             for value in each(convert(data, MetricValueFile, "body")):
-                self._source.put(value)
+                self._source.table.put(value)
         elif method != "GET":
             raise NotAllowed(f"{method} /values is not served; use GET, POST or DELETE")
         values = as_json(list(self._source.table.points()))
-        return AdapterResponse(
-            wire.encode({"apiVersion": API_VERSION, "kind": KIND, **values}), content_type=JSON
-        )
+        return AdapterResponse(wire.encode({"apiVersion": API_VERSION, "kind": KIND, **values}))
 
 
-class WrongHost(AdapterError):  # noqa: N818 - named as the HTTP status is
-    """The request was meant for another host."""
+class MisdirectedRequest(AdapterError):  # noqa: N818 - named as the HTTP status is
+    """The request names another host."""
 
     code = 421
     reason = "Misdirected"
 
 
 def load_token(path: Path) -> str:
-    """Return the token in a file; make one that only the owner can read if there is none."""
+    """Return the token of a file. Create the file, readable by its owner only, if it is missing."""
     try:
         token = path.read_text(encoding="ascii").strip()
     except FileNotFoundError:
@@ -128,8 +131,8 @@ def load_token(path: Path) -> str:
     return token
 
 
-def _value(parts: Sequence[str], query: bytes, text: str) -> Value:
-    labels = dict(parse_qsl(query.decode("latin-1"), keep_blank_values=True))
+def _value(parts: Sequence[str], query_string: bytes, text: str) -> Value:
+    labels = dict(parse_qsl(query_string.decode("latin-1"), keep_blank_values=True))
     match list(parts):
         case ["custom", "namespaces", namespace, resource, name, metric]:
             return CustomValue(

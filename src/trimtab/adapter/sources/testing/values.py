@@ -1,6 +1,6 @@
-"""Values set by hand: their file format and the table that holds them.
+"""Values set by hand: their file format and the table that stores them.
 
-A series is known by its metric, its object (or namespace) and its labels; setting it again replaces it.
+A series is identified by its metric, its object (or namespace) and its labels. Setting it again replaces it.
 """
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
@@ -28,11 +28,11 @@ class CustomValue(ConfigSection):
     resource: str = "pods"
     namespace: str = ""
     labels: dict[str, str] = {}
-    """What metric selectors choose by."""
+    """Labels that metric selectors match."""
     object_labels: dict[str, str] | None = None
-    """The object's own labels, for questions about `*`; left out, the cluster is asked."""
+    """The object's own labels, for queries of `*`. Default: its labels in the cluster."""
     timestamp: datetime | None = None
-    """When it was measured; left out, the moment of the question."""
+    """When it was measured. Default: the time of the query."""
     window_seconds: int | None = None
 
 
@@ -48,7 +48,7 @@ class ExternalValue(ConfigSection):
 
 
 class MetricValueFile(ConfigSection):
-    """A file, or what is sent over HTTP."""
+    """The values of a file or of an HTTP body."""
 
     custom: tuple[CustomValue, ...] = ()
     external: tuple[ExternalValue, ...] = ()
@@ -60,19 +60,19 @@ Labels = tuple[tuple[str, str], ...]
 
 @dataclass(frozen=True, slots=True)
 class MetricPoint:
-    """A value that was set, checked and ready to be answered."""
+    """A value that was set, with its quantity parsed."""
 
     labels: Mapping[str, str]
     value: Quantity
     setting: Value
 
     def timestamp(self, now: datetime) -> datetime:
-        """Return when it was measured."""
+        """Return when the value was measured."""
         return self.setting.timestamp or now
 
 
 def object_labels(points: Mapping[Labels, MetricPoint]) -> Mapping[str, str] | None:
-    """Return the labels of an object that were given with its values, if any were."""
+    """Return the object's labels that were set with its values, or None."""
     for point in points.values():
         if isinstance(point.setting, CustomValue) and point.setting.object_labels is not None:
             return point.setting.object_labels
@@ -81,50 +81,50 @@ def object_labels(points: Mapping[Labels, MetricPoint]) -> Mapping[str, str] | N
 
 @dataclass(slots=True)
 class MetricTable:
-    """All values, found by what questions name: metric and namespace, then the object."""
+    """All series, indexed by metric and namespace, then by object."""
 
     custom: dict[tuple[str, str, str], dict[str, dict[Labels, MetricPoint]]] = field(default_factory=dict)
     external: dict[tuple[str, str], dict[Labels, MetricPoint]] = field(default_factory=dict)
     count: int = 0
 
     def put(self, value: Value) -> None:
-        """Set one series."""
+        """Set the value of one series."""
         point = MetricPoint(value.labels, _quantity(value), _in_utc(value))
-        shelf = self._shelf(value, create=True)
-        assert shelf is not None, "made where it was missing"
+        points = self._points(value, create=True)
+        assert points is not None, "created if it was missing"
         key = labels_key(value.labels)
-        if key not in shelf:
+        if key not in points:
             if self.count >= MAX_SERIES:
                 raise ConfigurationError(f"more than {MAX_SERIES} series")
             self.count += 1
-        shelf[key] = point
+        points[key] = point
 
     def remove(self, value: Value) -> bool:
-        """Forget one series and return whether it was there."""
-        shelf = self._shelf(value, create=False)
-        found = shelf.pop(labels_key(value.labels), None) if shelf else None
-        self.count -= found is not None
-        return found is not None
+        """Delete one series and return whether it existed."""
+        points = self._points(value, create=False)
+        existed = points is not None and points.pop(labels_key(value.labels), None) is not None
+        self.count -= existed
+        return existed
 
     def points(self) -> Iterator[MetricPoint]:
-        """Yield every value."""
+        """Yield every series."""
         for objects in self.custom.values():
-            for shelf in objects.values():
-                yield from shelf.values()
-        for shelf in self.external.values():
-            yield from shelf.values()
+            for points in objects.values():
+                yield from points.values()
+        for points in self.external.values():
+            yield from points.values()
 
-    def _shelf(self, value: Value, *, create: bool) -> dict[Labels, MetricPoint] | None:
+    def _points(self, value: Value, *, create: bool) -> dict[Labels, MetricPoint] | None:
         if isinstance(value, ExternalValue):
-            place = (value.metric, value.namespace)
-            return self.external.setdefault(place, {}) if create else self.external.get(place)
+            metric = (value.metric, value.namespace)
+            return self.external.setdefault(metric, {}) if create else self.external.get(metric)
         key = (value.metric, value.resource, value.namespace)
         objects = self.custom.setdefault(key, {}) if create else self.custom.get(key, {})
         return objects.setdefault(value.name, {}) if create else objects.get(value.name)
 
 
-def table_of(values: MetricValueFile) -> MetricTable:
-    """Return a table that holds the values of a file."""
+def build_table(values: MetricValueFile) -> MetricTable:
+    """Return a table with the values of a file."""
     table = MetricTable()
     for value in each(values):
         table.put(value)
@@ -136,8 +136,8 @@ def each(values: MetricValueFile) -> Iterable[Value]:
     return (*values.custom, *values.external)
 
 
-def read_values(path: Path) -> MetricValueFile:
-    """Read a values file."""
+def load_values(path: Path) -> MetricValueFile:
+    """Load a values file."""
     return convert(read_document(path, KIND), MetricValueFile, str(path))
 
 

@@ -1,4 +1,4 @@
-"""One word for a decision: why it scales, or which of the many reasons there are for not scaling."""
+"""One word for a decision: why it scales, or why it does not."""
 
 from enum import StrEnum
 
@@ -13,7 +13,7 @@ from trimtab.decide.horizontal.metrics.proposal import (
 
 
 class DecisionReason(StrEnum):
-    """What a decision comes to."""
+    """Why the replicas are what they are."""
 
     SCALES_UP = "ScalesUp"
     SCALES_DOWN = "ScalesDown"
@@ -60,7 +60,7 @@ GROWING = frozenset(
         DecisionReason.UP_DISABLED,
     }
 )
-"""More replicas come, or are asked for and held."""
+"""The metrics ask for more replicas, which come or are held."""
 
 SHRINKING = frozenset(
     {
@@ -74,7 +74,7 @@ SHRINKING = frozenset(
         DecisionReason.DOWN_DISABLED,
     }
 )
-"""Replicas go, or fewer are asked for and held."""
+"""The metrics ask for fewer replicas, which go or are held."""
 
 _STOPS = {
     "FailedGetScale": DecisionReason.SCALE_UNREADABLE,
@@ -141,14 +141,14 @@ def _standstill(decision: Decision) -> DecisionReason:
 
 
 def _is_lost(trace: DecisionTrace) -> bool:
-    return any(isinstance(one, LossFallback) for one in trace.proposals)
+    return any(isinstance(result, LossFallback) for result in trace.proposals)
 
 
 def _held(normalized: Normalized, asked: int, current: int) -> DecisionReason:
     """Return what holds the replicas in the direction that the metrics ask for.
 
-    The bounds come after the windows. They may cut a remembered recommendation that points the other way, which is
-    no reason for anything.
+    The bounds come after the windows. They may cut an earlier recommendation that points the other way, which is not the
+    reason.
     """
     limited, is_up = normalized.limited, asked > current
     stabilized = normalized.stabilized.replicas

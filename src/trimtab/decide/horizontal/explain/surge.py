@@ -1,7 +1,7 @@
-"""Whether more replicas are asked for only because the target has more pods than replicas, as during a rollout.
+"""Whether metrics ask for more replicas only because a rollout has more pods than replicas.
 
-The pods of a surge are measured with the others, and a ratio is multiplied by all of them. Below its target a metric
-may then ask for more than there are. Once the load is on as many pods as replicas, it is within the tolerance.
+The pods of a surge are measured too, and a ratio is multiplied by all of them. A metric below its target may then ask for more
+replicas than there are. Once the load is on as many pods as replicas, it is within the tolerance.
 """
 
 from trimtab.decide.horizontal.arithmetic import ratio_of
@@ -15,9 +15,11 @@ def is_only_surge(trace: DecisionTrace, current: int) -> bool:
     if not trace.surge_pods:
         return False
     asking = [
-        one for one in trace.proposals if not isinstance(one, Failure) and (one.replicas or 0) > current
+        result
+        for result in trace.proposals
+        if not isinstance(result, Failure) and (result.replicas or 0) > current
     ]
-    return bool(asking) and all(_is_within(one, trace.tolerance, current) for one in asking)
+    return bool(asking) and all(_is_within(result, trace.tolerance, current) for result in asking)
 
 
 def _is_within(result: Result, tolerance: Tolerance, current: int) -> bool:

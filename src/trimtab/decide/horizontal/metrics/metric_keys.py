@@ -1,4 +1,4 @@
-"""What tells one metric of a spec from any other, for what is remembered of it."""
+"""Keys under which the memory stores values of a metric."""
 
 from hashlib import blake2s
 
@@ -8,7 +8,7 @@ from trimtab.model.hpa.types import MetricSpec
 from trimtab.model.json import wire
 
 
-def key_of(spec: MetricSpec) -> str:
-    """Return the key of a metric, its target included: an answer to another question is none."""
+def metric_key(spec: MetricSpec) -> str:
+    """Return the key of a metric, its target included."""
     asked = msgspec.structs.replace(spec, on_loss=None, max_age_seconds=None)
     return blake2s(wire.encode(asked), digest_size=6).hexdigest()

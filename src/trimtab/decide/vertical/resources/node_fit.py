@@ -9,36 +9,10 @@ from dataclasses import dataclass
 
 from trimtab.decide.vertical.resources.pod_rules import SIZED, scheduler_requests
 from trimtab.decide.vertical.resources.proportional import units_of
-from trimtab.model.core.objects import Node, Taint
-from trimtab.model.core.pod import NodeSelectorRequirement, NodeSelectorTerm, PodSpec, ResourceList
+from trimtab.model.core.objects import Node
+from trimtab.model.core.pod import ResourceList
+from trimtab.model.core.scheduling import PlacedSpec, find_untolerated_taint, matches_node_affinity
 from trimtab.model.json.wire import Wire
-
-_REPELLING_EFFECTS = frozenset({"NoSchedule", "NoExecute"})
-_NAME_FIELD = "metadata.name"
-
-
-class Toleration(Wire):
-    """A taint that a pod tolerates."""
-
-    key: str = ""
-    operator: str = ""
-    value: str = ""
-    effect: str = ""
-
-    def tolerates(self, taint: Taint) -> bool:
-        """Return whether the pod may run on a node with the taint."""
-        if self.effect and self.effect != taint.effect:
-            return False
-        if not self.key:
-            return self.operator == "Exists"
-        return self.key == taint.key and (self.operator == "Exists" or self.value == taint.value)
-
-
-class PlacedSpec(PodSpec, frozen=True):
-    """A pod's spec with the fields that restrict its nodes."""
-
-    node_selector: dict[str, str] = {}
-    tolerations: tuple[Toleration, ...] = ()
 
 
 class PlacedPod(Wire):
@@ -116,55 +90,11 @@ def _text(amounts: ResourceList) -> str:
 
 def can_schedule(node: Node, spec: PlacedSpec) -> bool:
     """Return whether the scheduler would consider the node for the pod at all."""
-    if node.spec.unschedulable:
-        return False
-    labels = node.metadata.labels
-    if any(labels.get(key) != value for key, value in spec.node_selector.items()):
-        return False
-    affinity = spec.affinity.node_affinity if spec.affinity is not None else None
-    terms = affinity.required_during_scheduling_ignored_during_execution if affinity is not None else None
-    wanted = terms.node_selector_terms if terms is not None else ()
-    if wanted and not any(_meets(node, term) for term in wanted):
-        return False
-    return all(
-        any(toleration.tolerates(taint) for toleration in spec.tolerations)
-        for taint in node.spec.taints
-        if taint.effect in _REPELLING_EFFECTS
+    return (
+        not node.spec.unschedulable
+        and matches_node_affinity(spec, node)
+        and find_untolerated_taint(spec.tolerations, node.spec.taints) is None
     )
-
-
-def _meets(node: Node, term: NodeSelectorTerm) -> bool:
-    fields = {_NAME_FIELD: node.metadata.name}
-    requirements = (
-        *((requirement, node.metadata.labels) for requirement in term.match_expressions),
-        *((requirement, fields) for requirement in term.match_fields),
-    )
-    return bool(requirements) and all(_holds(requirement, values) for requirement, values in requirements)
-
-
-def _holds(requirement: NodeSelectorRequirement, values: Mapping[str, str]) -> bool:
-    value = values.get(requirement.key)
-    if requirement.operator in ("In", "Exists", "Gt", "Lt") and value is None:
-        return False
-    match requirement.operator:
-        case "In":
-            return value in requirement.values
-        case "NotIn":
-            return value not in requirement.values
-        case "DoesNotExist":
-            return value is None
-        case "Gt" | "Lt":
-            return _compares(requirement, value or "")
-        case _:
-            return requirement.operator == "Exists"
-
-
-def _compares(requirement: NodeSelectorRequirement, value: str) -> bool:
-    try:
-        number, bound = int(value), int(requirement.values[0])
-    except (ValueError, IndexError):
-        return False
-    return number > bound if requirement.operator == "Gt" else number < bound
 
 
 def node_rooms(nodes: Iterable[Node], used: Mapping[str, Mapping[str, int]] | None = None) -> list[NodeRoom]:

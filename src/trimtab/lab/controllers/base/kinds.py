@@ -1,55 +1,48 @@
-"""Objects as the workload side reads them: whole templates, and the fields that running a pod needs."""
+"""Objects as the lab's controllers and nodes read them, and their resources.
+
+They have more fields than those of `model.core`: pod templates as a whole, and what running a pod needs.
+"""
 
 from datetime import datetime
+from math import ceil, floor
 from typing import Any
 
 import msgspec
 
 from trimtab.cluster.resource import Json, Resource
 from trimtab.model.core.meta import Condition, ObjectMeta
-from trimtab.model.core.objects import NodeStatus
-from trimtab.model.core.pod import Container, ContainerStatus, Pod, PodSpec, PodStatus
+from trimtab.model.core.objects import Node
+from trimtab.model.core.pod import Container, ContainerStatus, Pod, PodStatus
+from trimtab.model.core.scheduling import PlacedSpec
 from trimtab.model.json.wire import Wire
 from trimtab.model.labels.selector import LabelSelector, Selector, SelectorError
 
 IntOrString = int | str
 
 
-class HeldMeta(ObjectMeta):
-    """Metadata with what delays a deletion."""
+class LabPodMeta(ObjectMeta):
+    """Metadata with the fields that delay a deletion."""
 
     deletion_grace_period_seconds: int | None = None
     finalizers: tuple[str, ...] = ()
 
 
-class RunToleration(Wire):
-    """A taint that a pod puts up with; an empty key with Exists means every taint."""
-
-    key: str = ""
-    operator: str = "Equal"
-    value: str = ""
-    effect: str = ""
-
-
-class RunContainer(Container):
-    """A container with its image, which its status repeats."""
+class LabContainer(Container):
+    """A container with its image."""
 
     image: str = ""
 
 
-class RunSpec(PodSpec):
-    """A pod's spec with what placing and running it needs."""
+class LabPodSpec(PlacedSpec):
+    """A pod's spec with the fields that scheduler and kubelet need."""
 
-    containers: tuple[RunContainer, ...] = ()
-
-    node_selector: dict[str, str] = {}
-    tolerations: tuple[RunToleration, ...] = ()
+    containers: tuple[LabContainer, ...] = ()
     restart_policy: str = "Always"
     scheduling_gates: tuple[dict[str, str], ...] = ()
 
 
-class RunContainerStatus(ContainerStatus):
-    """A container's status as a node agent writes it."""
+class LabContainerStatus(ContainerStatus):
+    """A container's status as a kubelet writes it."""
 
     image: str = ""
     image_id: str = msgspec.field(default="", name="imageID")
@@ -57,45 +50,22 @@ class RunContainerStatus(ContainerStatus):
     started: bool = False
 
 
-class RunStatus(PodStatus):
-    """A pod's status as a node agent writes it."""
+class LabPodStatus(PodStatus):
+    """A pod's status as a kubelet writes it."""
 
-    container_statuses: tuple[RunContainerStatus, ...] = ()
-
-
-class RunPod(Pod):
-    """A pod as controllers, scheduler and node agent see it."""
-
-    metadata: HeldMeta = HeldMeta()
-    spec: RunSpec = RunSpec()
-    status: RunStatus = RunStatus()
+    container_statuses: tuple[LabContainerStatus, ...] = ()
 
 
-class RunTaint(Wire):
-    """A node's refusal of pods that do not tolerate it."""
+class LabPod(Pod):
+    """A pod as controllers, scheduler and kubelet read it."""
 
-    key: str = ""
-    value: str = ""
-    effect: str = ""
-
-
-class RunNodeSpec(Wire):
-    """What keeps pods away from a node."""
-
-    taints: tuple[RunTaint, ...] = ()
-    unschedulable: bool = False
-
-
-class RunNode(Wire):
-    """A node as the scheduler and DaemonSets see it."""
-
-    metadata: ObjectMeta = ObjectMeta()
-    spec: RunNodeSpec = RunNodeSpec()
-    status: NodeStatus = NodeStatus()
+    metadata: LabPodMeta = LabPodMeta()
+    spec: LabPodSpec = LabPodSpec()
+    status: LabPodStatus = LabPodStatus()
 
 
 class RollingUpdate(Wire):
-    """How fast pods are replaced; StatefulSets use the partition, the others the two limits."""
+    """How fast pods are replaced. Only StatefulSets have a partition."""
 
     max_surge: IntOrString | None = None
     max_unavailable: IntOrString | None = None
@@ -103,20 +73,20 @@ class RollingUpdate(Wire):
 
 
 class UpdateStrategy(Wire):
-    """How pods are replaced by newer ones."""
+    """How pods of an older template are replaced."""
 
     type: str = "RollingUpdate"
     rolling_update: RollingUpdate = RollingUpdate()
 
 
-class Ordinals(Wire):
-    """Where a StatefulSet starts to count."""
+class StatefulSetOrdinals(Wire):
+    """The first ordinal of a StatefulSet."""
 
     start: int = 0
 
 
-class SetSpec(Wire):
-    """The fields of Deployment, ReplicaSet, StatefulSet and DaemonSet that their controllers read."""
+class LabWorkloadSpec(Wire):
+    """The spec of a Deployment, ReplicaSet, StatefulSet or DaemonSet, as far as controllers read it."""
 
     replicas: int = 1
     selector: LabelSelector | None = None
@@ -128,18 +98,18 @@ class SetSpec(Wire):
     revision_history_limit: int = 10
     progress_deadline_seconds: int = 600
     pod_management_policy: str = "OrderedReady"
-    ordinals: Ordinals = Ordinals()
+    ordinals: StatefulSetOrdinals = StatefulSetOrdinals()
     service_name: str = ""
 
 
-class SetCondition(Condition):
-    """A condition that also says when it was last confirmed."""
+class WorkloadCondition(Condition):
+    """A condition with the time of its last update."""
 
     last_update_time: datetime | None = None
 
 
-class SetStatus(Wire):
-    """What the controllers need to know of what they wrote before."""
+class LabWorkloadStatus(Wire):
+    """The status of a workload, as far as controllers read it."""
 
     replicas: int = 0
     ready_replicas: int = 0
@@ -149,24 +119,24 @@ class SetStatus(Wire):
     collision_count: int = 0
     current_revision: str = ""
     update_revision: str = ""
-    conditions: tuple[SetCondition, ...] = ()
+    conditions: tuple[WorkloadCondition, ...] = ()
 
 
-class PodSet(Wire):
+class LabWorkload(Wire):
     """A Deployment, ReplicaSet, StatefulSet or DaemonSet."""
 
     metadata: ObjectMeta = ObjectMeta()
-    spec: SetSpec = SetSpec()
-    status: SetStatus = SetStatus()
+    spec: LabWorkloadSpec = LabWorkloadSpec()
+    status: LabWorkloadStatus = LabWorkloadStatus()
 
     @property
     def selector(self) -> Selector:
-        """Return the compiled selector; an invalid one selects nothing."""
-        return compiled(self.spec.selector)
+        """Return the compiled selector."""
+        return compile_selector(self.spec.selector)
 
 
-class OldSetSpec(Wire):
-    """A ReplicationController's spec, whose selector is plain labels."""
+class LabReplicationControllerSpec(Wire):
+    """A ReplicationController's spec. Its selector is plain labels."""
 
     replicas: int = 1
     selector: dict[str, str] = {}
@@ -174,11 +144,11 @@ class OldSetSpec(Wire):
     min_ready_seconds: int = 0
 
 
-class OldPodSet(Wire):
+class LabReplicationController(Wire):
     """A ReplicationController."""
 
     metadata: ObjectMeta = ObjectMeta()
-    spec: OldSetSpec = OldSetSpec()
+    spec: LabReplicationControllerSpec = LabReplicationControllerSpec()
 
     @property
     def selector(self) -> Selector:
@@ -186,7 +156,7 @@ class OldPodSet(Wire):
         return Selector.from_labels(self.spec.selector)
 
 
-class RunJobSpec(Wire):
+class LabJobSpec(Wire):
     """A Job's spec."""
 
     parallelism: int = 1
@@ -197,53 +167,55 @@ class RunJobSpec(Wire):
     template: dict[str, Any] = {}
 
 
-class UncountedPods(Wire):
-    """Finished pods that still carry the finalizer and are not in the counts yet."""
+class UncountedTerminatedPods(Wire):
+    """UIDs of finished pods that have the Job's finalizer and are not counted yet."""
 
     succeeded: tuple[str, ...] = ()
     failed: tuple[str, ...] = ()
 
 
-class JobStatus(Wire):
+class LabJobStatus(Wire):
     """A Job's status."""
 
     succeeded: int = 0
     failed: int = 0
     start_time: datetime | None = None
     conditions: tuple[Condition, ...] = ()
-    uncounted_terminated_pods: UncountedPods = UncountedPods()
+    uncounted_terminated_pods: UncountedTerminatedPods = UncountedTerminatedPods()
     completed_indexes: str = ""
 
 
-class JobObject(Wire):
+class LabJob(Wire):
     """A Job."""
 
     metadata: ObjectMeta = ObjectMeta()
-    spec: RunJobSpec = RunJobSpec()
-    status: JobStatus = JobStatus()
+    spec: LabJobSpec = LabJobSpec()
+    status: LabJobStatus = LabJobStatus()
 
 
 class ControllerRevision(Wire):
-    """A template as it once was, so that it can be used again."""
+    """A pod template at one revision of a StatefulSet or DaemonSet."""
 
     metadata: ObjectMeta = ObjectMeta()
     data: dict[str, Any] = {}
     revision: int = 0
 
 
-PODS = Resource("", "v1", "pods", "Pod", RunPod)
-NODES = Resource("", "v1", "nodes", "Node", RunNode, namespaced=False)
-DEPLOYMENTS = Resource("apps", "v1", "deployments", "Deployment", PodSet)
-REPLICA_SETS = Resource("apps", "v1", "replicasets", "ReplicaSet", PodSet)
-STATEFUL_SETS = Resource("apps", "v1", "statefulsets", "StatefulSet", PodSet)
-DAEMON_SETS = Resource("apps", "v1", "daemonsets", "DaemonSet", PodSet)
+PODS = Resource("", "v1", "pods", "Pod", LabPod)
+NODES = Resource("", "v1", "nodes", "Node", Node, namespaced=False)
+DEPLOYMENTS = Resource("apps", "v1", "deployments", "Deployment", LabWorkload)
+REPLICA_SETS = Resource("apps", "v1", "replicasets", "ReplicaSet", LabWorkload)
+STATEFUL_SETS = Resource("apps", "v1", "statefulsets", "StatefulSet", LabWorkload)
+DAEMON_SETS = Resource("apps", "v1", "daemonsets", "DaemonSet", LabWorkload)
 REVISIONS = Resource("apps", "v1", "controllerrevisions", "ControllerRevision", ControllerRevision)
-REPLICATION_CONTROLLERS = Resource("", "v1", "replicationcontrollers", "ReplicationController", OldPodSet)
-JOBS = Resource("batch", "v1", "jobs", "Job", JobObject)
+REPLICATION_CONTROLLERS = Resource(
+    "", "v1", "replicationcontrollers", "ReplicationController", LabReplicationController
+)
+JOBS = Resource("batch", "v1", "jobs", "Job", LabJob)
 
 
-def compiled(selector: LabelSelector | None) -> Selector:
-    """Compile a selector; the API server refuses invalid ones, so one that is selects nothing."""
+def compile_selector(selector: LabelSelector | None) -> Selector:
+    """Compile a selector. An invalid one, which the API server rejects, selects nothing."""
     try:
         return Selector.from_label_selector(selector)
     except SelectorError:
@@ -251,7 +223,7 @@ def compiled(selector: LabelSelector | None) -> Selector:
 
 
 def owner_reference(resource: Resource[Any], meta: ObjectMeta) -> Json:
-    """Return the reference by which an object controls what it makes."""
+    """Return the owner reference of a controller for the objects that it creates."""
     return {
         "apiVersion": resource.api_version,
         "kind": resource.kind,
@@ -260,3 +232,15 @@ def owner_reference(resource: Resource[Any], meta: ObjectMeta) -> Json:
         "controller": True,
         "blockOwnerDeletion": True,
     }
+
+
+def scaled_value(value: IntOrString | None, total: int, *, rounds_up: bool) -> int:
+    """Return the number, or the percentage of `total`. Without a value it is 1."""
+    if value is None:
+        return 1
+    if isinstance(value, int):
+        return value
+    if not value.endswith("%"):
+        return int(value)
+    share = int(value[:-1]) * total / 100
+    return ceil(share) if rounds_up else floor(share)

@@ -1,4 +1,4 @@
-"""What controllers ask of a pod: is it ready, since when, does it count, who goes first."""
+"""Pods as controllers handle them: readiness, deletion order, adoption, and creation from templates."""
 
 import hashlib
 from collections.abc import Iterable, Mapping, Sequence
@@ -8,163 +8,154 @@ from typing import Any
 import msgspec
 
 from trimtab.cluster.resource import Json
-from trimtab.lab.controllers.base.kinds import RunPod
-from trimtab.lab.controllers.base.write_through_cache import WriteThroughCache, controller_uid
+from trimtab.lab.controllers.base.kinds import LabPod
+from trimtab.lab.controllers.base.write_through_cache import WriteThroughCache
 from trimtab.model.json import wire
 from trimtab.model.labels.selector import Selector
 from trimtab.model.times import ZERO_TIME
 
 DELETION_COST = "controller.kubernetes.io/pod-deletion-cost"
-_PHASES = {"Pending": 0, "Unknown": 1, "Running": 2}
+POD_TEMPLATE_HASH_LABEL = "pod-template-hash"
+REVISION_HASH_LABEL = "controller-revision-hash"
+_PHASE_ORDER = {"Pending": 0, "Unknown": 1, "Running": 2}
+#: Letters of generated names, as upstream's: no vowels and no look-alikes, so that no word appears by chance.
+_SAFE_LETTERS = "bcdfghjklmnpqrstvwxz2456789"
+_HASH_LENGTH = 10
 
 
-def is_ready(pod: RunPod) -> bool:
-    """Tell whether the pod is ready to serve."""
+def is_ready(pod: LabPod) -> bool:
+    """Return whether the pod's condition `Ready` is true."""
     condition = pod.status.condition("Ready")
     return condition is not None and condition.status == "True"
 
 
-def is_going(pod: RunPod) -> bool:
-    """Tell whether the pod is being deleted."""
+def is_terminating(pod: LabPod) -> bool:
+    """Return whether the pod is being deleted."""
     return pod.metadata.deletion_timestamp is not None
 
 
-def is_active(pod: RunPod) -> bool:
-    """Tell whether the pod counts as a replica: neither ended nor being deleted."""
-    return not pod.is_finished and not is_going(pod)
+def is_active(pod: LabPod) -> bool:
+    """Return whether the pod counts as a replica: neither finished nor terminating."""
+    return not pod.is_finished and not is_terminating(pod)
 
 
-def ready_since(pod: RunPod) -> datetime:
-    """Return when the pod became ready; the zero time if it does not say."""
-    condition = pod.status.condition("Ready")
-    moment = condition.last_transition_time if condition is not None else None
-    return moment or ZERO_TIME
-
-
-def until_available(pod: RunPod, min_ready_seconds: int, now: datetime) -> float | None:
-    """Return the seconds until the pod counts as available: 0 if it does, None while it is not ready."""
+def seconds_until_available(pod: LabPod, min_ready_seconds: int, now: datetime) -> float | None:
+    """Return the seconds until the pod is available, 0 if it is, None if it is not ready."""
     if not is_ready(pod):
         return None
-    left = ready_since(pod) + timedelta(seconds=min_ready_seconds) - now
+    left = _ready_since(pod) + timedelta(seconds=min_ready_seconds) - now
     return max(left.total_seconds(), 0.0) if min_ready_seconds else 0.0
 
 
-def count_available(pods: Iterable[RunPod], min_ready_seconds: int, now: datetime) -> int:
-    """Count the pods that have been ready for long enough."""
-    return sum(until_available(pod, min_ready_seconds, now) == 0.0 for pod in pods)
+def count_available(pods: Iterable[LabPod], min_ready_seconds: int, now: datetime) -> int:
+    """Count the pods that have been ready for `min_ready_seconds`."""
+    return sum(seconds_until_available(pod, min_ready_seconds, now) == 0.0 for pod in pods)
 
 
-def next_available(pods: Iterable[RunPod], min_ready_seconds: int, now: datetime) -> float | None:
-    """Return the seconds until one more pod becomes available by itself."""
-    waits = [wait for pod in pods if (wait := until_available(pod, min_ready_seconds, now))]
+def next_available_in(pods: Iterable[LabPod], min_ready_seconds: int, now: datetime) -> float | None:
+    """Return the seconds until the next ready pod becomes available, or None."""
+    waits = [wait for pod in pods if (wait := seconds_until_available(pod, min_ready_seconds, now))]
     return min(waits, default=None)
 
 
-def in_deletion_order(pods: Sequence[RunPod], related: Iterable[RunPod] = ()) -> list[RunPod]:
-    """Order pods by who goes first: those whose loss is felt least.
+def in_deletion_order(pods: Sequence[LabPod], related: Iterable[LabPod] = ()) -> list[LabPod]:
+    """Sort pods as a ReplicaSet deletes them, the first to delete first (upstream's ActivePodsWithRanks).
 
-    Unplaced before placed, pending before running, unready before ready, cheap before dear, the crowded node before
-    the others, the shorter ready before the longer, the restarted before the steady, the new before the old.
+    Unscheduled before scheduled, pending before running, unready before ready, low before high deletion cost, pods on
+    nodes with many of the `related` pods first, then the shortest time ready, the most restarts, the newest.
     """
-    crowd: dict[str, int] = {}
+    per_node: dict[str, int] = {}
     for pod in related or pods:
         if is_active(pod) and pod.spec.node_name:
-            crowd[pod.spec.node_name] = crowd.get(pod.spec.node_name, 0) + 1
-    return sorted(pods, key=lambda pod: _rank(pod, crowd.get(pod.spec.node_name, 0)))
+            per_node[pod.spec.node_name] = per_node.get(pod.spec.node_name, 0) + 1
+    return sorted(pods, key=lambda pod: _deletion_rank(pod, per_node.get(pod.spec.node_name, 0)))
 
 
-def _rank(pod: RunPod, crowd: int) -> tuple[bool, int, bool, int, int, float, int, float, str]:
+def _ready_since(pod: LabPod) -> datetime:
+    condition = pod.status.condition("Ready")
+    since = condition.last_transition_time if condition is not None else None
+    return since or ZERO_TIME
+
+
+def _deletion_rank(pod: LabPod, on_node: int) -> tuple[bool, int, bool, int, int, float, int, float, str]:
     created = pod.metadata.creation_timestamp or ZERO_TIME
     restarts = max((status.restart_count for status in pod.status.container_statuses), default=0)
     return (
         bool(pod.spec.node_name),
-        _PHASES.get(pod.status.phase, 0),
+        _PHASE_ORDER.get(pod.status.phase, 0),
         is_ready(pod),
-        _cost(pod),
-        -crowd,
-        -(ready_since(pod) - ZERO_TIME).total_seconds(),
+        _deletion_cost(pod),
+        -on_node,
+        -(_ready_since(pod) - ZERO_TIME).total_seconds(),
         -restarts,
         -(created - ZERO_TIME).total_seconds(),
         pod.metadata.uid,
     )
 
 
-def _cost(pod: RunPod) -> int:
-    """Return the pod's deletion cost; one that is no number counts as none, as upstream decided."""
-    text = pod.metadata.annotations.get(DELETION_COST, "0")
+def _deletion_cost(pod: LabPod) -> int:
     try:
-        return int(text)
+        return int(pod.metadata.annotations.get(DELETION_COST, "0"))
     except ValueError:
-        return 0
+        return 0  # as upstream does
 
 
 async def claim_pods(
-    pods: WriteThroughCache[RunPod], namespace: str, owner: Json, selector: Selector
-) -> list[RunPod]:
-    """Return the owner's pods, after adopting matching orphans and releasing what no longer matches."""
-    claimed: list[RunPod] = []
+    pods: WriteThroughCache[LabPod], namespace: str, owner: Json, selector: Selector
+) -> list[LabPod]:
+    """Adopt matching orphans, release pods that no longer match, and return the owner's pods."""
+    claimed: list[LabPod] = []
     for pod in pods.owned(owner["uid"]):
         if selector.matches(pod.metadata.labels):
             claimed.append(pod)
-        elif pod.metadata.deletion_timestamp is None:
-            kept = [one for one in pod.metadata.owner_references if one.uid != owner["uid"]]
+        elif not is_terminating(pod):
+            kept = [ref for ref in pod.metadata.owner_references if ref.uid != owner["uid"]]
             await pods.patch(pod, {"metadata": {"ownerReferences": wire.to_builtins(kept) or None}})
     for pod in pods.orphans(namespace):
-        is_active = pod.metadata.deletion_timestamp is None and not pod.is_finished
-        if is_active and selector.matches(pod.metadata.labels):
+        if is_active(pod) and selector.matches(pod.metadata.labels):
             others = wire.to_builtins(pod.metadata.owner_references)
             claimed.append(await pods.patch(pod, {"metadata": {"ownerReferences": [*others, owner]}}))
     return claimed
 
 
-def may_adopt(pod: RunPod) -> bool:
-    """Tell whether some controller could want the pod: nobody controls it."""
-    return not controller_uid(pod)
-
-
-HASH_LABEL = "pod-template-hash"
-REVISION_HASH_LABEL = "controller-revision-hash"
-#: The letters of generated names: no vowels and no look-alikes, so that no word appears by chance.
-_LETTERS = "bcdfghjklmnpqrstvwxz2456789"
-_HASH_LENGTH = 10
-
-
 def new_pod(
     template: Mapping[str, Any], owner: Json, *, name: str = "", labels: Mapping[str, str] | None = None
 ) -> Json:
-    """Return the pod that a template describes, under `name` or one that the server generates."""
+    """Return the pod of a template, under `name` or a name that the server generates."""
     meta: Json = msgspec.json.decode(msgspec.json.encode(template.get("metadata") or {}))
     spec: Json = msgspec.json.decode(msgspec.json.encode(template.get("spec") or {}))
-    made: Json = {"ownerReferences": [owner]}
-    made |= {"name": name} if name else {"generateName": f"{owner['name']}-"}
+    pod_meta: Json = {"ownerReferences": [owner]}
+    pod_meta |= {"name": name} if name else {"generateName": f"{owner['name']}-"}
     for field in ("annotations", "finalizers"):
         if meta.get(field):
-            made[field] = meta[field]
+            pod_meta[field] = meta[field]
     merged = {**(meta.get("labels") or {}), **(labels or {})}
     if merged:
-        made["labels"] = merged
-    return {"apiVersion": "v1", "kind": "Pod", "metadata": made, "spec": spec}
+        pod_meta["labels"] = merged
+    return {"apiVersion": "v1", "kind": "Pod", "metadata": pod_meta, "spec": spec}
 
 
 def template_hash(template: Mapping[str, Any], collisions: int = 0) -> str:
-    """Return a short name for a template; `collisions` gives another one when the first is taken."""
-    text = msgspec.json.encode([without_hash(template), collisions], order="deterministic")
+    """Return the hash of a template for use in names. Each number of collisions gives another."""
+    text = msgspec.json.encode([_without_hash_label(template), collisions], order="deterministic")
     number = int.from_bytes(hashlib.blake2b(text, digest_size=8).digest())
     letters: list[str] = []
     for _ in range(_HASH_LENGTH):
-        number, letter = divmod(number, len(_LETTERS))
-        letters.append(_LETTERS[letter])
+        number, letter = divmod(number, len(_SAFE_LETTERS))
+        letters.append(_SAFE_LETTERS[letter])
     return "".join(letters)
 
 
-def without_hash(template: Mapping[str, Any]) -> Json:
+def is_same_template(left: Mapping[str, Any], right: Mapping[str, Any]) -> bool:
+    """Return whether two templates create the same pods."""
+    return _without_hash_label(left) == _without_hash_label(right)
+
+
+def _without_hash_label(template: Mapping[str, Any]) -> Json:
     """Return the template without the label that a Deployment adds for its ReplicaSets."""
     meta = dict(template.get("metadata") or {})
-    labels = {name: value for name, value in (meta.get("labels") or {}).items() if name != HASH_LABEL}
+    labels = {
+        name: value for name, value in (meta.get("labels") or {}).items() if name != POD_TEMPLATE_HASH_LABEL
+    }
     meta.pop("creationTimestamp", None)
     return {**template, "metadata": {**meta, "labels": labels}}
-
-
-def same_template(one: Mapping[str, Any], other: Mapping[str, Any]) -> bool:
-    """Tell whether two templates make the same pods."""
-    return without_hash(one) == without_hash(other)

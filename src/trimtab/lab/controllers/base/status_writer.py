@@ -1,4 +1,4 @@
-"""Writing statuses: only when they changed, with conditions that keep the time of their last change."""
+"""Writes statuses that changed, and builds conditions."""
 
 from collections.abc import Iterable
 from datetime import datetime
@@ -6,46 +6,47 @@ from typing import Generic, TypeVar
 
 from trimtab.cluster.cache.subscriptions import CacheEvent, Delta
 from trimtab.cluster.resource import Json
-from trimtab.lab.controllers.base.write_through_cache import Seen, WriteThroughCache
+from trimtab.lab.controllers.base.write_through_cache import LabObject, WriteThroughCache
 from trimtab.model.core.meta import Condition
 from trimtab.model.json import wire
 from trimtab.model.times import format_time
 
-T = TypeVar("T", bound=Seen)
+T = TypeVar("T", bound=LabObject)
 
 
 class StatusPatcher(Generic[T]):
-    """Patches the status subresource of one kind, once per change."""
+    """Patches the status of objects of one kind, once per change."""
 
-    def __init__(self, mirror: WriteThroughCache[T]) -> None:
-        self._mirror = mirror
+    def __init__(self, cache: WriteThroughCache[T]) -> None:
+        self._cache = cache
         self._written: dict[str, bytes] = {}
-        mirror.subscribe(self._forget)
+        cache.subscribe(self._on_change)
 
-    async def write(self, thing: T, status: Json) -> None:
-        """Write a status unless it is what we wrote last; None clears a field."""
-        uid, text = thing.metadata.uid, wire.encode(status)
+    async def write(self, obj: T, status: Json) -> None:
+        """Write a status unless it is the one written last. A field with None is cleared."""
+        uid, text = obj.metadata.uid, wire.encode(status)
         if self._written.get(uid) == text:
             return
-        await self._mirror.patch(thing, {"status": status}, subresource="status")
+        await self._cache.patch(obj, {"status": status}, subresource="status")
         self._written[uid] = text
 
-    def _forget(self, delta: Delta[T]) -> None:
+    def _on_change(self, delta: Delta[T]) -> None:
         if delta.change is CacheEvent.DELETED:
             self._written.pop(delta.object.metadata.uid, None)
 
 
 def condition(
-    known: Iterable[Condition], kind: str, *, holds: bool, reason: str = "", message: str = "", now: datetime
+    before: Iterable[Condition], kind: str, *, holds: bool, reason: str = "", message: str = "", now: datetime
 ) -> Json:
-    """Return a condition; its transition time changes only with its status."""
+    """Return a condition. Its transition time changes only with its status."""
     status = "True" if holds else "False"
-    moment = next(
-        (one.last_transition_time for one in known if one.type == kind and one.status == status), None
+    since = next(
+        (former.last_transition_time for former in before if (former.type, former.status) == (kind, status)),
+        None,
     )
-    made: Json = {"type": kind, "status": status, "lastTransitionTime": format_time(moment or now)}
+    body: Json = {"type": kind, "status": status, "lastTransitionTime": format_time(since or now)}
     if reason:
-        made["reason"] = reason
+        body["reason"] = reason
     if message:
-        made["message"] = message
-    return made
+        body["message"] = message
+    return body

@@ -1,22 +1,24 @@
-"""A controller's loop: keys wait once each, failures are tried again later, one key at a time.
+"""The loop of a controller: a queue of keys, retries with back-off, one worker.
 
-One key at a time keeps runs under the virtual clock repeatable; a lab has no need for more.
+One worker keeps runs under the virtual clock repeatable, and a lab needs no more.
 """
 
 import asyncio
 import logging
 from collections.abc import Awaitable, Callable
+from typing import Any
 
 from trimtab.clock import Clock
 from trimtab.cluster import errors
-from trimtab.lab.controllers.base.write_through_cache import Key
+from trimtab.cluster.cache.subscriptions import Delta
+from trimtab.lab.controllers.base.write_through_cache import Key, key_of
 
 FIRST_RETRY, LONGEST_RETRY = 0.1, 60.0
 log = logging.getLogger(__name__)
 
 
 class WorkQueue:
-    """Keys to look at, now or later; a key that is added while it is worked on is looked at again."""
+    """Keys to reconcile now or later. A key that is added during its reconcile is reconciled again."""
 
     def __init__(self, name: str, clock: Clock, reconcile: Callable[[Key], Awaitable[None]]) -> None:
         self.name = name
@@ -30,20 +32,20 @@ class WorkQueue:
 
     @property
     def is_idle(self) -> bool:
-        """Tell whether nothing is to be done until something changes or a deadline passes."""
+        """Return whether the queue waits for nothing but changes and deadlines."""
         waits = any(counts for _, _, counts in self._timers.values())
         return not self._keys and not self._is_working and not waits
 
     def add(self, key: Key) -> None:
-        """Look at a key soon."""
+        """Enqueue a key."""
         self._keys[key] = None
         self._wake.set()
 
     def add_after(self, key: Key, seconds: float, *, is_deadline: bool = False) -> None:
-        """Look at a key in some seconds, or at the time already set if that is sooner.
+        """Enqueue a key in some seconds, or at the time already set if that is sooner.
 
-        A deadline is a time at which something may have gone wrong; unlike a wait for something that is under way
-        it does not keep the queue from being idle.
+        A deadline is a time at which something may have gone wrong. Unlike a wait for work in progress, it leaves the
+        queue idle.
         """
         moment = self._clock.monotonic() + seconds
         if key in self._timers:
@@ -55,8 +57,25 @@ class WorkQueue:
         timer = asyncio.get_running_loop().call_later(seconds, self._fire, key)
         self._timers[key] = (moment, timer, not is_deadline)
 
+    def add_object(self, delta: Delta[Any]) -> None:
+        """Enqueue the object that changed. Deleted objects are enqueued, too."""
+        obj = delta.new if delta.new is not None else delta.old
+        if obj is not None:
+            self.add(key_of(obj))
+
+    def controller_handler(self, kind: str) -> Callable[[Delta[Any]], None]:
+        """Return an event handler that enqueues the controller of each object, if it has this kind."""
+
+        def handle(delta: Delta[Any]) -> None:
+            for obj in filter(None, (delta.old, delta.new)):
+                for owner in obj.metadata.owner_references:
+                    if owner.controller and owner.kind == kind:
+                        self.add((obj.metadata.namespace, owner.name))
+
+        return handle
+
     async def run(self) -> None:
-        """Work for ever."""
+        """Reconcile keys until cancelled."""
         while True:
             while not self._keys:
                 self._wake.clear()
@@ -70,7 +89,7 @@ class WorkQueue:
                 self._is_working = False
 
     def close(self) -> None:
-        """Forget what was to be done later."""
+        """Cancel all timers."""
         for _, timer, _ in self._timers.values():
             timer.cancel()
         self._timers.clear()
@@ -84,7 +103,7 @@ class WorkQueue:
         except errors.ClusterError as problem:
             log.warning("%s %s/%s: %s", self.name, *key, problem)
             self._retry(key)
-        except Exception:  # the loop's border: one bad object must not stop the others
+        except Exception:  # the border of the loop: one bad object must not block the rest
             log.exception("%s %s/%s", self.name, *key)
             self._retry(key)
         else:

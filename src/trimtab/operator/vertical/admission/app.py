@@ -57,7 +57,7 @@ class AdmissionApp:
         if not self._is_ready():
             # The API server then admits the pod unchanged. With incomplete caches its size would be a guess.
             return 503, _message("caches are not complete")
-        return 200, (await self._reviewer.review(path, body)).body
+        return 200, await self._reviewer.review(path, body)
 
 
 def _message(text: str) -> bytes:

@@ -58,7 +58,6 @@ class WriteReport:
     """The outcome of writing checkpoints."""
 
     is_last: bool = False
-    written: int = 0
     done: set[NamespacedName] = field(default_factory=set)
     """VPAs with a checkpoint that was written or is unchanged."""
     undone: set[NamespacedName] = field(default_factory=set)
@@ -195,7 +194,6 @@ class CheckpointStore:
             with self._states.writing(owner_vpa(checkpoint), is_last=report.is_last) as client:
                 await self._store(client, checkpoint)
             self._present[meta.key] = self._present.get(meta.key, False) or bool(meta.annotations)
-            report.written += 1
         except errors.Invalid as error:
             await self._explain_refusal(checkpoint, error, report)
         except errors.Fenced as error:

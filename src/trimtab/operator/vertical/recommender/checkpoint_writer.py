@@ -57,11 +57,11 @@ class CheckpointWriter:
         self._orphans_at: float | None = None
         self._flushes: dict[int, asyncio.Task[None]] = {}
 
-    async def save_due(self, complete: tuple[NamespacedName, ...]) -> int:
-        """Save the due histories of VPAs with complete history, and return how many."""
+    async def save_due(self, complete: tuple[NamespacedName, ...]) -> None:
+        """Save the due histories of VPAs with complete history."""
         self._complete = tuple(vpa for vpa in complete if self._states.holds(vpa))
         self._schedule.keep({state.vpa.metadata.namespaced_name for state in self._states.vpas()})
-        return await self._save(self._schedule.due(self._complete), self._timeout)
+        await self._save(self._schedule.due(self._complete), self._timeout)
 
     def flush_shard(self, shard: int) -> None:
         """Save the histories of a shard in the background, while its Lease is still ours."""
@@ -124,9 +124,9 @@ class CheckpointWriter:
         except (TimeoutError, errors.ClusterError) as error:
             log.warning("history of the last minutes is not saved: %s", str(error) or "it took too long")
 
-    async def _save(self, vpas: Iterable[NamespacedName], seconds: float, *, is_last: bool = False) -> int:
+    async def _save(self, vpas: Iterable[NamespacedName], seconds: float, *, is_last: bool = False) -> None:
         if not self._store.may_write:
-            return 0
+            return
         checkpoints = [
             checkpoint
             for state, saved in self._by_state(vpas).items()
@@ -137,7 +137,6 @@ class CheckpointWriter:
         self._schedule.saved((report.done - report.undone) & self._with_all_containers(checkpoints))
         for vpa, message in report.collisions.items():
             self._warn(vpa, message)
-        return report.written
 
     def _with_all_containers(self, checkpoints: Iterable[Checkpoint]) -> set[NamespacedName]:
         """Return the VPAs whose checkpoints have samples of every recommended container."""

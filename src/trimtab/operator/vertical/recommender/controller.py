@@ -67,16 +67,6 @@ class RecommenderDeps:
     loop_metrics: ControlLoopMetrics
 
 
-@dataclass(frozen=True)
-class StepReport:
-    """What one step did."""
-
-    vpas: int = 0
-    samples: int = 0
-    statuses_written: int = 0
-    checkpoints_written: int = 0
-
-
 class Recommender(ControlLoop):
     """Recommends resources for the VPAs of our shards."""
 
@@ -179,7 +169,7 @@ class Recommender(ControlLoop):
         """Return what may end a pause early, loaded history included."""
         return [*super().wakers(), self._history.wait_loaded()]
 
-    async def step(self) -> StepReport:
+    async def step(self) -> None:
         """Recommend once for all VPAs of our shards."""
         now = self._clock.now()
         now_ns = times.to_ns(now)
@@ -195,9 +185,7 @@ class Recommender(ControlLoop):
             self._warn_of_missing_history(history, loaded)
         with self._timed("LoadMetrics"):
             expected = {state: expectations_of(state) for state in self._states}
-            samples = await self._samples.add_usage(
-                loaded.namespaces, history.waiting, expected, capacities, now
-            )
+            await self._samples.add_usage(loaded.namespaces, history.waiting, expected, capacities, now)
             self._samples.add_ooms(
                 history.waiting, expected, capacities, now_ns, int(self._period * times.SECOND_NS)
             )
@@ -207,10 +195,10 @@ class Recommender(ControlLoop):
             changes = self._builder.build(control, loaded, now_ns)
             for state, before in expected.items():
                 self._metrics.quality.compare(before, expectations_of(state))
-            written = await self._statuses.write(changes)
+            await self._statuses.write(changes)
             self._warn_of_conflicts(loaded.conflicts)
         with self._timed("MaintainCheckpoints"):
-            saved = await self._checkpoints.save_due(loaded.usable)
+            await self._checkpoints.save_due(loaded.usable)
             interval = self._settings.recommender.checkpoints_gc_interval.total_seconds()
             await self._checkpoints.collect_orphans(self._view.vpas, interval)
         with self._timed("GarbageCollect"):
@@ -221,7 +209,6 @@ class Recommender(ControlLoop):
             **{f"usage of {namespace}": reason for namespace, reason in self._deps.usage.failures.items()},
             **{f"status of {vpa}": reason for vpa, reason in self._statuses.failures.items()},
         }
-        return StepReport(len(loaded.usable), samples, written, saved)
 
     def _warn_of_missing_history(self, history: HistoryProgress, loaded: LoadResult) -> None:
         for vpa in loaded.usable:

@@ -59,17 +59,14 @@ class SampleFeeder:
         expected: ExpectationsByState,
         capacities: PodCapacities,
         now: datetime,
-    ) -> int:
-        """Read and add the usage of some namespaces, and return the number of accepted samples."""
+    ) -> None:
+        """Read and add the usage of some namespaces."""
         answers = await self._usage.read(namespaces - waiting)
-        accepted = 0
         for state in self._states:
             for resource, intake in add_usage(state, answers, capacities, now, waiting=waiting).items():
                 self._count_refused(resource, intake)
                 if intake.usage is not None:
                     self._metrics.quality.judge(state, expected[state], resource, intake.usage)
-                accepted += intake.accepted
-        return accepted
 
     def _count_refused(self, resource: str, intake: IntakeReport) -> None:
         self._metrics.refused.labels(resource, "above capacity").inc(intake.above_capacity)

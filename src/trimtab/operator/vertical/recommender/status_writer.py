@@ -36,22 +36,19 @@ class StatusWriter:
         self.failures: dict[str, str] = {}
         """Why the last write of a VPA's status failed."""
 
-    async def write(self, changes: Iterable[StatusChange]) -> int:
-        """Write all statuses and return how many succeeded. The next step repeats failed writes."""
+    async def write(self, changes: Iterable[StatusChange]) -> None:
+        """Write all statuses. The next step repeats failed writes."""
         self.failures = {}
         if self._is_dry_run:
             self._log_dry_run(list(changes))
-            return 0
+            return
         waiting = iter(list(changes))
-        written = 0
 
         async def work() -> None:
-            nonlocal written
             for change in waiting:
-                written += await self._write(change)
+                await self._write(change)
 
         await asyncio.gather(*(work() for _ in range(self._workers)))
-        return written
 
     def _log_dry_run(self, changes: list[StatusChange]) -> None:
         """Log changed targets instead of writing them."""
@@ -61,10 +58,10 @@ class StatusWriter:
             if targets and before.get(vpa) != targets:
                 log.info("dry run: would recommend", extra={"facts": {"vpa": vpa, "targets": targets}})
 
-    async def _write(self, change: StatusChange) -> bool:
+    async def _write(self, change: StatusChange) -> None:
         meta = change.vpa.metadata
         if not self._states.holds(meta.namespaced_name):
-            return False  # another replica recommends for it now
+            return  # another replica recommends for it now
         operations = [{"op": "add", "path": "/status", "value": wire.to_builtins(change.status)}]
         try:
             with self._states.writing(meta.namespaced_name) as client:
@@ -78,13 +75,12 @@ class StatusWriter:
                     subresource="status",
                 )
         except (errors.NotFound, errors.Fenced):
-            return False  # deleted, or not ours any more
+            return  # deleted, or not ours any more
         except errors.ClusterError as error:
             self.failures[meta.key] = str(error)
             log.warning("status of VPA %s is not written: %s", meta.key, error)
-            return False
-        self._cache.note_written(meta.namespace, written.metadata.resource_version)
-        return True
+        else:
+            self._cache.note_written(meta.namespace, written.metadata.resource_version)
 
 
 def _targets(status: VerticalPodAutoscalerStatus) -> dict[str, dict[str, str]]:

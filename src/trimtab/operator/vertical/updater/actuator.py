@@ -58,7 +58,6 @@ class Performed:
 
     action: Action
     outcome: ActionResult
-    reason: str = ""
 
 
 @dataclass
@@ -100,7 +99,9 @@ class UpdateActuator:
             self._unsure.add(action.pod.metadata.uid)
             outcome, reason = ActionResult.FAILED, str(error)
         if self.client.is_dry_run:  # a dry run has no failures
-            return self._note(action, outcome, reason) if outcome is ActionResult.DRY_RUN else outcome
+            if outcome is ActionResult.DRY_RUN:
+                self.done.append(Performed(action, outcome))
+            return outcome
         is_eviction = isinstance(action, Evict)
         # The API server only accepts a resize; the kubelet reports its outcome later.
         logged = "requested" if outcome is ActionResult.DONE and not is_eviction else outcome.value
@@ -108,10 +109,7 @@ class UpdateActuator:
             "evict" if is_eviction else "resize",
             extra={"facts": {**_facts(action), "outcome": logged, "why": reason}},
         )
-        return self._note(action, outcome, reason)
-
-    def _note(self, action: Action, outcome: ActionResult, reason: str) -> ActionResult:
-        self.done.append(Performed(action, outcome, reason))
+        self.done.append(Performed(action, outcome))
         return outcome
 
     async def _would(self, action: Action) -> tuple[ActionResult, str]:

@@ -16,11 +16,12 @@ from trimtab.cluster.resource import PODS, Json
 from trimtab.decide.vertical.admission.startup_boost import without_boosts
 from trimtab.decide.vertical.resources.container_resources import NOTHING, requests_and_limits
 from trimtab.decide.vertical.resources.limit_ranges import NamespaceRanges
-from trimtab.decide.vertical.resources.node_fit import PlacedPod, PlacedSpec, no_node_fits, node_rooms
+from trimtab.decide.vertical.resources.node_fit import PlacedPod, no_node_fits, node_rooms
 from trimtab.decide.vertical.resources.pod_rules import SIZED, pod_totals, scheduler_requests
 from trimtab.decide.vertical.resources.proportional import units_of
 from trimtab.decide.vertical.update.resize.plan import plan_resize, size_running_pod
 from trimtab.model.core.pod import Pod, PodSpec, ResourceList
+from trimtab.model.core.scheduling import PlacedSpec
 from trimtab.model.json import wire
 from trimtab.model.quantity import Quantity, QuantityError
 from trimtab.model.vpa.types import VerticalPodAutoscaler

@@ -6,8 +6,8 @@ from hypothesis import strategies as st
 
 from trimtab.adapter.errors import BadRequest, ConfigurationError
 from trimtab.adapter.sources.prometheus import promql
-from trimtab.adapter.sources.prometheus.rules import PrometheusRule, check, read_rules
-from trimtab.adapter.sources.prometheus.source import RefusedValueError, quantity_of, time_of
+from trimtab.adapter.sources.prometheus.rules import PrometheusRule, check, load_rules
+from trimtab.adapter.sources.prometheus.source import RejectedSampleError, parse_value, sample_time
 from trimtab.clock import VirtualClock
 from trimtab.model.labels.selector import Selector
 
@@ -47,7 +47,7 @@ def test_each_bad_rule_is_refused_by_itself(tmp_path):
         "- {name: good, series: n, resources: {pods: pod}}\n"
         "- {name: typo, serie: m}\n- 7\n- {series: m, resources: {pods: pod}}\n"
     )
-    rules = read_rules(path)
+    rules = load_rules(path)
     assert [rule.name for rule in rules.usable] == ["good"]
     assert set(rules.refused) == {"good (rules[1])", "typo", "rules[3]", "rules[4]"}
     assert "unknown field `serie`" in rules.refused["typo"]
@@ -70,7 +70,7 @@ def test_a_file_that_cannot_be_used_is_one_error_with_its_name(tmp_path, text):
     path = tmp_path / "rules.yaml"
     path.write_text(text)
     with pytest.raises(ConfigurationError, match=r"rules\.yaml"):
-        read_rules(path)
+        load_rules(path)
 
 
 @pytest.mark.parametrize(
@@ -127,13 +127,13 @@ def test_no_value_gets_out_of_its_quotes(values):
     ("text", "want"), [("3", "3"), ("0.5", "500m"), ("1e-9", "1n"), ("-2", "-2"), ("1.5e6", "1500k")]
 )
 def test_values_are_exact(text, want):
-    assert str(quantity_of(text)) == want
+    assert str(parse_value(text)) == want
 
 
 @pytest.mark.parametrize("text", ["NaN", "+Inf", "-Inf", "", "x", "1e400", "9.3e18", "-9.3e18"])
 def test_what_is_no_amount_is_refused(text):
-    with pytest.raises(RefusedValueError):
-        quantity_of(text)
+    with pytest.raises(RejectedSampleError):
+        parse_value(text)
 
 
 @pytest.mark.parametrize(
@@ -142,7 +142,7 @@ def test_what_is_no_amount_is_refused(text):
 def test_samples_are_served_between_their_age_limit_and_a_minute_ahead(age, is_served):
     now = VirtualClock().now()
     if is_served:
-        assert time_of(now.timestamp() - age, now, 120) is not None
+        assert sample_time(now.timestamp() - age, now, 120) is not None
     else:
-        with pytest.raises(RefusedValueError):
-            time_of(now.timestamp() - age, now, 120)
+        with pytest.raises(RejectedSampleError):
+            sample_time(now.timestamp() - age, now, 120)

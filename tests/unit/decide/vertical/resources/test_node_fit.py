@@ -2,8 +2,9 @@
 
 import pytest
 
-from trimtab.decide.vertical.resources.node_fit import PlacedSpec, no_node_fits, node_rooms
+from trimtab.decide.vertical.resources.node_fit import no_node_fits, node_rooms
 from trimtab.model.core.objects import Node
+from trimtab.model.core.scheduling import PlacedSpec
 from trimtab.model.json import wire
 
 
