@@ -62,6 +62,10 @@ CLEAN: tuple[str, ...] = (
     "lab/schemas",
     "lab/tables",
     "lab/metrics",
+    "lab/controllers",
+    "lab/nodes",
+    "lab/load",
+    "lab/data_plane",
     "operator/control_loop",
     "operator/vertical",
 )
