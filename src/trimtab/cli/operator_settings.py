@@ -88,7 +88,7 @@ def simulated_settings(file: Path | None, options: Mapping[str, Any]) -> Setting
     """Return the operator's settings, overridden by the command line."""
     given = {name: value for name, value in options.items() if value not in (None, "")}
     if file is not None:
-        return replace(_read(file), **given)
+        return _read(file).replace(**given)
     gates_of(options["feature_gates"] or "")  # raises what is wrong with them
     given["feature_gates"] = f"{ALWAYS_ON},{options['feature_gates'] or ''}".rstrip(",")
     return Settings.of(**given)
