@@ -11,7 +11,6 @@ import msgspec
 
 from trimtab.decide.horizontal.memory import LastGood, Memory
 from trimtab.decide.horizontal.metrics.external import NO_TARGET, propose_external
-from trimtab.decide.horizontal.metrics.metric_keys import metric_key
 from trimtab.decide.horizontal.metrics.object import is_average, propose_object
 from trimtab.decide.horizontal.metrics.on_loss import LossPolicies
 from trimtab.decide.horizontal.metrics.pod_metrics import propose_pods, propose_resource
@@ -23,6 +22,7 @@ from trimtab.decide.horizontal.metrics.proposal import (
     ProposalContext,
     Result,
     UnusableMetric,
+    metric_key,
 )
 from trimtab.decide.horizontal.metrics.tolerance import tolerance_of
 from trimtab.decide.horizontal.observation.observation import Observation

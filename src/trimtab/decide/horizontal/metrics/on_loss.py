@@ -9,8 +9,7 @@ import msgspec
 
 from trimtab.decide.horizontal.arithmetic import wire_time
 from trimtab.decide.horizontal.memory import LastGood
-from trimtab.decide.horizontal.metrics.metric_keys import metric_key
-from trimtab.decide.horizontal.metrics.proposal import Failure, LossFallback, Proposal
+from trimtab.decide.horizontal.metrics.proposal import Failure, LossFallback, Proposal, metric_key
 from trimtab.model.hpa.metric_fields import DEFAULT_LAST_GOOD_SECONDS
 from trimtab.model.hpa.metric_names import label_of
 from trimtab.model.hpa.types import LossPolicy, MetricLoss, MetricSpec

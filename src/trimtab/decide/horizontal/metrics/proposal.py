@@ -2,6 +2,9 @@
 
 from collections.abc import Callable
 from enum import StrEnum
+from hashlib import blake2s
+
+import msgspec
 
 from trimtab.decide.horizontal.arithmetic import INT32_MAX, NEVER, int32_of, round_up
 from trimtab.decide.horizontal.config import HpaCompat, HpaSettings
@@ -9,7 +12,8 @@ from trimtab.decide.horizontal.metrics.pod_groups import Groups
 from trimtab.decide.horizontal.metrics.tolerance import Tolerance
 from trimtab.decide.horizontal.observation.pods import PodSnapshot
 from trimtab.decide.horizontal.observation.staleness import SampleAgeLimits
-from trimtab.model.hpa.types import LossPolicy, MetricStatus
+from trimtab.model.hpa.types import LossPolicy, MetricSpec, MetricStatus
+from trimtab.model.json import wire
 from trimtab.model.json.wire import Wire
 
 
@@ -222,3 +226,9 @@ class ProposalContext(Wire):
     def ready_pods(self) -> int:
         """Return how many of the counted pods are running and ready."""
         return sum(pod.is_ready for pod in self.pods)
+
+
+def metric_key(spec: MetricSpec) -> str:
+    """Return the key under which the memory stores values of a metric, for one target."""
+    asked = msgspec.structs.replace(spec, on_loss=None, max_age_seconds=None)
+    return blake2s(wire.encode(asked), digest_size=6).hexdigest()

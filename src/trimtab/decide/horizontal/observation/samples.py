@@ -19,7 +19,6 @@ from trimtab.model.metrics_api import (
     MetricValue,
     MetricValueList,
     PodMetrics,
-    PodMetricsList,
 )
 from trimtab.model.quantity import QuantityError, milli_value_of
 from trimtab.model.times import parse_duration
@@ -70,21 +69,14 @@ def failure_of(samples: MetricSamples) -> str:
     return samples.message if isinstance(samples, FetchFailure) else "the answer is of another kind"
 
 
-def read_resource(
-    answer: PodMetricsList, resource: str, container: str = "", *, wraps: bool = False
+def read_usage(
+    items: Sequence[PodMetrics], resource: str, container: str = "", *, wraps: bool = False
 ) -> PodSamples | FetchFailure:
     """Read the usage of a resource by each pod, or by one container of each, from metrics.k8s.io.
 
     A pod whose usage is not a number has no sample. `wraps` lets the sum over a pod's containers wrap around, as
     upstream's does.
     """
-    return read_usage(answer.items, resource, container, wraps=wraps)
-
-
-def read_usage(
-    items: Sequence[PodMetrics], resource: str, container: str, *, wraps: bool
-) -> PodSamples | FetchFailure:
-    """Read the usage of a resource by these pods, as `read_resource` does."""
     if not items:
         return FetchFailure(message="no metrics returned from resource metrics API")
     samples: dict[str, Sample] = {}
