@@ -34,7 +34,7 @@ from trimtab.decide.horizontal.observation.owners import OwnerLookup
 from trimtab.operator.horizontal.controller import HpaController
 from trimtab.operator.horizontal.inputs.hpa_state import HpaState
 from trimtab.operator.operator import Parts
-from trimtab.operator.settings.settings import Settings
+from trimtab.operator.settings.process import DashboardSettings
 from trimtab.operator.vertical.cluster_view import ClusterView
 from trimtab.operator.vertical.recommender.controller import Recommender
 from trimtab.operator.vertical.updater.controller import Updater
@@ -113,7 +113,7 @@ class Dashboard:
     name = "dashboard"
 
     def __init__(self, parts: Parts, announce: Callable[[str], None] | None = None) -> None:
-        check(parts.settings)
+        check(parts.settings.dashboard)
         self._parts = parts
         self._announce = announce
         self._copy = (
@@ -121,7 +121,7 @@ class Dashboard:
         )
         fence = ClosedFence() if parts.horizontal is None else parts.fence
         self._onlooker = ReadOnlyDecider(
-            parts.clock, self._horizontal, fence, parts.settings.sync_period.total_seconds()
+            parts.clock, self._horizontal, fence, parts.settings.horizontal.sync_period.total_seconds()
         )
         here = [*parts.loops, *(["horizontal"] if parts.horizontal is not None else [])]
         self._followed = FollowedSettings(parts.client, parts.settings, here)
@@ -171,7 +171,7 @@ class Dashboard:
                 self._copy.start()
             stack.push_async_callback(self._vpas.close)
             app = self._app()
-            certificate = _certificate(settings)
+            certificate = _certificate(settings.dashboard)
             port = await self._serve(stack, app, certificate)
             self._tell(app, port)
             loops = [self._onlooker.run(), self._vpas.run(), self._follow()]
@@ -189,7 +189,7 @@ class Dashboard:
         try:
             if self._copy is not None:
                 self._onlooker.horizontal = await self._copy.adopt(settings)
-                self._onlooker.period = settings.sync_period.total_seconds()
+                self._onlooker.period = settings.horizontal.sync_period.total_seconds()
             await self._vpas.adopt()
         except ValueError as error:
             log.warning("the operator's settings cannot be used here: %s", error)
@@ -197,7 +197,8 @@ class Dashboard:
     async def _serve(
         self, stack: AsyncExitStack, app: DashboardApp, certificate: FileCertificate | None
     ) -> int:
-        address, port = self._parts.settings.dashboard_address, self._parts.settings.dashboard_port
+        settings = self._parts.settings.dashboard
+        address, port = settings.dashboard_address, settings.dashboard_port
         tls = certificate.context if certificate else None
         try:
             return await stack.enter_async_context(serving(app, address, port, tls=tls))
@@ -208,7 +209,7 @@ class Dashboard:
             ) from error
 
     def _app(self) -> DashboardApp:
-        settings = self._parts.settings
+        settings = self._parts.settings.dashboard
         is_open = settings.dashboard_login == "token"
         access: Access | None = None if is_open else ClusterAccess(self._parts.clock, self._parts.client)
         return DashboardApp(
@@ -219,7 +220,7 @@ class Dashboard:
         )
 
     def _tell(self, app: DashboardApp, port: int) -> None:
-        settings = self._parts.settings
+        settings = self._parts.settings.dashboard
         address = app.url(port, self._host(), is_https=bool(settings.dashboard_cert_file))
         if self._announce is not None:
             self._announce(address)
@@ -232,7 +233,7 @@ class Dashboard:
         log.info("dashboard", extra={"facts": {"address": plain, **facts}})
 
     def _host(self) -> str:
-        settings = self._parts.settings
+        settings = self._parts.settings.dashboard
         is_near = settings.dashboard_address in LOOPBACK
         return settings.dashboard_address if is_near else next(iter(settings.dashboard_hosts), "localhost")
 
@@ -254,7 +255,7 @@ class Dashboard:
         return ServedVPAs(parts, source, self._followed.looking_at_vpas)
 
 
-def check(settings: Settings) -> None:
+def check(settings: DashboardSettings) -> None:
     """Raise ValueError with a clear text if the dashboard's settings do not fit together."""
     if settings.dashboard_login not in LOGINS:
         raise ValueError(
@@ -279,9 +280,11 @@ def _sentence(line: str) -> str:
     return f"{line[0].upper()}{line[1:]}."
 
 
-def _certificate(settings: Settings) -> FileCertificate | None:
+def _certificate(settings: DashboardSettings) -> FileCertificate | None:
     if not settings.dashboard_cert_file:
         return None
     return FileCertificate(
-        Path(settings.dashboard_cert_file), Path(settings.dashboard_key_file), "the dashboard"
+        Path(settings.dashboard_cert_file),
+        Path(settings.dashboard_key_file),
+        "the dashboard",
     )
