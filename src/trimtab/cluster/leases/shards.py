@@ -240,7 +240,7 @@ class Shards:
     def _give_way(self, other: int) -> None:
         """Acquire no shard until replicas with another N are gone. If both hold shards, the larger N stays."""
         held = [shard for shard in self._shards if shard.is_held and not shard.is_closing]
-        log.info("others share by %d shards and we by %d: waiting for them to end", other, self.count)
+        log.info("waiting for replicas with --shards=%d to stop (this one: --shards=%d)", other, self.count)
         if held and self.count < other:
             self._hand_over(held, len(held))
 
