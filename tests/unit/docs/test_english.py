@@ -48,6 +48,7 @@ CLEAN: tuple[str, ...] = (
     "model",
     "adapter",
     "serving",
+    "dashboard",
     "lab/__init__",
     "lab/embedded",
     "lab/serve",
