@@ -149,7 +149,7 @@ def run() -> Rows:
             client = Client(clock, transport, seed=1)
             await fill(client)
             before = _mebibytes()
-            site = VerticalRuntime(Runtime(clock, client, Settings(max_evictions_per_minute=0)))
+            site = VerticalRuntime(Runtime(clock, client, Settings.of(max_evictions_per_minute=0)))
             await site.view.wait_synced()
             recommender, updater = make_recommender(site), make_updater(site, _proved)
             rows = []

@@ -82,5 +82,5 @@ def _meaning(program: str, name: str, fields: dict[str, str], ours: Any, theirs:
         return f"accepted as {only}, else refused: {entry.says}"
     if f"--{name}" in TRANSLATED:
         return TRANSLATED[f"--{name}"].says
-    before, after = (_shown(getattr(each, fields[name])) for each in (ours, theirs))
+    before, after = (_shown(each.value(fields[name])) for each in (ours, theirs))
     return "the same" if before == after else f"the same; default `{before}`"

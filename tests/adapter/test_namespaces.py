@@ -108,7 +108,11 @@ def test_the_command_takes_the_settings_of_every_program(tmp_path, monkeypatch):
     assert done.exit_code == 0, done.output
     (settings,) = seen
     assert settings.watch_namespaces == ("shop", "web")
-    assert (settings.kube_api_qps, settings.kube_api_burst, settings.log_format) == (5, 7, "json")
+    assert (settings.client.kube_api_qps, settings.client.kube_api_burst, settings.log_format) == (
+        5,
+        7,
+        "json",
+    )
 
 
 def test_log_lines_of_the_adapter_are_json_where_the_chart_says_so(tmp_path, monkeypatch):

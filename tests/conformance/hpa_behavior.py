@@ -6,7 +6,7 @@ from tests.conformance.registry import checks
 from trimtab.decide.horizontal.arithmetic import int32_of
 from trimtab.decide.horizontal.behavior import normalize, rate_limits, stabilization
 from trimtab.decide.horizontal.config import KUBERNETES_1_36
-from trimtab.decide.horizontal.memory import Memory, seeded
+from trimtab.decide.horizontal.memory import Memory, seed_recommendations
 from trimtab.model.hpa.types import HorizontalPodAutoscalerBehavior, HPAScalingRules
 from trimtab.model.json import wire
 
@@ -148,7 +148,7 @@ def sequence(case):
 def one_step(step, spec, memory, settings):
     now, current = moment(step["now"]), step["currentReplicas"]
     behavior = given_behavior(spec)
-    memory = seeded(memory, current, now)
+    memory = seed_recommendations(memory, current, now)
     result = normalize.normalize(wanted(step | spec, behavior), memory, now, settings, KUBERNETES_1_36)
     up, down = memory.scale_up, memory.scale_down
     if result.replicas != current:

@@ -4,7 +4,6 @@ import asyncio
 import logging
 import ssl
 from contextlib import asynccontextmanager
-from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 
@@ -30,7 +29,7 @@ from trimtab.operator.settings.settings import Settings
 from trimtab.serving.certificates import issue, make_authority
 from trimtab.serving.tls import FileCertificate
 
-ALONE = Settings(components=("dashboard",), dashboard_port=0, dashboard_login="token", port=0)
+ALONE = Settings.of(components=("dashboard",), dashboard_port=0, dashboard_login="token", port=0)
 
 
 class Switch:
@@ -127,7 +126,7 @@ async def test_alone_it_decides_for_the_page_and_writes_nothing():
 async def test_alone_it_goes_by_the_settings_of_the_operator_that_acts():
     """N6 and N12: it decided by its own flags, and told a dry run as if it were carried out."""
     async with cluster_with_an_hpa() as cluster:
-        acting = replace(ALONE, components=("horizontal",), dry_run=True, tolerance=0.5)
+        acting = ALONE.replace(components=("horizontal",), dry_run=True, tolerance=0.5)
         elector = elector_of(cluster.client, acting, "the-operator", lambda _leads: None)
         await cluster.apply({"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": "trimtab"}})
         await elector.step()
@@ -156,7 +155,7 @@ async def page_when(address, name, holds):
 
 async def lead(cluster, loop="horizontal", **settings):
     """Let an operator take its Lease and publish its settings, as its first step."""
-    acting = replace(ALONE, components=(loop,), **settings)
+    acting = ALONE.replace(components=(loop,), **settings)
     await cluster.apply({"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": "trimtab"}})
     await elector_of(cluster.client, acting, "the-operator", lambda _leads: None).step()
     return acting
@@ -239,7 +238,7 @@ async def test_alone_it_watches_the_vpas_that_the_operator_acts_on(own, recommen
             if watched is not None:
                 await lead(cluster, loop, watch_namespaces=watched)
         announced: asyncio.Queue[str] = asyncio.Queue()
-        page = Dashboard(parts(cluster, replace(ALONE, watch_namespaces=own)), announced.put_nowait)
+        page = Dashboard(parts(cluster, ALONE.replace(watch_namespaces=own)), announced.put_nowait)
         async with running(page.run()):
             found = await overview_when(
                 await announced.get(), lambda found: len(found["vertical"]) == len(want)
@@ -314,7 +313,7 @@ async def test_alone_it_shows_the_conditions_that_the_operator_stored():
 
 async def test_beside_an_operator_it_says_who_decides():
     async with cluster_with_an_hpa() as cluster:
-        settings = replace(ALONE, components=("horizontal", "dashboard"), sync_period=timedelta(seconds=1))
+        settings = ALONE.replace(components=("horizontal", "dashboard"), sync_period=timedelta(seconds=1))
         fence = Switch()
         runtime = Runtime(cluster.clock, cluster.client, settings, fence=fence)
         horizontal = HpaController(runtime, config=decision_config(settings))
@@ -348,7 +347,7 @@ async def test_the_token_goes_to_a_private_file_and_not_to_the_log(tmp_path, cap
     caplog.set_level(logging.DEBUG)
     file = tmp_path / "own/address"
     async with cluster_with_an_hpa() as cluster:
-        settings = replace(ALONE, dashboard_address_file=str(file))
+        settings = ALONE.replace(dashboard_address_file=str(file))
         async with running(Dashboard(parts(cluster, settings)).run()):
             await until(file.exists)
             await overview_when(file.read_text().strip(), is_decided)
@@ -390,7 +389,7 @@ async def test_a_taken_port_is_told_with_the_flag_to_change():
     server = await asyncio.start_server(lambda _reader, _writer: None, "127.0.0.1", 0)
     async with server, cluster_with_an_hpa() as cluster:
         port = server.sockets[0].getsockname()[1]
-        page = Dashboard(parts(cluster, replace(ALONE, dashboard_port=port)))
+        page = Dashboard(parts(cluster, ALONE.replace(dashboard_port=port)))
         with pytest.raises(ValueError, match=r"cannot listen on .*; choose another --dashboard-port"):
             await page.run()
 
@@ -404,7 +403,7 @@ async def test_a_process_that_only_shows_takes_no_lease():
             return Dashboard(found, lambda _address: None)
 
         operator = Operator(
-            cluster.clock, cluster.client, replace(ALONE, native_hpas=True), beside={"dashboard": keep}
+            cluster.clock, cluster.client, ALONE.replace(native_hpas=True), beside={"dashboard": keep}
         )
         async with running(operator.run()):
             await until(lambda: made)
@@ -428,7 +427,7 @@ async def test_a_process_that_only_shows_takes_no_lease():
 )
 def test_settings_that_would_expose_the_page_are_refused(changes, message):
     with pytest.raises(ValueError, match=message):
-        check(replace(ALONE, **changes))
+        check(ALONE.replace(**changes).dashboard)
 
 
 def _pair(folder: Path, name: str) -> tuple[Path, Path]:

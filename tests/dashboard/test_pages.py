@@ -18,7 +18,7 @@ from trimtab.dashboard.sources.horizontal import OperatorHorizontal
 from trimtab.dashboard.web.http import encode_json
 from trimtab.decide.horizontal import DecisionReason, FetchFailure, Owner
 from trimtab.decide.horizontal.explain.wording import SUMMARIES
-from trimtab.decide.horizontal.records.unchanged import continued, steady
+from trimtab.decide.horizontal.records.unchanged import extend_memory, find_unchanged
 
 UGLY = stage.UGLY
 
@@ -146,10 +146,10 @@ async def test_a_decision_that_was_left_out_draws_the_last_one_on():
     one = stage.steady()
     stage.decided(one, 3, given.usage_of(given.pods(3), 50), at=given.T + 15)
     last = one.records[-1]
-    one.unchanged = steady(last.observation, last.decision)
+    one.unchanged = find_unchanged(last.observation, last.decision)
     source = OperatorHorizontal([one])
     for step in (2, 3, 4):
-        one.memory.own = continued(one.memory.own, given.T + 15 * step)
+        one.memory.own = extend_memory(one.memory.own, given.T + 15 * step)
         source.refresh()
     page = await source.page("hpa/shop/web")
     assert page is not None

@@ -71,7 +71,7 @@ async def stories(clock, latency):
                 cluster.load.set(series)
             await cluster.apply(*story.objects())
         cluster.measure()
-        settings = Settings(feature_gates="AllAlpha=true", leader_elect=False)
+        settings = Settings.of(feature_gates="AllAlpha=true", leader_elect=False)
         client = late_client(clock, cluster, latency)
         runtime = Runtime(clock, client, settings)
         stack.push_async_callback(runtime.close)
@@ -116,7 +116,7 @@ class SizeWatcher:
         raise AssertionError("the sizes never stood still")
 
     async def _texts(self, sizes):
-        explainer = Explainer(self.cluster.client, ROLES, Settings(feature_gates="AllAlpha=true"))
+        explainer = Explainer(self.cluster.client, ROLES, Settings.of(feature_gates="AllAlpha=true"))
         try:
             found = [await explainer.vpa(vpa) for vpa in sizes.vpas]
             found += [await explainer.pod(pod) for pod in sizes.pods]

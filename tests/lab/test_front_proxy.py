@@ -6,9 +6,9 @@ import ssl
 from datetime import UTC, datetime
 
 from trimtab.clock import SystemClock
-from trimtab.lab.apiserver.certificates import make_certificate
+from trimtab.lab.apiserver.certificates import make_server_pair, server_tls
 from trimtab.lab.apiserver.server import Server
-from trimtab.lab.serve import ServedLab, tls_context
+from trimtab.lab.serve import ServedLab
 
 CONFIG = "/api/v1/namespaces/kube-system/configmaps/extension-apiserver-authentication"
 
@@ -32,7 +32,7 @@ async def test_an_aggregated_server_can_demand_the_front_proxys_certificate():
     server = Server(SystemClock())
     async with ServedLab(server):
         _, published = await call(server, "GET", CONFIG)
-        context = tls_context(make_certificate(["localhost"], datetime.now(UTC)))
+        context = server_tls(make_server_pair(["localhost"], datetime.now(UTC)))
         context.verify_mode = ssl.CERT_REQUIRED
         context.load_verify_locations(cadata=published["data"]["requestheader-client-ca-file"])
         seen = {}

@@ -3,7 +3,7 @@
 import asyncio
 from collections.abc import Iterator
 from contextlib import contextmanager
-from dataclasses import fields
+from dataclasses import fields, is_dataclass
 from pathlib import Path
 from typing import Any, ClassVar
 
@@ -16,13 +16,13 @@ from trimtab.dashboard.dashboard import Dashboard
 from trimtab.lab.apiserver.server import Server
 from trimtab.model.crds import all_crds
 from trimtab.operator.operator import Operator, Parts
-from trimtab.operator.settings.settings import Settings
+from trimtab.operator.settings.settings import Settings, declared
 
 CRDS = Resource(
     "apiextensions.k8s.io", "v1", "customresourcedefinitions", "CustomResourceDefinition", Json, False
 )
 NAMESPACES = Resource("", "v1", "namespaces", "Namespace", Json, namespaced=False)
-NAMES = frozenset(field.name for field in fields(Settings))
+NAMES = frozenset(field.name for field, _ in declared())
 SECONDS = 90.0
 """Long enough for a loop of every program."""
 
@@ -34,17 +34,23 @@ sources: [{name: by-hand, testing: {}}]
 """
 
 
-class Recorded(Settings):
-    """Settings that take note of what is read of them."""
+class _Recording:
+    """Takes note of the settings that are read of an object."""
 
     __slots__ = ()
-    seen: ClassVar[set[str]] = set()
-    is_paused: ClassVar[bool] = False
 
     def __getattribute__(self, name: str) -> Any:
         if name in NAMES and not Recorded.is_paused:
             Recorded.seen.add(name)
         return super().__getattribute__(name)
+
+
+class Recorded(_Recording, Settings):
+    """Settings that take note of what is read of them and of their groups."""
+
+    __slots__ = ()
+    seen: ClassVar[set[str]] = set()
+    is_paused: ClassVar[bool] = False
 
     @property
     def lease_name(self) -> str:
@@ -52,6 +58,20 @@ class Recorded(Settings):
         Recorded.seen.add("leader_elect_resource_name")
         with paused():
             return Settings.lease_name.fget(self)  # type: ignore[attr-defined, no-any-return] # a property
+
+
+def recorded(settings: Settings) -> Recorded:
+    """Return the settings as ones that take note of what is read of them."""
+    values = {field.name: getattr(settings, field.name) for field in fields(settings)}
+    return Recorded(
+        **{name: _recording(value) if is_dataclass(value) else value for name, value in values.items()}
+    )
+
+
+def _recording(group: Any) -> Any:
+    kind = type(group).__name__
+    recording = type(kind, (_Recording, type(group)), {"__slots__": ()})
+    return recording(**{field.name: getattr(group, field.name) for field in fields(group)})
 
 
 @contextmanager
@@ -86,13 +106,15 @@ def reads(program: str, directory: Path, **settings: Any) -> frozenset[str]:
             for crd in all_crds():
                 await client.create(CRDS, crd)
             await client.create(NAMESPACES, {"metadata": {"name": "trimtab"}})
-            chosen = Recorded(
-                components=(program,),
-                port=0,
-                dashboard_port=0,
-                webhook_port=0,
-                adapter_config=str(directory / "adapter.yaml"),
-                **settings,
+            chosen = recorded(
+                Settings.of(
+                    components=(program,),
+                    port=0,
+                    dashboard_port=0,
+                    webhook_port=0,
+                    adapter_config=str(directory / "adapter.yaml"),
+                    **settings,
+                )
             )
             Recorded.seen.clear()
             operator = Operator(
@@ -118,5 +140,5 @@ def ignore(_address: str) -> None:
 def make_adapter(parts: Parts) -> AdapterComponent:
     settings = parts.settings
     return AdapterComponent(
-        parts.clock, parts.client, settings.adapter_config, namespaces=settings.watch_namespaces
+        parts.clock, parts.client, settings.metrics.adapter_config, namespaces=settings.watch_namespaces
     )

@@ -139,7 +139,7 @@ def test_settings_of_the_process_itself_are_read_by_the_command() -> None:
     read = {
         node.attr
         for node in ast.walk(tree)
-        if isinstance(node, ast.Attribute) and ast.unparse(node.value) == "settings"
+        if isinstance(node, ast.Attribute) and ast.unparse(node.value) in ("settings", "settings.client")
     }
     assert wanted <= read
 

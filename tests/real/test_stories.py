@@ -62,7 +62,7 @@ async def at_work(client: Client, stories: tuple[Story, ...]) -> AsyncIterator[N
         workloads=tuple(hurried(load) for one in plans for load in one.workloads),
         series=tuple(chain.from_iterable(one.series for one in plans)),
     )
-    settings = Settings(
+    settings = Settings.of(
         watch_namespaces=NAMES,
         feature_gates="AllAlpha=true",
         leader_elect=False,

@@ -49,10 +49,10 @@ class Choice:
         """Return the settings with the user's own, and a note where they replace the operator's."""
         settings, given = found.settings, []
         if self.feature_gates:
-            settings = replace(settings, feature_gates=self.feature_gates)
+            settings = settings.replace(feature_gates=self.feature_gates)
             given.append(f"--feature-gates={self.feature_gates}")
         if self.compat:
-            settings = replace(settings, compat=self.compat)
+            settings = settings.replace(compat=self.compat)
             given.append(f"--compat={self.compat}")
         if not given:
             return found
@@ -61,13 +61,13 @@ class Choice:
 
 async def settings_for(client: Client, loop: str, choice: Choice) -> Found:
     """Return the settings of the operator that runs a component, or the assumed ones."""
-    fallback = Settings(feature_gates=GATES)
+    fallback = Settings.of(feature_gates=GATES)
     return choice.over(await find_settings(client, choice.namespace, loop, fallback))
 
 
 async def vertical_settings(client: Client, choice: Choice, recommender: str = "") -> Found:
     """Return the settings of the named recommender and of the updater."""
-    fallback = Settings(feature_gates=GATES)
+    fallback = Settings.of(feature_gates=GATES)
     recommender_settings = await find_settings(
         client, choice.namespace, "recommender", fallback, recommender=recommender
     )
@@ -88,10 +88,10 @@ def simulated_settings(file: Path | None, options: Mapping[str, Any]) -> Setting
     """Return the operator's settings, overridden by the command line."""
     given = {name: value for name, value in options.items() if value not in (None, "")}
     if file is not None:
-        return replace(_read(file), **given)
+        return _read(file).replace(**given)
     gates_of(options["feature_gates"] or "")  # raises what is wrong with them
     given["feature_gates"] = f"{ALWAYS_ON},{options['feature_gates'] or ''}".rstrip(",")
-    return replace(Settings(), **given)
+    return Settings.of(**given)
 
 
 def assumptions(settings: Settings, sync_period: float, *, is_given: bool) -> str:

@@ -29,7 +29,7 @@ from trimtab.decide.horizontal.observation.owners import OwnerLookup
 from trimtab.operator.horizontal.controller import HpaController
 from trimtab.operator.horizontal.inputs.hpa_state import HpaState
 from trimtab.operator.operator import Parts
-from trimtab.operator.settings.settings import Settings
+from trimtab.operator.settings.process import DashboardSettings
 from trimtab.operator.vertical.cluster_view import ClusterView
 from trimtab.operator.vertical.recommender.controller import Recommender
 from trimtab.operator.vertical.updater.controller import Updater
@@ -54,14 +54,14 @@ class Dashboard:
     name = "dashboard"
 
     def __init__(self, parts: Parts, announce: Callable[[str], None] | None = None) -> None:
-        check(parts.settings)
+        check(parts.settings.dashboard)
         self._parts = parts
         self._announce = announce
         is_alone = parts.horizontal is None
         self._own_controller = (
             ReadOnlyController(parts.clock, parts.client, parts.settings) if is_alone else None
         )
-        period = parts.settings.sync_period.total_seconds()
+        period = parts.settings.horizontal.sync_period.total_seconds()
         fence = ClosedFence() if is_alone else parts.fence
         self._decider = ReadOnlyDecider(parts.clock, self._horizontal, fence, period)
         loops_here = [*parts.loops, *([] if is_alone else ["horizontal"])]
@@ -111,7 +111,7 @@ class Dashboard:
                 self._own_controller.start()
             stack.push_async_callback(self._vpas.close)
             app = self._build_app()
-            certificate = _certificate(settings)
+            certificate = _certificate(settings.dashboard)
             port = await self._serve(stack, app, certificate)
             self._report_address(app, port)
             loops = [self._decider.run(), self._vpas.run(), self._follow_settings()]
@@ -128,7 +128,7 @@ class Dashboard:
         try:
             if self._own_controller is not None:
                 self._decider.horizontal = await self._own_controller.apply_settings(settings)
-                self._decider.period = settings.sync_period.total_seconds()
+                self._decider.period = settings.horizontal.sync_period.total_seconds()
             await self._vpas.apply_settings()
         except ValueError as error:
             log.warning("the operator's settings are invalid here: %s", error)
@@ -136,7 +136,8 @@ class Dashboard:
     async def _serve(
         self, stack: AsyncExitStack, app: DashboardApp, certificate: FileCertificate | None
     ) -> int:
-        address, port = self._parts.settings.dashboard_address, self._parts.settings.dashboard_port
+        settings = self._parts.settings.dashboard
+        address, port = settings.dashboard_address, settings.dashboard_port
         tls = certificate.context if certificate else None
         try:
             return await stack.enter_async_context(serving(app, address, port, tls=tls))
@@ -147,7 +148,7 @@ class Dashboard:
             ) from error
 
     def _build_app(self) -> DashboardApp:
-        settings = self._parts.settings
+        settings = self._parts.settings.dashboard
         is_open = settings.dashboard_login == "token"
         access: Access | None = None if is_open else ClusterAccess(self._parts.clock, self._parts.client)
         return DashboardApp(
@@ -158,7 +159,7 @@ class Dashboard:
         )
 
     def _report_address(self, app: DashboardApp, port: int) -> None:
-        settings = self._parts.settings
+        settings = self._parts.settings.dashboard
         address = app.url(port, self._host(), is_https=bool(settings.dashboard_cert_file))
         if self._announce is not None:
             self._announce(address)
@@ -171,7 +172,7 @@ class Dashboard:
         log.info("dashboard", extra={"facts": {"address": plain, **facts}})
 
     def _host(self) -> str:
-        settings = self._parts.settings
+        settings = self._parts.settings.dashboard
         is_loopback = settings.dashboard_address in LOOPBACK
         return (
             settings.dashboard_address if is_loopback else next(iter(settings.dashboard_hosts), "localhost")
@@ -188,7 +189,7 @@ class Dashboard:
         )
 
 
-def check(settings: Settings) -> None:
+def check(settings: DashboardSettings) -> None:
     """Raise ValueError if the dashboard's settings contradict each other."""
     if settings.dashboard_login not in LOGINS:
         raise ValueError(
@@ -213,11 +214,13 @@ def _sentence(line: str) -> str:
     return f"{line[0].upper()}{line[1:]}."
 
 
-def _certificate(settings: Settings) -> FileCertificate | None:
+def _certificate(settings: DashboardSettings) -> FileCertificate | None:
     if not settings.dashboard_cert_file:
         return None
     return FileCertificate(
-        Path(settings.dashboard_cert_file), Path(settings.dashboard_key_file), "the dashboard"
+        Path(settings.dashboard_cert_file),
+        Path(settings.dashboard_key_file),
+        "the dashboard",
     )
 
 

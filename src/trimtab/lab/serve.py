@@ -1,7 +1,6 @@
 """A lab on a socket: TLS, uvicorn, and its kubeconfig."""
 
 import base64
-import ssl
 from dataclasses import dataclass
 from pathlib import Path
 from types import TracebackType
@@ -9,11 +8,12 @@ from types import TracebackType
 import yaml
 
 from trimtab.lab.apiserver.asgi import MAX_HEADERS, ApiServerApp
-from trimtab.lab.apiserver.certificates import Certificate, make_certificate, make_client_certificate
+from trimtab.lab.apiserver.certificates import make_client_pair, make_server_pair, server_tls
 from trimtab.lab.apiserver.server import Server
 from trimtab.lab.storage.codec import JsonObject
+from trimtab.serving.certificates import KeyPair
 from trimtab.serving.server import ClientLimits, HttpServer
-from trimtab.serving.tls import server_context, write_private
+from trimtab.serving.tls import write_private
 
 LOOPBACK = "127.0.0.1"
 NAME = "trimtab-lab"
@@ -42,7 +42,7 @@ class ServedLab:
         self._address = address
         self._http: HttpServer | None = None
         self._hosts: set[str] = set()
-        self._certificate: Certificate | None = None
+        self._pair: KeyPair | None = None
 
     @property
     def url(self) -> str:
@@ -53,25 +53,25 @@ class ServedLab:
     @property
     def ca_pem(self) -> str:
         """Return the certificate that clients trust."""
-        assert self._certificate is not None, "the lab is not started"
-        return self._certificate.ca_pem.decode()
+        assert self._pair is not None, "the lab is not started"
+        return self._pair.authority_pem.decode()
 
     async def __aenter__(self) -> "ServedLab":
         await self._server.__aenter__()
         names = list(dict.fromkeys([self._address.host, "localhost", LOOPBACK]))
-        self._certificate = make_certificate(names, self._server.clock.now())
+        self._pair = make_server_pair(names, self._server.clock.now())
         self._become_front_proxy()
         app = ApiServerApp(self._server, self._hosts)
-        self._http = HttpServer(app, tls_context(self._certificate), limits=LIMITS)
+        self._http = HttpServer(app, server_tls(self._pair), limits=LIMITS)
         await self._http.start(self._address.host, self._address.port)
         self._hosts.update(f"{name}:{self._http.port}" for name in names)
         return self
 
     def _become_front_proxy(self) -> None:
         """Make the front-proxy certificate and publish its authority for aggregated servers."""
-        certificate = make_client_certificate(FRONT_PROXY, self._server.clock.now())
-        self._server.outbound.client_certificate = certificate
-        self._server.put(front_proxy_config_map(certificate, self.ca_pem))
+        pair = make_client_pair(FRONT_PROXY, self._server.clock.now())
+        self._server.outbound.client_pair = pair
+        self._server.put(front_proxy_config_map(pair, self.ca_pem))
 
     async def __aexit__(
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
@@ -82,8 +82,8 @@ class ServedLab:
 
     def kubeconfig(self, token: str = "") -> JsonObject:
         """Return a kubeconfig for the admin, or for another token's user."""
-        assert self._certificate is not None, "the lab is not started"
-        authority = base64.b64encode(self._certificate.ca_pem).decode()
+        assert self._pair is not None, "the lab is not started"
+        authority = base64.b64encode(self._pair.authority_pem).decode()
         cluster = {"server": self.url, "certificate-authority-data": authority}
         return {
             "apiVersion": "v1",
@@ -95,14 +95,7 @@ class ServedLab:
         }
 
 
-def tls_context(certificate: Certificate) -> ssl.SSLContext:
-    """Return the TLS context of a server."""
-    context = server_context()
-    certificate.load_into(context)
-    return context
-
-
-def front_proxy_config_map(certificate: Certificate, client_ca_pem: str) -> JsonObject:
+def front_proxy_config_map(pair: KeyPair, client_ca_pem: str) -> JsonObject:
     """Return the ConfigMap from which aggregated servers learn the authority of the front proxy."""
     return {
         "kind": "ConfigMap",
@@ -110,7 +103,7 @@ def front_proxy_config_map(certificate: Certificate, client_ca_pem: str) -> Json
         "metadata": {"name": "extension-apiserver-authentication", "namespace": "kube-system"},
         "data": {
             "client-ca-file": client_ca_pem,
-            "requestheader-client-ca-file": certificate.ca_pem.decode(),
+            "requestheader-client-ca-file": pair.authority_pem.decode(),
             "requestheader-allowed-names": f'["{FRONT_PROXY}"]',
             "requestheader-username-headers": '["X-Remote-User"]',
             "requestheader-group-headers": '["X-Remote-Group"]',

@@ -107,7 +107,7 @@ class Operator:
         RequestMetrics(client, self._registry)
         self._elector: LeaderElector | None = None
         self._publisher: SettingsPublisher | None = None
-        self._shards = self._shared() if settings.shards != 1 else None
+        self._shards = self._shared() if settings.leases.shards != 1 else None
         self._horizontal: HpaController | None = None
 
     async def run(self) -> None:
@@ -149,7 +149,7 @@ class Operator:
             return ClosedFence()  # nothing here writes, so there is nothing to lead
         if self._shards is not None:
             return self._shards
-        if not self._settings.leader_elect:
+        if not self._settings.leases.leader_elect:
             if any(name in EXPLAINED for name in self._settings.components):
                 self._publisher = SettingsPublisher(self._client, self._settings, self._identity)
             return NoFence()

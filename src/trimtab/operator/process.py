@@ -40,7 +40,7 @@ def acting_client(client: Client, settings: Settings) -> Client:
     """Return the client of all loops: with `--dry-run`, one that sends nothing that others act on."""
     if not settings.dry_run or client.is_dry_run:
         return client
-    return client.in_dry_run(DryRun(settings.leader_elect_resource_namespace, settings.lease_name))
+    return client.in_dry_run(DryRun(settings.leases.leader_elect_resource_namespace, settings.lease_name))
 
 
 def elector_of(
@@ -49,7 +49,7 @@ def elector_of(
     """Return the election that the settings describe."""
     return LeaderElector(
         client,
-        settings.leader_elect_resource_namespace,
+        settings.leases.leader_elect_resource_namespace,
         settings.lease_name,
         identity,
         times=lease_times(settings),
@@ -60,14 +60,14 @@ def elector_of(
 
 def shards_of(client: Client, settings: Settings, identity: str) -> Shards:
     """Return the shards that the settings describe; raise ValueError if they do not make sense."""
-    if not settings.leader_elect:
+    if not settings.leases.leader_elect:
         raise ValueError("--shards needs Leases: leave --no-leader-elect away")
     return Shards(
         client,
-        settings.leader_elect_resource_namespace,
+        settings.leases.leader_elect_resource_namespace,
         settings.lease_name,
         identity,
-        settings.shards,
+        settings.leases.shards,
         times=lease_times(settings),
         annotations=note_of(settings),
     )
@@ -76,9 +76,9 @@ def shards_of(client: Client, settings: Settings, identity: str) -> Shards:
 def lease_times(settings: Settings) -> LeaseTimes:
     """Return the times of the settings."""
     return LeaseTimes(
-        duration=settings.leader_elect_lease_duration.total_seconds(),
-        renew_deadline=settings.leader_elect_renew_deadline.total_seconds(),
-        retry=settings.leader_elect_retry_period.total_seconds(),
+        duration=settings.leases.leader_elect_lease_duration.total_seconds(),
+        renew_deadline=settings.leases.leader_elect_renew_deadline.total_seconds(),
+        retry=settings.leases.leader_elect_retry_period.total_seconds(),
     )
 
 

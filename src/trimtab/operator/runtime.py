@@ -62,8 +62,8 @@ class Runtime:
         return MetricsReader(
             self.clock,
             self.client,
-            deadline=settings.metrics_deadline.total_seconds(),
-            max_bytes=settings.metrics_max_bytes,
+            deadline=settings.metrics.metrics_deadline.total_seconds(),
+            max_bytes=settings.metrics.metrics_max_bytes,
         )
 
     def component_informers(self) -> SharedInformers:

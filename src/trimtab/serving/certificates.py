@@ -30,7 +30,7 @@ class KeyPair:
 
     certificate_pem: bytes
     key_pem: bytes = field(repr=False)
-    authority_pem: bytes = b""
+    authority_pem: bytes = field(default=b"", compare=False)
 
     @property
     def certificate(self) -> x509.Certificate:

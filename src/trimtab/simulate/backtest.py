@@ -26,7 +26,11 @@ from trimtab.decide.horizontal.behavior.scale_to_zero import (
 )
 from trimtab.decide.horizontal.config import DEFAULT_SETTINGS
 from trimtab.decide.horizontal.memory import EMPTY
-from trimtab.decide.horizontal.records.unchanged import Steady, continued, steady
+from trimtab.decide.horizontal.records.unchanged import (
+    UnchangedDecision,
+    extend_memory,
+    find_unchanged,
+)
 from trimtab.decide.horizontal.status.conditions import with_scaled_to_zero
 from trimtab.model.feature_gates import FeatureGates
 from trimtab.model.hpa.types import HorizontalPodAutoscaler
@@ -89,18 +93,18 @@ class SimulatedHpa:
             gates=candidate.gates,
             compat=candidate.compat,
         )
-        self._steady: Steady | None = None
+        self._steady: UnchangedDecision | None = None
 
     def sync(
         self, workload: SimulatedWorkload, readings: tuple[MetricSamples, ...], at: float
     ) -> Record | None:
         """Decide, or skip the decision if its inputs did not change. Return the record if the scale changed."""
         seen = msgspec.structs.replace(self._seen, scale=workload.scale, pods=workload.pods, samples=readings)
-        if self._steady is not None and self._steady.covers(seen, at):
-            self._seen = msgspec.structs.replace(seen, memory=continued(seen.memory, at))
+        if self._steady is not None and self._steady.still_valid(seen, at):
+            self._seen = msgspec.structs.replace(seen, memory=extend_memory(seen.memory, at))
             return None
         decision = decide(seen, datetime.fromtimestamp(at, UTC))
-        self._steady = steady(seen, decision)
+        self._steady = find_unchanged(seen, decision)
         record = None
         if decision.scale_to is not None:
             decision = after_scale(seen, decision, None)

@@ -3,7 +3,6 @@
 import asyncio
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
-from dataclasses import replace
 from datetime import datetime, timedelta
 from typing import Any
 
@@ -41,7 +40,7 @@ class Copy:
         usual: dict[str, Any] = {"leader_elect_resource_namespace": stage.namespace, "port": 0}
         chosen = stage.settings(sync_period=timedelta(seconds=PERIOD), **usual | settings)
         client = Client(self.clock, self.line, seed=len(name))
-        self.operator = Operator(self.clock, client, replace(chosen, leader_elect=True))
+        self.operator = Operator(self.clock, client, chosen.replace(leader_elect=True))
         self._task: asyncio.Task[None] | None = None
 
     def start(self) -> None:

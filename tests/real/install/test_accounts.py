@@ -243,7 +243,7 @@ def test_the_horizontal_account_scales_a_deployment(act):
         await stage.pod("left-over", {"app": "web"}, owners=[GONE])
         stage.use_cpu(web="90m", left_over="1m")
         await stage.hpa("web", metrics=[CPU], selectionStrategy="OwnerReference")
-        settings = Settings(feature_gates=GATES, watch_namespaces=place.namespaces, port=0)
+        settings = Settings.of(feature_gates=GATES, watch_namespaces=place.namespaces, port=0)
         running = asyncio.ensure_future(Operator(place.clock, place.client, settings).run())
 
         async def told():
@@ -273,7 +273,7 @@ def test_the_guard_against_the_clusters_own_controller_works_with_these_rights(a
         headers = {"Content-Type": "application/merge-patch+json"}
         body = b'{"status":{"desiredReplicas":2}}'
         await stage.send("PATCH", path, [("fieldManager", KUBE_CONTROLLER_MANAGER)], headers, body)
-        settings = Settings(watch_namespaces=place.namespaces, native_hpas=True, port=0)
+        settings = Settings.of(watch_namespaces=place.namespaces, native_hpas=True, port=0)
         with pytest.raises(RivalControllerError, match=f"wrote to {stage.namespace}/web"):
             await Operator(place.clock, place.client, settings).run()
 
@@ -287,7 +287,7 @@ def test_an_account_publishes_the_settings_of_a_program_without_election(act, ac
     """extraArgs may turn the election off; the Lease of the settings was then forbidden, and nobody could read them."""
 
     async def scenario(place):
-        settings = Settings(
+        settings = Settings.of(
             components=(account,), leader_elect=False, watch_namespaces=place.namespaces, dry_run=dry_run
         )
         publisher = SettingsPublisher(place.client, settings, "one")
@@ -311,10 +311,10 @@ def test_the_dashboard_account_shows_native_hpas_where_the_operator_acts_on_them
         await stage.deployment("web", 2)
         stage.use_cpu(web="90m")
         await stage.hpa("web", metrics=[CPU])
-        acting = Settings(watch_namespaces=place.namespaces, native_hpas=True)
+        acting = Settings.of(watch_namespaces=place.namespaces, native_hpas=True)
         elector = elector_of(stage.client, acting, "one", lambda _leads: None)
         await elector.step()
-        settings = Settings(
+        settings = Settings.of(
             components=("dashboard",), watch_namespaces=place.namespaces, port=0, dashboard_port=0
         )
         told: asyncio.Queue[str] = asyncio.Queue()
@@ -398,7 +398,9 @@ def vpa(name):
 
 @asynccontextmanager
 async def site_of(place, **settings):
-    chosen = Settings(feature_gates=GATES, watch_namespaces=place.namespaces, leader_elect=False, **settings)
+    chosen = Settings.of(
+        feature_gates=GATES, watch_namespaces=place.namespaces, leader_elect=False, **settings
+    )
     site = VerticalRuntime(Runtime(place.clock, place.client, chosen))
     try:
         await site.view.wait_synced()
@@ -496,7 +498,7 @@ def test_a_viewer_of_one_namespace_explains_by_the_operators_settings(installed,
             stage.use_cpu(web="90m")
             await stage.hpa("web", metrics=[CPU])
             await stage.client.create(VPAS.untyped(), vpa("web"), stage.namespace)
-            elector = elector_of(place.client, Settings(tolerance=5.0), "one", lambda _leads: None)
+            elector = elector_of(place.client, Settings.of(tolerance=5.0), "one", lambda _leads: None)
             while not elector.is_leader:
                 await elector.step()
                 await stage.pass_time(2)
@@ -548,7 +550,7 @@ def test_the_dashboard_account_shows_each_viewer_their_own_namespace_and_writes_
         stage.use_cpu(web="90m")
         await stage.hpa("web", metrics=[CPU], selectionStrategy="OwnerReference")
         await stage.client.create(VPAS.untyped(), vpa("web"), stage.namespace)
-        settings = Settings(
+        settings = Settings.of(
             components=("dashboard",),
             feature_gates=GATES,
             watch_namespaces=place.namespaces,

@@ -130,7 +130,7 @@ class Stage:
         settings.setdefault("native_hpas", self.native)
         settings.setdefault("own_hpas", not self.native)
         settings.setdefault("watch_namespaces", (self.namespace,))
-        return Settings(leader_elect=False, **settings)
+        return Settings.of(leader_elect=False, **settings)
 
     @asynccontextmanager
     async def running(self, *, fence: Fence | None = None, **settings: Any) -> AsyncIterator[Actor]:

@@ -39,7 +39,7 @@ async def lead(stage: Stage, identity: str = "one", **settings: Any) -> None:
     """Let an operator take its Lease, as its first step."""
     with suppress(errors.AlreadyExists):
         await stage.client.create(NAMESPACES, {"metadata": {"name": HOME}})
-    chosen = Settings(**settings)
+    chosen = Settings.of(**settings)
     elector = elector_of(stage.client, chosen, identity, lambda _leads: None)
     await elector.step()
     while not elector.is_leader:
@@ -187,7 +187,7 @@ def test_an_operator_without_election_publishes_too(play_lab, dry_run):
 
     async def scenario(stage: Stage) -> None:
         await stage.client.create(NAMESPACES, {"metadata": {"name": HOME}})
-        settings = Settings(
+        settings = Settings.of(
             leader_elect=False, tolerance=2.0, native_hpas=stage.native, dry_run=dry_run, port=0
         )
         await busy(stage)
@@ -208,7 +208,7 @@ def test_a_program_that_nobody_explains_publishes_nothing(play_lab, caplog):
 
     async def scenario(stage: Stage) -> None:
         await stage.client.create(NAMESPACES, {"metadata": {"name": HOME}})
-        settings = Settings(components=("roles",), leader_elect=False, port=0)
+        settings = Settings.of(components=("roles",), leader_elect=False, port=0)
         async with running(Operator(stage.clock, stage.client, settings).run()):
             await stage.pass_time(25)
         assert not (await stage.client.list(LEASES, ListOptions(HOME))).items
@@ -221,7 +221,7 @@ def test_an_operator_that_may_not_publish_works_on_and_says_so_once(play_lab, ca
 
     async def scenario(stage: Stage) -> None:
         client = Client(stage.clock, Narrow(stage.transport, (stage.namespace,)), seed=5)
-        publisher = SettingsPublisher(client, Settings(leader_elect=False), "one")
+        publisher = SettingsPublisher(client, Settings.of(leader_elect=False), "one")
         await publisher.step()
         await publisher.step()
 
@@ -235,7 +235,7 @@ def test_settings_change_hands_with_the_lease(play_lab):
         await lead(stage, "two", tolerance=0.4)
         lease = await stage.client.get(LEASES, "trimtab-horizontal", HOME)
         assert lease.spec.holder_identity == "two"
-        assert read_note(lease.metadata.annotations[ANNOTATION])[0].tolerance == 0.4
+        assert read_note(lease.metadata.annotations[ANNOTATION])[0].horizontal.tolerance == 0.4
 
     play_lab(scenario)
 
@@ -243,7 +243,9 @@ def test_settings_change_hands_with_the_lease(play_lab):
 def test_copies_that_share_publish_on_the_leases_of_their_shards(play_lab):
     async def scenario(stage: Stage) -> None:
         await stage.client.create(NAMESPACES, {"metadata": {"name": HOME}})
-        shards = shards_of(stage.client, Settings(shards=2, tolerance=2.0, native_hpas=stage.native), "one")
+        shards = shards_of(
+            stage.client, Settings.of(shards=2, tolerance=2.0, native_hpas=stage.native), "one"
+        )
         async with running(shards.run()):
             await stage.wait_for(lambda: _is_true(shards.may_write()))
             await busy(stage)
@@ -274,7 +276,7 @@ def test_one_who_looks_on_tells_a_dry_run_of_the_operator(play_lab, dry_run):
 
     async def scenario(stage: Stage) -> None:
         await busy(stage)
-        settings = replace(stage.settings(), dry_run=dry_run, tolerance=0.3)
+        settings = stage.settings().replace(dry_run=dry_run, tolerance=0.3)
         runtime = Runtime(stage.clock, stage.client, settings, fence=ClosedFence())
         looking = HpaController(runtime, config=decision_config(settings))
         try:

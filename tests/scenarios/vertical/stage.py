@@ -126,7 +126,8 @@ class Stage:
         self.client = Client(clock, self.transport, seed=1)
         self.direct = Client(clock, transport, seed=1)
         """A client that asks the server itself for metrics too."""
-        self.namespace = f"v-{secrets.token_hex(3)}"
+        # A lab is used once, and a fixed name keeps runs, and the shards of VPAs, the same.
+        self.namespace = f"v-{secrets.token_hex(3)}" if outbound is None else "v-lab"
         self.own_namespace = f"{self.namespace}-own"
         self.workloads = make_workloads(controlled, clock, Client(clock, transport, seed=3), self.namespace)
         self._serving: asyncio.Future[None] | None = None

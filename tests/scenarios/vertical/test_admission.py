@@ -214,7 +214,7 @@ def test_an_updater_that_reads_the_lease_finds_it(play, name, namespace, seconds
 
     async def scenario(stage: Stage) -> None:
         async with stage.running(**settings) as actor:
-            check = LeaseCheck(stage.clock, actor.site.client, actor.site.settings)
+            check = LeaseCheck(stage.clock, actor.site.client, actor.site.settings.updater)
             async with stage.admitting(actor):
                 # The webhook registers first and renews its Lease then: on the real server it may admit already.
                 await stage.wait_for(lambda: _is_fresh(check))

@@ -22,7 +22,7 @@ from tools.peers import build
 from tools.peers.cluster import RealCluster
 from trimtab.cluster import errors
 from trimtab.cluster.client import ListOptions, PatchType
-from trimtab.lab.apiserver.certificates import make_certificate
+from trimtab.lab.apiserver.certificates import make_server_pair
 from trimtab.lab.metrics.server import API_SERVICES, SERVICES, api_service
 from trimtab.model.quantity import Quantity
 from trimtab.model.times import format_time
@@ -148,7 +148,7 @@ def test_200_vpas_get_the_same_targets_and_each_reads_the_others_checkpoints(rea
     async def scenario(stage: Stage) -> None:
         await fill(stage)
         usage = Usage(stage.namespace, stage.clock.now() - timedelta(minutes=STEPS))
-        certificate = make_certificate(["localhost", "127.0.0.1"], stage.clock.now())
+        certificate = make_server_pair(["localhost", "127.0.0.1"], stage.clock.now())
         context = server_context()
         load_pair(context, certificate.certificate_pem, certificate.key_pem)
         async with served(usage, "127.0.0.1", 0, tls=context) as port:

@@ -32,7 +32,7 @@ def test_any_subset_of_components_runs(play_lab, names):
     async def scenario(stage: Stage) -> None:
         await stage.statefulset("db", 2)
         await stage.vpa("base", "db")
-        settings = Settings(
+        settings = Settings.of(
             components=names,
             feature_gates="VPASelectorRefinement=true",
             leader_elect=False,

@@ -18,9 +18,9 @@ from trimtab.cluster.transport.dry_run import DryRun
 from trimtab.cluster.transport.transport import Request
 from trimtab.decide.vertical.control.role_labels import LEASE_ANNOTATION
 from trimtab.operator.process import acting_client, elector_of
+from trimtab.operator.settings.admission import STATUS_LEASE_NAME as LEASE_NAME
+from trimtab.operator.settings.admission import STATUS_LEASE_NAMESPACE as LEASE_NAMESPACE
 from trimtab.operator.settings.settings import Settings
-from trimtab.operator.settings.webhook import STATUS_LEASE_NAME as LEASE_NAME
-from trimtab.operator.settings.webhook import STATUS_LEASE_NAMESPACE as LEASE_NAMESPACE
 from trimtab.operator.vertical.admission.certificates import SECRET_NAME, SECRETS
 from trimtab.operator.vertical.admission.registration import MUTATING
 from trimtab.operator.vertical.kinds import CHECKPOINTS, VPAS
@@ -278,7 +278,7 @@ def test_webhooks_of_a_live_installation_stay_as_they_are(play_lab):
 def test_a_dry_run_leads_by_a_lease_of_its_own_beside_a_live_process(play_lab):
     async def scenario(stage: Stage) -> None:
         def electing(*, dry_run: bool) -> LeaderElector:
-            settings = Settings(
+            settings = Settings.of(
                 components=("recommender",),
                 dry_run=dry_run,
                 leader_elect_resource_namespace=stage.own_namespace,

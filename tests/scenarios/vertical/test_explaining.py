@@ -24,7 +24,7 @@ def test_a_pod_and_a_vpa_are_explained(play):
             await stage.recommend(actor, 3)
             await stage.pass_time(25 * 3600)
             await stage.recommend(actor, 1)
-        settings = Settings(feature_gates="VPASelectorRefinement=true")
+        settings = Settings.of(feature_gates="VPASelectorRefinement=true")
         explainer = Explainer(stage.client, stage.namespace, settings)
         try:
             pod = await explainer.pod("db-0")
@@ -67,7 +67,7 @@ def test_a_vpa_is_explained_by_the_settings_of_the_operator(play):
         }
         async with stage.running(checkpoints_interval=timedelta(), **changed) as actor:
             await stage.recommend(actor, 3)
-        settings = Settings(**changed)
+        settings = Settings.of(**changed)
         explainer = Explainer(stage.client, stage.namespace, settings)
         try:
             found = await explainer.vpa("base")

@@ -26,7 +26,9 @@ async def publish(stage: Stage, *loops: str, **settings: Any) -> None:
     """Let an operator with these loops take its Lease."""
     with suppress(errors.AlreadyExists):
         await stage.client.create(NAMESPACES, {"metadata": {"name": "trimtab"}})
-    await elector_of(stage.client, Settings(components=loops, **settings), "one", lambda _leads: None).step()
+    await elector_of(
+        stage.client, Settings.of(components=loops, **settings), "one", lambda _leads: None
+    ).step()
 
 
 async def learned(stage: Stage, **settings: Any) -> None:

@@ -39,7 +39,7 @@ NARROW: dict[str, Any] = {"replacement_check": "dry-run", "node_fit": "free"}
 PROVED: dict[str, Any] = {**NARROW, "watch_namespaces": (), "is_narrow": False}
 DEFAULT_CHECKS: dict[str, Any] = {
     **PROVED,
-    **{name: getattr(with_values({}), name) for name in NARROW},
+    **{name: with_values({}).value(name) for name in NARROW},
 }
 
 

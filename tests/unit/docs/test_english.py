@@ -46,6 +46,7 @@ CLEAN: tuple[str, ...] = (
     "decide/vertical/control",
     "decide/vertical/compat",
     "model",
+    "decide/horizontal",
     "adapter",
     "serving",
     "dashboard",
@@ -62,6 +63,10 @@ CLEAN: tuple[str, ...] = (
     "lab/schemas",
     "lab/tables",
     "lab/metrics",
+    "lab/controllers",
+    "lab/nodes",
+    "lab/load",
+    "lab/data_plane",
     "operator/control_loop",
     "operator/vertical",
 )

@@ -358,7 +358,7 @@ def test_every_program_may_hold_the_lease_that_it_takes(dry_run, name):
         deployment = next(one for one in of_kind(found, "Deployment") if one["metadata"]["name"] == program)
         flags = deployment["spec"]["template"]["spec"]["containers"][0]["args"]
         given = {flag.partition("=")[0]: flag.partition("=")[2] for flag in flags}
-        settings = Settings(
+        settings = Settings.of(
             components=loops,
             dry_run="--dry-run" in given,
             recommender_name=given.get("--recommender-name", "default"),

@@ -66,7 +66,7 @@ def requests_of(components: tuple[str, ...], folder: Path) -> list[Request]:
             await admin.create(DEPLOYMENTS.untyped(), WEB, "shop")
             await admin.create(OWN_HPAS.untyped(), HPA, "shop")
             line = Line(transport)
-            settings = Settings(
+            settings = Settings.of(
                 components=components,
                 port=0,
                 dashboard_port=0,

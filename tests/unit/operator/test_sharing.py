@@ -1,7 +1,5 @@
 """Which loops `--shards` shares out, and what is said about the others."""
 
-from dataclasses import replace
-
 import pytest
 
 from trimtab.clock import VirtualClock
@@ -19,7 +17,7 @@ def start(*components: str, shards: int = 6) -> int:
     async def main() -> int:
         async with Server(clock, seed=1) as server:
             client = Client(clock, InProcessTransport(server), seed=1)
-            made = Operator(clock, client, replace(Settings(), components=components, shards=shards))
+            made = Operator(clock, client, Settings.of(components=components, shards=shards))
             return made._shards.count if made._shards is not None else 1
 
     return clock.run(main())

@@ -91,7 +91,7 @@ def test(ctx: click.Context, rules: Path, url: str, namespace: str) -> None:
 
 async def _serve(configuration: AdapterConfiguration, root: Path, settings: Settings) -> None:
     clock = SystemClock()
-    connection = load_connection(clock, settings.kubeconfig or None, settings.context or None)
+    connection = load_connection(clock, settings.client.kubeconfig or None, settings.client.context or None)
     client = client_of(clock, connection, settings)
     stopped = asyncio.Event()
     for number in (signal.SIGTERM, signal.SIGINT):

@@ -39,7 +39,7 @@ def dashboard(
     **options: str,
 ) -> None:
     """Show all autoscalers of a cluster in a browser. Nothing is installed there and nothing is written."""
-    settings = Settings(
+    settings = Settings.of(
         components=("dashboard",),
         watch_namespaces=namespaces,
         feature_gates=options["feature_gates"],

@@ -5,7 +5,6 @@ import urllib.error
 import urllib.parse
 import urllib.request
 from collections.abc import Sequence
-from dataclasses import replace
 from http import HTTPStatus
 from typing import Any, NamedTuple
 
@@ -25,7 +24,7 @@ from trimtab.decide.horizontal.explain.from_status import (
     explain_from_status,
     forbidden_metric,
 )
-from trimtab.decide.horizontal.records.record import WELL, decided, loads
+from trimtab.decide.horizontal.records.record import WELL, decide_and_complete, loads
 from trimtab.model.json import wire
 from trimtab.operator.horizontal.config import decision_config
 from trimtab.operator.horizontal.controller import HpaController
@@ -178,14 +177,16 @@ def _repeat_decision(operator: str, namespace: str, name: str, options: dict[str
         )
     last = loads(lines[-1])
     try:
-        rules = decision_config(Settings(feature_gates=options["feature_gates"], compat=options["compat"]))
+        rules = decision_config(Settings.of(feature_gates=options["feature_gates"], compat=options["compat"]))
     except ValueError as error:
         raise CommandError(str(error)) from error
     seen = last.observation
     gates = rules.gates if options["feature_gates"] else seen.gates
     compat = rules.compat if options["compat"] else seen.compat
     # The repeated decision was not carried out, so the outcome of the original is left out.
-    return decided(msgspec.structs.replace(seen, gates=gates, compat=compat), last.decision.now, WELL)
+    return decide_and_complete(
+        msgspec.structs.replace(seen, gates=gates, compat=compat), last.decision.now, WELL
+    )
 
 
 def _decide_here(name: str, namespace: str, options: dict[str, str]) -> DecisionToExplain:
@@ -209,12 +210,12 @@ async def explain_replicas(
     """Decide about an HPA by the operator's settings. Return the decision and a note about the settings."""
     found = await settings_for(client, HORIZONTAL, choice)
     notes = [*_dry_run(found), *_unwatched(found, namespace), found.line]
-    settings = replace(found.settings, watch_namespaces=(namespace,))
+    settings = found.settings.replace(watch_namespaces=(namespace,))
     record = await _glance(client, settings, namespace, name)
     if record is not None:
         return DecisionToExplain(record, notes, is_dry_run=found.settings.dry_run)
     # The operator leaves such HPAs alone. What it would decide is shown all the same.
-    both = replace(settings, own_hpas=True, native_hpas=True)
+    both = settings.replace(own_hpas=True, native_hpas=True)
     record = await _glance(client, both, namespace, name)
     return None if record is None else DecisionToExplain(record, [_not_acted_on(found), *notes])
 
@@ -231,7 +232,7 @@ async def _glance(client: Client, settings: Settings, namespace: str, name: str)
 
 
 def _not_acted_on(found: Found) -> str:
-    flag = "--no-own-hpas" if not found.settings.own_hpas else "no --native-hpas"
+    flag = "--no-own-hpas" if not found.settings.horizontal.own_hpas else "no --native-hpas"
     who = "the operator" if found.is_published else "an operator with default settings"
     return f"not acted on: {who} runs with {flag}; this is what it would decide otherwise"
 

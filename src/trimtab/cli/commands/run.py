@@ -211,11 +211,13 @@ def start(settings: Settings, announce: Callable[[str], None] | None = None) -> 
 
         settings = parts.settings
         return AdapterComponent(
-            parts.clock, parts.client, settings.adapter_config, namespaces=settings.watch_namespaces
+            parts.clock, parts.client, settings.metrics.adapter_config, namespaces=settings.watch_namespaces
         )
 
     async def main() -> None:
-        connection = load_connection(clock, settings.kubeconfig or None, settings.context or None)
+        connection = load_connection(
+            clock, settings.client.kubeconfig or None, settings.client.context or None
+        )
         client = client_of(clock, connection, settings)
         try:
             token = os.environ.get("TRIMTAB_TOKEN", "")
@@ -237,7 +239,9 @@ def client_of(clock: "Clock", connection: "Connection", settings: Settings) -> "
     from trimtab.cluster.http import HttpTransport  # noqa: PLC0415
 
     transport = HttpTransport(clock, connection)
-    return Client(clock, transport, qps=settings.kube_api_qps or None, burst=int(settings.kube_api_burst))
+    return Client(
+        clock, transport, qps=settings.client.kube_api_qps or None, burst=int(settings.client.kube_api_burst)
+    )
 
 
 def _loop_factory() -> Any:

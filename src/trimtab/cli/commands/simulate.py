@@ -215,7 +215,7 @@ def simulate(  # noqa: PLR0913 - one parameter per option
     names = ("feature_gates", "compat", *NUMBERS)
     settings = simulated_settings(settings_file, {name: options.pop(name) for name in names})
     candidates = candidates_of(bundle.documents, settings)
-    period = settings.sync_period.total_seconds() if sync_period is None else sync_period
+    period = settings.horizontal.sync_period.total_seconds() if sync_period is None else sync_period
     trace, model = _trace(trace_file), Model(sync_period=period, **options)
     try:
         results = _play(candidates, trace, model)

@@ -100,9 +100,9 @@ def notes_of(found: Found, namespace: str = "") -> list[str]:
         return [f"which of them the operator acts on is not known, {found.source}"]
     if settings.dry_run:
         notes.append("the operator runs with --dry-run: no replicas are changed")
-    if not settings.native_hpas:
+    if not settings.horizontal.native_hpas:
         notes.append("the operator does not act on rows of kind hpa: it runs without --native-hpas")
-    if not settings.own_hpas:
+    if not settings.horizontal.own_hpas:
         notes.append("the operator does not act on rows of kind thpa: it runs with --no-own-hpas")
     if settings.watch_namespaces and namespace not in settings.watch_namespaces:
         notes.append(f"the operator acts in {', '.join(settings.watch_namespaces)} only")
@@ -142,7 +142,7 @@ def _row(kind: str, hpa: HorizontalPodAutoscaler, settings: Settings) -> dict[st
 
 
 def _is_acted_on(kind: str, hpa: HorizontalPodAutoscaler, settings: Settings) -> bool:
-    is_kind = settings.native_hpas if kind == "hpa" else settings.own_hpas
+    is_kind = settings.horizontal.native_hpas if kind == "hpa" else settings.horizontal.own_hpas
     watched = settings.watch_namespaces
     return is_kind and (not watched or hpa.metadata.namespace in watched)
 

@@ -122,7 +122,7 @@ class _Stage:
         from trimtab.serving.server import served  # noqa: PLC0415
 
         log_format.set_up("text", verbosity=0)
-        settings = Settings(
+        settings = Settings.of(
             components=("horizontal", "recommender", "updater"),
             feature_gates=_GATES,
             leader_elect=False,
@@ -134,7 +134,7 @@ class _Stage:
         site = VerticalRuntime(runtime)
         recommender, updater = make_recommender(site), make_updater(site)
         components: list[Component] = [horizontal, recommender, updater]
-        namespace = {"metadata": {"name": settings.leader_elect_resource_namespace}}
+        namespace = {"metadata": {"name": settings.leases.leader_elect_resource_namespace}}
         await cluster.apply({"apiVersion": "v1", "kind": "Namespace", **namespace})
         publisher = SettingsPublisher(cluster.client, settings, "trimtab-up")
         for run in (*(component.run for component in components), publisher.run):
@@ -179,7 +179,7 @@ class _Stage:
 
         known: dict[tuple[str, str], int] = {}
         while True:
-            for row in await rows_of(client, "", Settings(feature_gates=_GATES)):
+            for row in await rows_of(client, "", Settings.of(feature_gates=_GATES)):
                 if row["active"] != "True":
                     continue  # no number is decided yet, so none changed
                 key, now = (row["namespace"], row["name"]), row["desired"]

@@ -5,7 +5,6 @@ published. If these cannot be read, this process's own flags apply, and the page
 """
 
 from collections.abc import Iterable
-from dataclasses import replace
 from typing import Final
 
 from trimtab.cluster.client import Client
@@ -51,7 +50,7 @@ class OperatorSettings:
         published = self.vertical.settings
         watched = _in_both(self._own.watch_namespaces, published.watch_namespaces)
         is_same = watched == published.watch_namespaces
-        return published if is_same else replace(published, watch_namespaces=watched)
+        return published if is_same else published.replace(watch_namespaces=watched)
 
     def not_shown(self) -> list[str]:
         """Return what the page does not show because the operator does not act on it."""
@@ -61,9 +60,9 @@ class OperatorSettings:
         settings, missing = self.horizontal.settings, []
         if settings is self._own:
             return []
-        if not settings.own_hpas:
+        if not settings.horizontal.own_hpas:
             missing.append("HPAs of our own kind are not shown: the operator runs with --no-own-hpas")
-        if not settings.native_hpas:
+        if not settings.horizontal.native_hpas:
             missing.append("native HPAs are not shown: the operator runs without --native-hpas")
         if settings.watch_namespaces:
             missing.append(f"the operator acts on HPAs in {', '.join(settings.watch_namespaces)} only")
@@ -77,15 +76,15 @@ class OperatorSettings:
     async def _find(self, loop: str) -> Found:
         if loop in self._here:
             return own_settings(self._own)
-        namespace = self._own.leader_elect_resource_namespace
+        namespace = self._own.leases.leader_elect_resource_namespace
         return await find_settings(self._client, namespace, loop, self._own)
 
 
 def _with_published(own: Settings, published: Settings) -> Settings:
     """Return the operator's published settings, and this process's own for the rest."""
-    values = {name: getattr(published, name) for name in PUBLISHED if name != "components"}
+    values = {name: published.value(name) for name in PUBLISHED if name != "components"}
     values["watch_namespaces"] = _in_both(own.watch_namespaces, published.watch_namespaces)
-    return replace(own, **values)
+    return own.replace(**values)
 
 
 def _in_both(own: tuple[str, ...], published: tuple[str, ...]) -> tuple[str, ...]:

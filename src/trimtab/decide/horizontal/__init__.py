@@ -1,9 +1,9 @@
-"""How many pods a workload should have, and why.
+"""How many replicas a workload gets, and why.
 
-`decide` takes an `Observation` (everything that was read, frozen) and the time, and returns a `Decision` (replicas,
-whole status, events, memory and the way to it). If the scale is to be written, `after_scale` completes the decision
-with the outcome. `explain` puts it into words; `record` keeps it so that it can be made again. Nothing here does
-I/O or looks at a clock. What belongs here: any rule that decides replicas. What does not: reading and writing.
+`decide` takes an `Observation` and the time, and returns a `Decision`: replicas, status, events, memory and trace. `after_scale`
+completes it once the scale was written. `explain` puts it into words, and a `Record` keeps it for `replay`. Every rule that decides
+replicas belongs here; reading and writing do not, and no clock is read. Read `decide`, then the folders in the order of the
+data: observation, selection, metrics, behavior, status, records, explain.
 """
 
 from trimtab.decide.horizontal.config import (

@@ -1,7 +1,7 @@
-"""Integers as upstream has them: 32 and 64 bits, where it matters what happens at the edge.
+"""Integers of 32 and 64 bits as upstream has them, and times as seconds.
 
-Python's integers do not overflow. By ruling we stop at the largest number where Go wraps around; the
-`kubernetes-1.36` setting wraps, and turns a float that fits no integer into the most negative one, as amd64 does.
+Python's integers do not overflow. By ruling we stop at the largest number where Go wraps around. The `kubernetes-1.36` setting
+wraps, and turns a float that fits no integer into the most negative one, as amd64 does.
 """
 
 from datetime import UTC, datetime, timedelta
@@ -39,7 +39,7 @@ def _outside(number: float, lowest: int, highest: int, *, saturate: bool) -> int
 
 
 def round_up(number: float) -> float:
-    """Round a float up to a whole one; infinities and NaN stay what they are."""
+    """Round a float up to a whole number, if it is finite."""
     return float(ceil(number)) if abs(number) < INT64_MAX else number
 
 
@@ -53,54 +53,57 @@ def fold32(number: int, *, saturate: bool) -> int:
 
 
 def fold64(number: int, *, saturate: bool) -> int:
-    """Bring an integer into 64 bits, or leave it exact where we may."""
+    """Bring an integer into 64 bits, or leave it exact with `saturate`."""
     if saturate or INT64_MIN <= number <= INT64_MAX:
         return number
     return (number + 2**63) % 2**64 - 2**63
 
 
 def saturated(number: int) -> int:
-    """Stop an integer at the 64 bits that JSON readers and the API agree on."""
+    """Limit an integer to the 64 bits that the API accepts."""
     return number if INT64_MIN <= number <= INT64_MAX else INT64_MAX if number > 0 else INT64_MIN
 
 
 def finite(number: float) -> float | None:
-    """Return the float, or None for what JSON has no number for: infinities and NaN."""
+    """Return the float, or None for infinities and NaN, which JSON has not."""
     return number if isfinite(number) else None
 
 
 def quotient(dividend: int, divisor: int) -> int:
-    """Divide and cut toward zero, as Go does; Python would round down."""
+    """Divide and cut toward zero, as Go does."""
     return dividend // divisor if (dividend >= 0) == (divisor > 0) else -(-dividend // divisor)
 
 
 def ratio_of(dividend: float, divisor: float) -> float:
-    """Divide as floats; division by zero gives an infinity or NaN, as IEEE 754 says."""
+    """Divide as floats, also by zero, as in IEEE 754."""
     try:
         return float(dividend) / float(divisor)
     except ZeroDivisionError:
         return nan if not dividend else copysign(inf, dividend)
-    except OverflowError:  # an integer that no float holds; its sign is all that matters
+    except OverflowError:  # an integer beyond all floats; only its sign matters
         return copysign(inf, dividend) if abs(dividend) >= abs(divisor) else 0.0
 
 
 NEVER = ZERO_TIME.timestamp()
-"""Go's zero time: what an absent timestamp reads as, older than everything."""
+"""Go's zero time, which stands for an absent timestamp."""
 
 _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 
 
 def seconds(moment: datetime | None) -> float:
-    """Return the seconds since 1970; an absent moment is Go's zero time."""
+    """Return the seconds since 1970, or `NEVER` for an absent time."""
     return NEVER if moment is None else moment.timestamp()
 
 
 @lru_cache(maxsize=256)
 def seconds_of(text: str | None) -> float:
-    """Return the same of a moment as text; thousands of pods are measured at the same few. Raise ValueError if it is none."""
+    """Return the seconds since 1970 of a time as text, or raise ValueError.
+
+    It is cached, because thousands of pods are measured at the same few times.
+    """
     return NEVER if text is None else parse_time(text).timestamp()
 
 
 def wire_time(moment: float) -> datetime:
-    """Return the moment as the API writes it: whole seconds, UTC."""
+    """Return a time as the API writes it: whole seconds, UTC."""
     return _EPOCH + timedelta(seconds=moment // 1)

@@ -1,14 +1,14 @@
-"""Where we rule differently from Kubernetes 1.36, one named switch per ruling.
+"""Settings of decisions, and the rulings where they differ from Kubernetes 1.36.
 
-Every switch says what *we* do when it is on. `DEFAULT` has all of them on; `KUBERNETES_1_36` has all of them
-off and answers as upstream v1.36.3 does, defects included. Each ruling has a page in docs/decisions/.
+Every switch of `HpaCompat` says what Trimtab does when it is on. `DEFAULT` has all of them on. `KUBERNETES_1_36` has all of them off
+and decides as upstream v1.36.3 does, defects included. Each ruling has a page in docs/decisions/.
 """
 
 from trimtab.model.json.wire import Wire
 
 
 class HpaCompat(Wire):
-    """The rulings in force; frozen, so that a record says which ones a decision was made under."""
+    """The rulings in force for a decision."""
 
     saturate: bool = True
     """Sums are exact and conversions stop at the largest integer, instead of wrapping around."""
@@ -24,16 +24,16 @@ class HpaCompat(Wire):
     """A negative external sum is a negative number, not a sign of overflow."""
 
     reject_implausible_samples: bool = True
-    """Stale, future and negative samples are refused, and the rule that refused them is named."""
+    """Stale, future and negative samples are rejected, and the rule is named."""
 
     ignore_foreign_samples: bool = True
     """Only samples of the pods that are counted enter the averages."""
 
     loss_policies: bool = True
-    """A metric's `onLoss` says what it counts as while it cannot be read; without it, and upstream, it holds."""
+    """A metric's `onLoss` says what it counts as while it cannot be read."""
 
     effective_ambiguity: bool = True
-    """Two autoscalers are ambiguous when pods that both really count overlap, not when labels do."""
+    """Two HPAs conflict when pods that both really count overlap, not when their labels do."""
 
     fallback_never_shrinks: bool = True
     """While owners cannot be read and all label-matched pods count, replicas are never lowered."""
@@ -45,7 +45,7 @@ class HpaCompat(Wire):
     """`ScaledToZero` stays in the status while the gate is off, so that switching it on again resumes."""
 
     floor_one_while_gate_off: bool = True
-    """With the gate off a stored minReplicas of 0 counts as 1: nothing is scaled to a zero it cannot leave."""
+    """With the gate off a stored minReplicas of 0 counts as 1, because the HPA could not leave zero again."""
 
     hold_without_ready_pods: bool = True
     """A Value metric above zero with no ready pod yet keeps the replicas (at least one) instead of asking for 0."""
@@ -57,51 +57,51 @@ class HpaCompat(Wire):
     """A Percent policy allows one replica when the period started at zero."""
 
     clear_condition_above_zero: bool = True
-    """`ScaledToZero` turns False as soon as replicas are seen above zero, whoever raised them."""
+    """`ScaledToZero` turns False as soon as there are replicas, however they were raised."""
 
     intent_before_scale: bool = True
-    """`ScaledToZero` is written before the scale, so that a crash in between is not taken for a manual stop."""
+    """`ScaledToZero` is written before the scale, so that a crash in between does not look like a manual stop."""
 
     memory_follows_uid: bool = True
-    """A recreated autoscaler of the same name starts without the old one's memory."""
+    """An HPA that was created again under the same name starts with an empty memory."""
 
     compact_memory: bool = True
     """Recommendations and scale events that can no longer matter are dropped at once."""
 
     limit_repeated_events: bool = True
-    """An event that would repeat every sync is told once per interval."""
+    """An event that would repeat every sync is emitted once per interval."""
 
     report_external_changes: bool = True
-    """A change of replicas that is not ours is told as an event."""
+    """A change of replicas by another client is reported as an event."""
 
     report_extra_pods: bool = True
-    """A selector that matches more active pods than its target has is told as the condition `SelectorMatchesExtraPods`."""
+    """The condition `SelectorMatchesExtraPods` reports a selector that matches more active pods than its target has."""
 
     omit_failed_metrics: bool = True
-    """A metric that cannot be read leaves no entry in the status of our own kind, instead of an empty one."""
+    """A metric that cannot be read has no entry in the status of our own kind, instead of an empty entry."""
 
     report_ignored_fields: bool = True
-    """Fields without effect, because their feature gate is off, are named by the condition `FieldsIgnored`."""
+    """The condition `FieldsIgnored` names fields that have no effect because their feature gate is off."""
 
     observe_generation: bool = True
-    """status.observedGeneration says which spec was decided on."""
+    """status.observedGeneration is the generation of the spec that was decided on."""
 
 
 DEFAULT = HpaCompat()
 KUBERNETES_1_36 = HpaCompat(**dict.fromkeys(HpaCompat.__struct_fields__, False))
 
 NAMED = {"trimtab": DEFAULT, "kubernetes-1.36": KUBERNETES_1_36}
-"""The settings that `--compat` accepts."""
+"""The values that `--compat` accepts."""
 
 
 class HpaSettings(Wire):
-    """Controller settings; the defaults are those of kube-controller-manager unless said."""
+    """Controller settings, with the defaults of kube-controller-manager unless noted."""
 
     tolerance: float = 0.1
-    """How far usage may be from its target before anything happens, as a share of the target."""
+    """How far usage may be from its target before an HPA acts, as a share of the target."""
 
     cpu_initialization_period: float = 300.0
-    """How long after its start a pod's CPU samples are doubted."""
+    """Seconds after its start in which a pod's CPU samples count only if it was Ready."""
 
     initial_readiness_delay: float = 30.0
     """A pod that turned unready within this time of its start was never ready."""
@@ -116,16 +116,16 @@ class HpaSettings(Wire):
     """... or to this number, whichever is more."""
 
     stale_windows: float = 3.0
-    """A sample older than this many of its windows is refused (ours) ..."""
+    """A sample older than this many of its windows is rejected (ours) ..."""
 
     stale_after: float = 120.0
     """... but never before this age (ours)."""
 
     ahead_limit: float = 60.0
-    """A sample dated further in the future than this is refused (ours)."""
+    """A sample dated further in the future than this is rejected (ours)."""
 
     event_interval: float = 300.0
-    """How often an event that would repeat every sync is told (ours)."""
+    """Seconds between two emissions of an event that would repeat every sync (ours)."""
 
 
 DEFAULT_SETTINGS = HpaSettings()

@@ -6,14 +6,14 @@ import msgspec
 
 from trimtab.decide.horizontal.behavior.normalize import Normalized, NormalizeInput, normalize
 from trimtab.decide.horizontal.behavior.scale_to_zero import (
-    ceiling_of,
-    floor_of,
+    effective_max_replicas,
+    effective_min_replicas,
     goes_to_zero,
     is_paused,
 )
 from trimtab.decide.horizontal.behavior.stabilization import earlier_recommendation
 from trimtab.decide.horizontal.decision import Decision, DecisionTrace
-from trimtab.decide.horizontal.memory import seeded
+from trimtab.decide.horizontal.memory import seed_recommendations
 from trimtab.decide.horizontal.metrics.calculator import (
     MetricsResult,
     compute_replicas,
@@ -108,7 +108,7 @@ def _take_scale(builder: DecisionBuilder, scale: Scale) -> None:
     observation = builder.observation
     builder.current = current = scale.spec.replicas
     builder.apply(scale_read_changes(observation, builder.memory, current))
-    memory = seeded(builder.memory, current, builder.now)
+    memory = seed_recommendations(builder.memory, current, builder.now)
     if observation.compat.report_external_changes and memory.replicas != current:
         memory = msgspec.structs.replace(memory, replicas=current)
     builder.memory = memory
@@ -116,7 +116,8 @@ def _take_scale(builder: DecisionBuilder, scale: Scale) -> None:
         builder.apply((UNSET_SCALED_TO_ZERO,))
     spec = observation.hpa.spec
     builder.note(
-        min_replicas=floor_of(spec, observation.gates, observation.compat), max_replicas=ceiling_of(spec)
+        min_replicas=effective_min_replicas(spec, observation.gates, observation.compat),
+        max_replicas=effective_max_replicas(spec),
     )
 
 

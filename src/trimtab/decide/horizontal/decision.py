@@ -1,4 +1,4 @@
-"""What was decided, and everything that led to it."""
+"""A decision, and the trace of how it came about."""
 
 from typing import Literal
 
@@ -13,7 +13,7 @@ from trimtab.model.json.wire import Wire
 
 
 class EventToRecord(Wire):
-    """An event to record about the autoscaler."""
+    """An event to record about the HPA."""
 
     type: Literal["Normal", "Warning"]
     reason: str
@@ -21,7 +21,7 @@ class EventToRecord(Wire):
 
 
 class DecisionTrace(Wire):
-    """How the decision came about; `explain` turns it into words."""
+    """How the decision came about."""
 
     min_replicas: int = 0
     max_replicas: int = 0
@@ -32,7 +32,7 @@ class DecisionTrace(Wire):
     extra_pods: int = 0
     """How many active pods count, by their labels, beyond those that the target has."""
     surge_pods: int = 0
-    """How many pods the target has beyond its replicas, as during a rollout, by its status."""
+    """How many pods the target's status has beyond its replicas, as during a rollout."""
     selection_fallback: str = ""
     """Why every pod counts although the strategy would choose; empty when it could choose."""
     tolerance: Tolerance = Tolerance()
@@ -40,32 +40,32 @@ class DecisionTrace(Wire):
     winner: int | None = None
     """Index of the metric that asked for the most."""
     recommended: int | None = None
-    """Replicas that the metrics ask for, before stabilisation."""
+    """Replicas that the metrics ask for, before stabilization."""
     normalized: Normalized | None = None
     stopped_by: str = ""
-    """What ended the decision before any metric counted; empty when metrics did."""
+    """What ended the decision before a metric counted; empty when metrics did."""
 
 
 class Decision(Wire, kw_only=True):
-    """One decision; the writes follow from it and from nothing else."""
+    """One decision, which holds everything to write."""
 
     now: float
     current: int = 0
     desired: int = 0
     scale_to: int | None = None
-    """Replicas to write; None: the scale is not written. After the write, ask `after_scale`."""
+    """Replicas to write, or None; `after_scale` completes the decision after the write."""
     reason: str = ""
     """Why the scale changes, as the event says it."""
     status: HorizontalPodAutoscalerStatus
     status_changed: bool = False
     intent: HorizontalPodAutoscalerStatus | None = None
-    """A status to write *before* the scale: that going to zero is our doing."""
+    """The status to write *before* the scale, to mark a zero as the HPA's own."""
     events: tuple[EventToRecord, ...] = ()
     events_after_status: int = 0
-    """How many of the last events are told after the status is written."""
+    """How many of the last events are emitted after the status is written."""
     memory: Memory = EMPTY
     error: str = ""
-    """What the reconcile reports as its error; empty when all is well."""
+    """What the reconcile reports as its error; empty without one."""
     error_label: ErrorLabel = "none"
     action: Action = "none"
     computations: tuple[Computation, ...] = ()

@@ -1,4 +1,4 @@
-"""What one autoscaler remembers between decisions: recommendations and scale events inside their windows, last values.
+"""What one HPA remembers between decisions: recommendations and scale events inside their windows, last values.
 
 Memory is a value: a decision takes one and returns the next. It stays small, because a recommendation that a later
 one outweighs in every window can never matter again (`remember`), and it can be lost: `recalled` rebuilds what the
@@ -6,7 +6,7 @@ status and the `SuccessfulRescale` events still show.
 """
 
 from collections.abc import Callable, Iterable
-from itertools import pairwise
+from typing import TypeVar
 
 import msgspec
 
@@ -19,26 +19,27 @@ LONGEST_PERIOD = 1800.0
 """The longest policy period that the API accepts, in seconds."""
 
 MOST_SCALE_EVENTS = 128
-"""Scale events kept per direction; beyond it the two oldest are counted as one, at the later moment."""
+"""Scale events kept per direction; beyond it the two oldest are merged, at the later time."""
 
 
 class Recommendation(Wire, kw_only=False, array_like=True):
-    """How many replicas the metrics asked for, before stabilisation."""
+    """How many replicas the metrics asked for, before stabilization."""
 
     replicas: int
     at: float
 
 
 class ScaleEvent(Wire, kw_only=False, array_like=True):
-    """By how many replicas the scale was changed; `outdated` marks an entry that upstream will overwrite."""
+    """A change of the scale, in replicas."""
 
     change: int
     at: float
     outdated: bool = False
+    """Whether upstream will overwrite it."""
 
 
 class LastGood(Wire, kw_only=False, array_like=True):
-    """What a metric asked for when it could last be read; only kept for metrics whose loss policy wants it."""
+    """What a metric asked for when it was last read, if its loss policy needs that."""
 
     key: str
     replicas: int
@@ -50,9 +51,9 @@ class Memory(Wire):
     """Everything that outlives one decision."""
 
     uid: str = ""
-    """The autoscaler this belongs to; one that was recreated under the same name starts afresh."""
+    """The HPA that it belongs to; an HPA that was created again starts afresh."""
     clock: str = ""
-    """The name of the clock that its moments were dated by, where several processes take turns."""
+    """The name of the clock that its times are from, where several replicas take turns."""
     recommendations: tuple[Recommendation, ...] | None = None
     """None until the first decision seeds it with the current replicas."""
     scale_up: tuple[ScaleEvent, ...] = ()
@@ -60,7 +61,7 @@ class Memory(Wire):
     strategy: str = ""
     """The pod selection strategy of the last decision."""
     replicas: int | None = None
-    """The replicas we last left the target with."""
+    """The replicas that the last decision left the target with."""
     last_good: tuple[LastGood, ...] = ()
     """At most one per metric of the spec."""
     rejected_since: dict[str, float] = msgspec.field(default_factory=dict)
@@ -71,9 +72,11 @@ class Memory(Wire):
 
 EMPTY = Memory()
 
+_Entry = TypeVar("_Entry", Recommendation, ScaleEvent, LastGood)
 
-def seeded(memory: Memory, replicas: int, now: float) -> Memory:
-    """Begin the recommendations with the current replicas, so that a restart never shrinks a workload at once."""
+
+def seed_recommendations(memory: Memory, replicas: int, now: float) -> Memory:
+    """Start the recommendations with the current replicas, so that a restart never shrinks a workload."""
     if memory.recommendations is not None:
         return memory
     return msgspec.structs.replace(memory, recommendations=(Recommendation(replicas, now),))
@@ -82,20 +85,20 @@ def seeded(memory: Memory, replicas: int, now: float) -> Memory:
 def remember(
     kept: Iterable[Recommendation], replicas: int, now: float, longest: float
 ) -> tuple[Recommendation, ...]:
-    """Add a recommendation and drop those that can matter to no window any more.
+    """Add a recommendation and drop those that no window can need any more.
 
-    Windows ask for the highest and the lowest of the latest recommendations. One that has a later one at least as
-    high and a later one at most as low is neither, whatever the window.
+    Windows need the highest and the lowest of the latest recommendations. A recommendation with a later one at least as high
+    and a later one at most as low is neither, whatever the window.
     """
     result = [Recommendation(replicas, now)]
     highest = lowest = replicas
-    # Of two at one moment the later entry is the newer one, and stays behind the other.
-    for one in sorted(kept, key=_moment)[::-1]:
-        if one.at < now - longest:
+    # Of two at the same time the later entry is the newer one, and stays behind the other.
+    for earlier in sorted(kept, key=_time)[::-1]:
+        if earlier.at < now - longest:
             break
-        if one.replicas > highest or one.replicas < lowest:
-            result.append(one)
-            highest, lowest = max(highest, one.replicas), min(lowest, one.replicas)
+        if earlier.replicas > highest or earlier.replicas < lowest:
+            result.append(earlier)
+            highest, lowest = max(highest, earlier.replicas), min(lowest, earlier.replicas)
     return tuple(reversed(result))
 
 
@@ -103,13 +106,13 @@ def overwrite_outdated(
     kept: tuple[Recommendation, ...], replicas: int, now: float, outdated_before: float
 ) -> tuple[Recommendation, ...]:
     """Add a recommendation as upstream does: over the last outdated one, or at the end."""
-    old = [index for index, one in enumerate(kept) if one.at < outdated_before]
+    old = [index for index, earlier in enumerate(kept) if earlier.at < outdated_before]
     new = Recommendation(replicas, now)
     return (*kept, new) if not old else (*kept[: old[-1]], new, *kept[old[-1] + 1 :])
 
 
 def add_event(events: tuple[ScaleEvent, ...], change: int, now: float) -> tuple[ScaleEvent, ...]:
-    """Add a scale event, without those that no policy period reaches any more."""
+    """Add a scale event, and drop those that no policy period reaches any more."""
     recent = [event for event in events if event.at >= now - LONGEST_PERIOD]
     recent.append(ScaleEvent(change, now))
     while len(recent) > MOST_SCALE_EVENTS:
@@ -121,7 +124,7 @@ def add_event(events: tuple[ScaleEvent, ...], change: int, now: float) -> tuple[
 def overwrite_event(
     events: tuple[ScaleEvent, ...], change: int, now: float, longest_period: float
 ) -> tuple[ScaleEvent, ...]:
-    """Add a scale event as upstream does: mark what is outdated and overwrite the last such, or append."""
+    """Add a scale event as upstream does: over the last outdated event, or at the end."""
     marked = [
         ScaleEvent(event.change, event.at, event.outdated or event.at < now - longest_period)
         for event in events
@@ -134,46 +137,26 @@ def overwrite_event(
     return tuple(marked)
 
 
-def recalled(uid: str, sizes: Iterable[tuple[float, int]], current: int, now: float) -> Memory:
-    """Rebuild a lost memory from the sizes that `SuccessfulRescale` events tell (moment, new size).
-
-    Each size is taken as the recommendation of its moment, and each step between two sizes as a scale event. The
-    current replicas stand for everything that is not known, as they do after upstream's restart.
-    """
-    known = sorted((at, size) for at, size in sizes if at <= now)
-    up = tuple(
-        ScaleEvent(after - before, at) for (_, before), (at, after) in pairwise(known) if after > before
-    )
-    down = tuple(
-        ScaleEvent(before - after, at) for (_, before), (at, after) in pairwise(known) if after < before
-    )
-    recommendations = tuple(Recommendation(size, at) for at, size in known)
-    return Memory(
-        uid=uid,
-        recommendations=remember(recommendations, current, now, LONGEST_WINDOW),
-        scale_up=up,
-        scale_down=down,
-    )
-
-
-def retimed(memory: Memory, new_time: Callable[[float], float]) -> Memory:
-    """Return the memory with every moment passed through `new_time`, for when the wall clock was set."""
+def shift_times(memory: Memory, new_time: Callable[[float], float]) -> Memory:
+    """Return the memory with every time passed through `new_time`, for when the clock was set."""
     known = memory.recommendations
+
+    def shift(entry: _Entry) -> _Entry:
+        return msgspec.structs.replace(entry, at=new_time(entry.at))
+
     return msgspec.structs.replace(
         memory,
-        recommendations=known and tuple(Recommendation(one.replicas, new_time(one.at)) for one in known),
-        scale_up=tuple(ScaleEvent(one.change, new_time(one.at), one.outdated) for one in memory.scale_up),
-        scale_down=tuple(ScaleEvent(one.change, new_time(one.at), one.outdated) for one in memory.scale_down),
-        last_good=tuple(
-            LastGood(one.key, one.replicas, new_time(one.at), one.is_lost) for one in memory.last_good
-        ),
+        recommendations=known and tuple(map(shift, known)),
+        scale_up=tuple(map(shift, memory.scale_up)),
+        scale_down=tuple(map(shift, memory.scale_down)),
+        last_good=tuple(map(shift, memory.last_good)),
         rejected_since={key: new_time(at) for key, at in memory.rejected_since.items()},
         last_event_times={reason: new_time(at) for reason, at in memory.last_event_times.items()},
     )
 
 
 def dumps(memory: Memory) -> bytes:
-    """Write the memory compactly: about 20 bytes per entry."""
+    """Write the memory as JSON of about 20 bytes per entry."""
     return msgspec.json.encode(memory)
 
 
@@ -193,25 +176,25 @@ class _Format1(Wire):
     refused: dict[str, float] = msgspec.field(default_factory=dict)
 
 
-def _moment(one: Recommendation) -> float:
-    return one.at
+def _time(recommendation: Recommendation) -> float:
+    return recommendation.at
 
 
 def restore_memory(memory: Memory, current: int, last_alive: float) -> Memory:
-    """Return the memory as it was when the last decision was made, at about `last_alive`."""
-    return caught_up(taken_over(memory, last_alive), current, last_alive)
+    """Return a stored memory as of the last decision, at about `last_alive`."""
+    return catch_up_memory(take_over_memory(memory, last_alive), current, last_alive)
 
 
-def taken_over(memory: Memory, last_alive: float, skew: float = 0.0) -> Memory:
-    """Return a stored memory by our clock, which is ahead of the clock that stored it by `skew` seconds.
+def take_over_memory(memory: Memory, last_alive: float, skew: float = 0.0) -> Memory:
+    """Return a stored memory by our clock, which is `skew` seconds ahead of the clock that stored it.
 
-    Moments after `last_alive` were stored by a clock that was ahead (fault F27); they count as `last_alive`.
+    Times after `last_alive` are from a clock that was ahead, and count as `last_alive`.
     """
-    return retimed(memory, lambda at: min(at + skew, last_alive))
+    return shift_times(memory, lambda at: min(at + skew, last_alive))
 
 
-def caught_up(memory: Memory, current: int, last_alive: float) -> Memory:
-    """Return the memory with what must have happened up to `last_alive`, given the replicas there are."""
+def catch_up_memory(memory: Memory, current: int, last_alive: float) -> Memory:
+    """Return the memory with what must have happened up to `last_alive`, given the current replicas."""
     memory = _with_good_values(_with_quiet_time(memory, current, last_alive), last_alive)
     return _with_lost_change(memory, current, last_alive)
 
@@ -219,14 +202,14 @@ def caught_up(memory: Memory, current: int, last_alive: float) -> Memory:
 def _with_quiet_time(memory: Memory, current: int, last_alive: float) -> Memory:
     """Extend the latest recommendation to `last_alive`, unless a scale-down was being held back.
 
-    If the latest one was lower than the current replicas, its window runs on from the stored moments. If it was higher,
-    growth was being held back: the current replicas were not recommended, and would begin that window again.
+    If the latest recommendation was lower than the current replicas, its window runs on from the stored times. If it was higher,
+    growth was being held back; the current replicas were not recommended, and would start that window again.
     """
     known = memory.recommendations
     if not known:
         return memory
-    # Of two at one moment the later entry is the newer one.
-    latest = max(reversed(known), key=lambda one: one.at)
+    # Of two at the same time the later entry is the newer one.
+    latest = max(reversed(known), key=_time)
     if latest.replicas < current or last_alive <= latest.at:
         return memory
     longer = remember(known, latest.replicas, last_alive, LONGEST_WINDOW)
@@ -234,17 +217,17 @@ def _with_quiet_time(memory: Memory, current: int, last_alive: float) -> Memory:
 
 
 def _with_good_values(memory: Memory, last_alive: float) -> Memory:
-    """Let the last good values reach to `last_alive`: a metric that was lost before would have changed the status."""
+    # A metric that was lost before `last_alive` would have changed the status.
     if not memory.last_good:
         return memory
     longer = tuple(
-        one if one.is_lost else msgspec.structs.replace(one, at=last_alive) for one in memory.last_good
+        good if good.is_lost else msgspec.structs.replace(good, at=last_alive) for good in memory.last_good
     )
     return msgspec.structs.replace(memory, last_good=longer)
 
 
 def _with_lost_change(memory: Memory, current: int, last_alive: float) -> Memory:
-    """Count a size that no status tells of as ours: as a scale event, and as what was recommended then."""
+    """Count a size that the memory does not have as a scale event and a recommendation."""
     before = memory.replicas
     if before is None or before == current:
         return memory

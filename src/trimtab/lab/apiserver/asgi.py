@@ -5,18 +5,21 @@ rebinding). It rejects cross-origin requests of browsers for the same reason.
 """
 
 import asyncio
-from collections.abc import Awaitable, Callable, MutableMapping, Set
+from collections.abc import Set
 from contextlib import suppress
-from typing import Any
 
 from trimtab.lab.apiserver.errors import StatusError, too_large_body
 from trimtab.lab.apiserver.request import MAX_BODY, ApiResponse
 from trimtab.lab.apiserver.server import Server
-
-Scope = MutableMapping[str, Any]
-Message = MutableMapping[str, Any]
-Receive = Callable[[], Awaitable[Message]]
-Send = Callable[[Message], Awaitable[None]]
+from trimtab.serving.asgi import (
+    BodyTooLargeError,
+    ClientGoneError,
+    Message,
+    Receive,
+    Send,
+    read_body,
+    send_response,
+)
 
 #: Bytes of all headers of a request together.
 MAX_HEADERS = 32 * 1024
@@ -32,14 +35,14 @@ class ApiServerApp:
         self._hosts = hosts
         self._open: dict[str, int] = {}
 
-    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+    async def __call__(self, scope: Message, receive: Receive, send: Send) -> None:
         """Serve a request, or the events of start-up and shutdown."""
         if scope["type"] == "lifespan":
             await _lifespan(receive, send)
         elif scope["type"] == "http":
             await self._bounded(scope, receive, send)
 
-    async def _bounded(self, scope: Scope, receive: Receive, send: Send) -> None:
+    async def _bounded(self, scope: Message, receive: Receive, send: Send) -> None:
         address = (scope.get("client") or ("", 0))[0]
         count = self._open.get(address, 0)
         if count >= MAX_PER_ADDRESS:
@@ -56,25 +59,25 @@ class ApiServerApp:
             if not self._open[address]:
                 del self._open[address]
 
-    async def _http(self, scope: Scope, receive: Receive, send: Send) -> None:
+    async def _http(self, scope: Message, receive: Receive, send: Send) -> None:
         try:
             headers = self._headers(scope)
             body = await _read_body(receive, headers)
+        except ClientGoneError:
+            return
         except StatusError as problem:
             await _send_whole(send, ApiResponse.failure(problem))
             return
-        if body is None:
-            return  # the client disconnected
         path = scope.get("raw_path", scope["path"].encode()).decode("latin-1").partition("?")[0]
         response = await self._server.request(
             scope["method"], path, scope["query_string"].decode("latin-1"), headers, body
         )
         if response.stream is None:
-            await _send_whole(send, response, has_body=scope["method"] != "HEAD")
+            await _send_whole(send, response, is_head=scope["method"] == "HEAD")
         else:
             await _send_stream(receive, send, response)
 
-    def _headers(self, scope: Scope) -> dict[str, str]:
+    def _headers(self, scope: Message) -> dict[str, str]:
         """Return the headers after checks of size, Host and Origin."""
         headers: dict[str, str] = {}
         size = 0
@@ -101,28 +104,19 @@ async def _lifespan(receive: Receive, send: Send) -> None:
             return
 
 
-async def _read_body(receive: Receive, headers: dict[str, str]) -> bytes | None:
-    """Return the body, or None if the client disconnected."""
+async def _read_body(receive: Receive, headers: dict[str, str]) -> bytes:
+    too_large = too_large_body(f"Request entity too large: limit is {MAX_BODY}")
     declared = headers.get("content-length", "0")
     if declared.isdigit() and int(declared) > MAX_BODY:
-        raise too_large_body(f"Request entity too large: limit is {MAX_BODY}")
-    chunks: list[bytes] = []
-    size = 0
-    while True:
-        message = await receive()
-        if message["type"] == "http.disconnect":
-            return None
-        chunk = message.get("body", b"")
-        size += len(chunk)
-        if size > MAX_BODY:
-            raise too_large_body(f"Request entity too large: limit is {MAX_BODY}")
-        chunks.append(chunk)
-        if not message.get("more_body", False):
-            return b"".join(chunks)
+        raise too_large
+    try:
+        return await read_body(receive, MAX_BODY)
+    except BodyTooLargeError as problem:
+        raise too_large from problem
 
 
-def _start(response: ApiResponse) -> Message:
-    headers = [
+def _response_headers(response: ApiResponse) -> list[tuple[bytes, bytes]]:
+    return [
         (b"content-type", response.content_type.encode()),
         (b"cache-control", b"no-cache, private"),
         (b"x-content-type-options", b"nosniff"),
@@ -132,9 +126,6 @@ def _start(response: ApiResponse) -> Message:
             for text in response.warnings
         ),
     ]
-    if response.stream is None:
-        headers.append((b"content-length", str(len(response.body)).encode()))
-    return {"type": "http.response.start", "status": response.status, "headers": headers}
 
 
 def _quoted(text: str) -> str:
@@ -143,15 +134,16 @@ def _quoted(text: str) -> str:
     return printable.replace("\\", "\\\\").replace('"', '\\"')
 
 
-async def _send_whole(send: Send, response: ApiResponse, *, has_body: bool = True) -> None:
-    await send(_start(response))
-    await send({"type": "http.response.body", "body": response.body if has_body else b""})
+async def _send_whole(send: Send, response: ApiResponse, *, is_head: bool = False) -> None:
+    headers = _response_headers(response)
+    await send_response(send, response.status, headers, response.body, is_head=is_head)
 
 
 async def _send_stream(receive: Receive, send: Send, response: ApiResponse) -> None:
     """Send chunks until the stream ends or the client disconnects."""
     assert response.stream is not None
-    await send(_start(response))
+    start = {"type": "http.response.start", "status": response.status}
+    await send({**start, "headers": _response_headers(response)})
     # A client regards a watch as open when it gets the headers, so they must not wait for the first event.
     await send({"type": "http.response.body", "body": b"", "more_body": True})
 

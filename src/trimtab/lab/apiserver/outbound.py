@@ -17,9 +17,10 @@ from trimtab.cluster.http.errors import HttpProblem
 from trimtab.cluster.http.pool import ExchangeDeadline, Pool
 from trimtab.cluster.http.requests import HeadWriter
 from trimtab.cluster.transport.transport import Deadlines
-from trimtab.lab.apiserver.certificates import Certificate
 from trimtab.lab.apiserver.request import ApiResponse
 from trimtab.lab.storage.store import ObjectStore
+from trimtab.serving.certificates import KeyPair
+from trimtab.serving.tls import load_pair
 
 Backend = Callable[[str, str, Mapping[str, str], bytes], Awaitable[ApiResponse]]
 #: Bytes of a response that is not a stream.
@@ -66,8 +67,8 @@ class Outbound:
         self._store = store
         self._backends: dict[tuple[str, str], Backend] = {}
         self._connections: dict[Endpoint, _Connections] = {}
-        #: The certificate for aggregated servers; set when the lab listens on a socket.
-        self.client_certificate: Certificate | None = None
+        #: The key pair for aggregated servers; set when the lab listens on a socket.
+        self.client_pair: KeyPair | None = None
 
     def register(self, namespace: str, name: str, backend: Backend) -> None:
         """Serve calls to a service in this process, by `backend(method, path, headers, body)`."""
@@ -115,17 +116,17 @@ class Outbound:
         if connections is None:
             if len(self._connections) >= MAX_ENDPOINTS:
                 await self.close()
-            connections = self._connections[endpoint] = _Connections(endpoint, self.client_certificate)
+            connections = self._connections[endpoint] = _Connections(endpoint, self.client_pair)
         return connections
 
 
 class _Connections:
     """The connections to one endpoint."""
 
-    def __init__(self, endpoint: Endpoint, certificate: Certificate | None) -> None:
+    def __init__(self, endpoint: Endpoint, pair: KeyPair | None) -> None:
         address = Address.of(endpoint.url)
         self.pool = Pool(Dialer(address, server_name=endpoint.server_name or None))
-        self._context = _context(endpoint, certificate) if address.is_secure else None
+        self._context = _context(endpoint, pair) if address.is_secure else None
         self._heads = HeadWriter(address.host_header, address.path, ())
 
     async def call(self, call: Call, timeout_seconds: float | None) -> ApiResponse:
@@ -155,14 +156,14 @@ class _Connections:
             self.pool.put_back(response)
 
 
-def _context(endpoint: Endpoint, certificate: Certificate | None) -> ssl.SSLContext:
+def _context(endpoint: Endpoint, pair: KeyPair | None) -> ssl.SSLContext:
     context = ssl.create_default_context(cadata=endpoint.ca_pem or None)
     if endpoint.skips_verification:
         # Only for an APIService with insecureSkipTLSVerify, as on a real server.
         context.check_hostname = False
         context.verify_mode = ssl.CERT_NONE
-    if endpoint.shows_certificate and certificate is not None:
-        certificate.load_into(context)
+    if endpoint.shows_certificate and pair is not None:
+        load_pair(context, pair.certificate_pem, pair.key_pem)
     return context
 
 

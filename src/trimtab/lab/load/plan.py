@@ -69,7 +69,7 @@ Share = Even | Leader | HotShard
 
 
 class MemoryLoad(Wire, frozen=True):
-    """Memory of one container: a base, plus parts by CPU, by time since its start, and of a total."""
+    """Memory of one container: base, per core, growth since its start, and share of a total."""
 
     base: Quantity = Quantity.parse("64Mi")
     per_core: Quantity = _ZERO
@@ -99,9 +99,9 @@ class OtherContainer(Wire, frozen=True):
 
 
 class Election(Wire, frozen=True):
-    """A leader among the pods, shown in a label of each pod and, if `lease` is set, in a Lease.
+    """The election of a leader among the pods, shown in a label of each pod.
 
-    The leader changes when it is not ready, and every `every` seconds if that is not 0.
+    If `lease` is set, a Lease shows it, too. The leader changes when it is not ready, and every `every` seconds if that is not 0.
     """
 
     label: str = "role"

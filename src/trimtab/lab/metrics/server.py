@@ -5,26 +5,33 @@ external values: GET returns `{"values": [...]}`, PUT of the same form sets them
 loopback only.
 """
 
-from collections.abc import Awaitable, Callable, Mapping, MutableMapping
+from collections.abc import Mapping
 from contextlib import suppress
 from types import TracebackType
-from typing import Any
 
 from trimtab.cluster import errors
 from trimtab.cluster.client import Client, PatchType
 from trimtab.cluster.resource import Json, Resource
-from trimtab.lab.apiserver.certificates import make_certificate
+from trimtab.lab.apiserver.certificates import make_server_pair, server_tls
 from trimtab.lab.apiserver.errors import StatusError, bad_request, too_large_body
 from trimtab.lab.apiserver.request import MAX_BODY, ApiResponse
 from trimtab.lab.apiserver.server import Server
 from trimtab.lab.data_plane import DataPlane
 from trimtab.lab.metrics.apis import CUSTOM, EXTERNAL, RESOURCE, VERSIONS, MetricsApis
 from trimtab.lab.metrics.values import MetricValues, SeriesValue
-from trimtab.lab.serve import LOOPBACK, tls_context
+from trimtab.lab.serve import LOOPBACK
 from trimtab.model.json import wire
+from trimtab.serving.asgi import (
+    BodyTooLargeError,
+    ClientGoneError,
+    Message,
+    Receive,
+    Send,
+    read_body,
+    send_response,
+)
 from trimtab.serving.server import HttpServer
 
-Message = MutableMapping[str, Any]
 NAMESPACE, SERVICE = "kube-system", "lab-metrics"
 API_SERVICES: Resource[Json] = Resource(
     "apiregistration.k8s.io", "v1", "apiservices", "APIService", Json, namespaced=False
@@ -43,22 +50,21 @@ class MetricsApp:
         self._apis = apis
         self._values = values
 
-    async def __call__(
-        self,
-        scope: Message,
-        receive: Callable[[], Awaitable[Message]],
-        send: Callable[[Message], Awaitable[None]],
-    ) -> None:
+    async def __call__(self, scope: Message, receive: Receive, send: Send) -> None:
         """Serve one request."""
         if scope["type"] != "http":
             return
         try:
-            response = self._respond(scope, await _read_body(receive))
+            response = self._respond(scope, await read_body(receive, MAX_BODY))
+        except ClientGoneError:
+            return
+        except BodyTooLargeError:
+            response = ApiResponse.failure(too_large_body(f"the body is larger than {MAX_BODY} bytes"))
         except StatusError as problem:
             response = ApiResponse.failure(problem)
         headers = [(b"content-type", b"application/json")]
-        await send({"type": "http.response.start", "status": response.status, "headers": headers})
-        await send({"type": "http.response.body", "body": response.body})
+        is_head = scope["method"] == "HEAD"
+        await send_response(send, response.status, headers, response.body, is_head=is_head)
 
     def _respond(self, scope: Message, body: bytes) -> ApiResponse:
         method, path = scope["method"], scope["path"]
@@ -81,17 +87,6 @@ class MetricsApp:
         elif method != "GET":
             raise StatusError(405, "MethodNotAllowed", "values are read with GET and set with PUT")
         return ApiResponse.of({"values": [wire.to_builtins(value) for value in self._values.all()]})
-
-
-async def _read_body(receive: Callable[[], Awaitable[Message]]) -> bytes:
-    body = b""
-    while True:
-        message = await receive()
-        body += bytes(message.get("body", b""))
-        if len(body) > MAX_BODY:
-            raise too_large_body(f"the body is larger than {MAX_BODY} bytes")
-        if not message.get("more_body", False):
-            return body
 
 
 async def serve_in_process(server: Server, client: Client, values: MetricValues) -> None:
@@ -135,8 +130,8 @@ class MetricsServer:
         return self._http.port
 
     async def __aenter__(self) -> "MetricsServer":
-        certificate = make_certificate(["localhost", LOOPBACK], self._client.clock.now())
-        self._http = HttpServer(self.app, tls_context(certificate))
+        pair = make_server_pair(["localhost", LOOPBACK], self._client.clock.now())
+        self._http = HttpServer(self.app, server_tls(pair))
         await self._http.start(LOOPBACK, 0)
         return self
 

@@ -23,19 +23,19 @@ def decision_config(settings: Settings) -> DecisionConfig:
     """Build the configuration of decisions, or raise ValueError for an invalid setting."""
     compat = NAMED[KUBERNETES] if KUBERNETES in upstreams(settings.compat) else NAMED["trimtab"]
     for flag, value in {
-        "--metrics-max-age": settings.metrics_max_age.total_seconds(),
-        "--metrics-max-age-windows": settings.metrics_max_age_windows,
-        "--metrics-max-ahead": settings.metrics_max_ahead.total_seconds(),
+        "--metrics-max-age": settings.metrics.metrics_max_age.total_seconds(),
+        "--metrics-max-age-windows": settings.metrics.metrics_max_age_windows,
+        "--metrics-max-ahead": settings.metrics.metrics_max_ahead.total_seconds(),
     }.items():
         if not 0 <= value < inf:
             raise ValueError(f"{flag}: {value:g} is negative or no number")
     hpa_settings = HpaSettings(
-        tolerance=settings.tolerance,
-        cpu_initialization_period=settings.cpu_initialization_period.total_seconds(),
-        initial_readiness_delay=settings.initial_readiness_delay.total_seconds(),
-        downscale_stabilization=settings.downscale_stabilization.total_seconds(),
-        stale_after=settings.metrics_max_age.total_seconds(),
-        stale_windows=settings.metrics_max_age_windows,
-        ahead_limit=settings.metrics_max_ahead.total_seconds(),
+        tolerance=settings.horizontal.tolerance,
+        cpu_initialization_period=settings.horizontal.cpu_initialization_period.total_seconds(),
+        initial_readiness_delay=settings.horizontal.initial_readiness_delay.total_seconds(),
+        downscale_stabilization=settings.horizontal.downscale_stabilization.total_seconds(),
+        stale_after=settings.metrics.metrics_max_age.total_seconds(),
+        stale_windows=settings.metrics.metrics_max_age_windows,
+        ahead_limit=settings.metrics.metrics_max_ahead.total_seconds(),
     )
     return DecisionConfig(hpa_settings, FeatureGates.parse(settings.feature_gates), compat)

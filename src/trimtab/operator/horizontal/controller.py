@@ -69,7 +69,7 @@ class HpaController:
 
     def _make_fetcher(self) -> MetricFetcher:
         runtime = self.runtime
-        runtime.metrics.believe_versions_for(runtime.settings.sync_period.total_seconds())
+        runtime.metrics.believe_versions_for(runtime.settings.horizontal.sync_period.total_seconds())
         list_all = ListAllPolicy(
             runtime.clock, self._caches, is_allowed=not runtime.settings.watch_namespaces
         )
@@ -83,8 +83,8 @@ class HpaController:
             runtime.client,
             runtime.discovery,
             self._caches,
-            ttl=runtime.settings.owner_cache_ttl.total_seconds(),
-            gone_ttl=runtime.settings.sync_period.total_seconds(),
+            ttl=runtime.settings.horizontal.owner_cache_ttl.total_seconds(),
+            gone_ttl=runtime.settings.horizontal.sync_period.total_seconds(),
             count=self._metrics.count_owner_lookup,
         )
 
@@ -94,7 +94,7 @@ class HpaController:
             self._targets,
             self.hpas,
             self.runtime.events.recorder("horizontal-pod-autoscaler"),
-            slots=WriteSlots(self.runtime.settings.concurrent_writes),
+            slots=WriteSlots(self.runtime.settings.horizontal.concurrent_writes),
             dry_run=self.runtime.settings.dry_run,
         )
 
@@ -220,5 +220,5 @@ class HpaController:
 def _sync_periods(settings: Settings) -> SyncPeriods:
     # Upstream checks nothing between two syncs.
     is_upstream = KUBERNETES in upstreams(settings.compat)
-    usage_check = 0.0 if is_upstream else settings.look_period.total_seconds()
-    return SyncPeriods(settings.sync_period.total_seconds(), usage_check)
+    usage_check = 0.0 if is_upstream else settings.horizontal.look_period.total_seconds()
+    return SyncPeriods(settings.horizontal.sync_period.total_seconds(), usage_check)

@@ -8,7 +8,7 @@ from typing import Any, ParamSpec, TypeVar
 from trimtab.clock import Clock
 from trimtab.cluster import errors
 from trimtab.decide.horizontal import decide
-from trimtab.decide.horizontal.records.unchanged import Steady
+from trimtab.decide.horizontal.records.unchanged import UnchangedDecision
 from trimtab.operator.horizontal.inputs.hpa_state import HpaState, ReconcileRequest
 from trimtab.operator.horizontal.inputs.metric_queries import MetricQueries, Samples
 from trimtab.operator.horizontal.metrics import HpaControllerMetrics
@@ -39,12 +39,12 @@ class Reconciler:
     async def reconcile(self, request: ReconcileRequest, samples: Samples | None = None) -> None:
         """Bring one HPA up to date, with the samples that a batch has fetched, if any."""
         snapshot = await self._snapshots.read(request, samples)
-        if isinstance(snapshot, Steady):
+        if isinstance(snapshot, UnchangedDecision):
             self._metrics.count_unchanged((snapshot.decision,), self._seconds(request))
         elif snapshot is not None and (write := self._decide(request, snapshot)) is not None:
             await self._apply(request, write)
 
-    def reconcile_now(self, request: ReconcileRequest, samples: Samples) -> Steady | None:
+    def reconcile_now(self, request: ReconcileRequest, samples: Samples) -> UnchangedDecision | None:
         """Reconcile without waiting where that is possible, else in a task.
 
         Return the last decision if it still holds. The caller counts it.

@@ -12,7 +12,7 @@ from trimtab.clock import Clock
 from trimtab.decide.horizontal import FetchFailure, Memory, MetricSamples, Observation, PodSnapshot
 from trimtab.decide.horizontal.behavior.scale_to_zero import contradicts_condition, needs_metrics
 from trimtab.decide.horizontal.observation.owners import OwnerLookup
-from trimtab.decide.horizontal.records.unchanged import Steady
+from trimtab.decide.horizontal.records.unchanged import UnchangedDecision
 from trimtab.metrics.queries import Query
 from trimtab.model.hpa.types import HorizontalPodAutoscaler, MetricSpec
 from trimtab.operator.horizontal.config import DecisionConfig
@@ -71,7 +71,7 @@ class SnapshotBuilder:
 
     async def read(
         self, request: ReconcileRequest, samples: Samples | None = None
-    ) -> Snapshot | Steady | None:
+    ) -> Snapshot | UnchangedDecision | None:
         """Read what is not cached, and take a snapshot.
 
         `samples` are the results of the request's queries, if a batch has fetched them. None if the HPA was deleted
@@ -168,7 +168,7 @@ class SnapshotBuilder:
 
     def snapshot(
         self, request: ReconcileRequest, samples: Samples, matched: MatchedPods, owners: Owners
-    ) -> Snapshot | Steady | None:
+    ) -> Snapshot | UnchangedDecision | None:
         """Return what the decision depends on, or the last decision if it still holds.
 
         Raise `StaleObservation` if the target has to be read first.
@@ -188,7 +188,7 @@ class SnapshotBuilder:
         if not owners and self.is_unchanged(hpa_state, queries, matched, samples, moment):
             return hpa_state.extend_decision(moment)
         observation = self.observe(hpa_state, queries, matched, samples, owners, memory.own)
-        if hpa_state.unchanged is not None and hpa_state.unchanged.covers(observation, moment):
+        if hpa_state.unchanged is not None and hpa_state.unchanged.still_valid(observation, moment):
             return hpa_state.extend_decision(moment)
         hpa_state.invalidate()
         return Snapshot(target, observation, now)
@@ -261,9 +261,9 @@ class SnapshotBuilder:
         usage = usage_in(queries.usage, samples)
         return (
             isinstance(usage, NamespaceUsage)
-            and last.covers_alone(hpa_state.hpa, queries.target.scale, hpa_state.memory.own, now)
+            and last.still_valid_alone(hpa_state.hpa, queries.target.scale, hpa_state.memory.own, now)
             and (matched.pods is last.observation.pods or matched.pods == last.observation.pods)
-            and last.believes(usage.span, now)
+            and last.accepts(usage.span, now)
             and _has_values(usage, matched.pods, hpa_state.hpa.spec.metrics, last.values)
         )
 

@@ -10,8 +10,8 @@ from sys import intern
 import msgspec
 
 from trimtab.decide.horizontal import PodSnapshot
-from trimtab.decide.horizontal.observation.pods import Template, facts_of
-from trimtab.decide.horizontal.observation.requests import PodRequests, asks_of
+from trimtab.decide.horizontal.observation.pods import SharedPodFields, build_snapshot
+from trimtab.decide.horizontal.observation.requests import PodRequests, pod_requests
 from trimtab.model.core.meta import OwnerReference
 from trimtab.model.core.pod import Container, Pod, PodSpec, ResourceList, ResourceRequirements
 from trimtab.operator.pods.interning import InternTable, decode, decode_labels, decode_owners
@@ -63,15 +63,17 @@ class PodDecoder:
     def __call__(self, pod: PodWire) -> CachedPod:
         """Return the pod as it is cached."""
         meta = pod.metadata
-        template = Template(
+        template = SharedPodFields(
             self._labels.of(bytes(meta.labels), meta.labels),
             self._owners.of(bytes(meta.owner_references), meta.owner_references),
             self._requests.of(_resource_texts(pod.spec), pod.spec),
         )
-        return CachedPod(facts_of(meta, pod.status, template), intern(meta.namespace), meta.resource_version)
+        return CachedPod(
+            build_snapshot(meta, pod.status, template), intern(meta.namespace), meta.resource_version
+        )
 
     def _decode_requests(self, spec: PodSpecWire) -> PodRequests:
-        return asks_of(_decode_spec(spec), pod_level_resources=self._pod_level_resources)
+        return pod_requests(_decode_spec(spec), pod_level_resources=self._pod_level_resources)
 
 
 class PodReducer:
@@ -87,11 +89,11 @@ class PodReducer:
         # Equal parts of whole pods are one object. The table keeps the object, so its id stays valid.
         parts = (id(spec.containers), id(spec.init_containers), id(spec.resources), id(spec.overhead))
         requests, _ = self._requests.of(parts, spec)
-        template = Template(meta.labels, meta.owner_references, requests)
-        return CachedPod(facts_of(meta, pod.status, template), meta.namespace, meta.resource_version)
+        template = SharedPodFields(meta.labels, meta.owner_references, requests)
+        return CachedPod(build_snapshot(meta, pod.status, template), meta.namespace, meta.resource_version)
 
     def _read_requests(self, spec: PodSpec) -> tuple[PodRequests, PodSpec]:
-        return asks_of(spec, pod_level_resources=self._pod_level_resources), spec
+        return pod_requests(spec, pod_level_resources=self._pod_level_resources), spec
 
 
 def _resource_texts(spec: PodSpecWire) -> Hashable:

@@ -14,11 +14,11 @@ def refuse_absurd_values(settings: Settings) -> None:
     """Raise ValueError, with the flag's name, if a setting is out of its bounds."""
     flags = {each.name: flag.name for each, flag in declared()}
     for name in _SHARES:
-        if not 0 <= getattr(settings, name) <= 1:
-            raise ValueError(f"{flags[name]}={getattr(settings, name)}: use a share from 0 to 1")
+        if not 0 <= settings.value(name) <= 1:
+            raise ValueError(f"{flags[name]}={settings.value(name)}: use a share from 0 to 1")
     for name in _NOT_NEGATIVE:
-        if not getattr(settings, name) >= 0:
-            raise ValueError(f"{flags[name]}={getattr(settings, name)}: use 0 or more")
+        if not settings.value(name) >= 0:
+            raise ValueError(f"{flags[name]}={settings.value(name)}: use 0 or more")
     for name in _ABOVE_ZERO:
-        if getattr(settings, name) <= timedelta():
+        if settings.value(name) <= timedelta():
             raise ValueError(f"{flags[name]} must be longer than zero")

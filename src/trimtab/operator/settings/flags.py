@@ -1,12 +1,14 @@
-"""How a setting is declared: its flag, its help, its group, and why that default."""
+"""Declares settings: flag, help, group, default, and why that default."""
 
+from collections.abc import Callable
 from dataclasses import dataclass, field
+from functools import partial
 from typing import Any
 
 
 @dataclass(frozen=True, slots=True)
 class Flag:
-    """What the command line and the reference page say about a setting."""
+    """The flag of a setting, as the command line and the reference page show it."""
 
     name: str
     help: str
@@ -15,23 +17,28 @@ class Flag:
     aliases: tuple[str, ...] = ()
     """Other names of the flag: upstream's, where ours differs."""
     variables: tuple[str, ...] = ()
-    """Environment variables that upstream reads for the same."""
+    """Environment variables that upstream reads for the same setting."""
 
     @property
     def environment(self) -> str:
-        """Return the environment variable that sets the same: `--sync-period` is `TRIMTAB_SYNC_PERIOD`."""
+        """Return the environment variable of the flag: `--sync-period` has `TRIMTAB_SYNC_PERIOD`."""
         return "TRIMTAB_" + self.name.removeprefix("--").replace("-", "_").upper()
 
 
-def setting(
+def declare(
     default: Any,
     name: str,
     help: str,  # noqa: A002 - click's own word
     *,
     group: str,
-    why: str,
+    why: str = "Upstream's default.",
     aliases: tuple[str, ...] = (),
     variables: tuple[str, ...] = (),
 ) -> Any:
-    """Declare one setting."""
+    """Return a dataclass field for a setting."""
     return field(default=default, metadata={"flag": Flag(name, help, group, why, aliases, variables)})
+
+
+def settings_in(group: str) -> Callable[..., Any]:
+    """Return a function that declares the settings of one group of flags."""
+    return partial(declare, group=group)

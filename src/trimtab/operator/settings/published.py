@@ -7,7 +7,7 @@ every few seconds.
 
 import logging
 from collections.abc import Iterable
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from datetime import datetime, timedelta
 from typing import Any, Final
 
@@ -147,19 +147,19 @@ def described(settings: Settings, loops: Iterable[str]) -> str:
     parts: list[str] = []
     if "horizontal" in loops:
         parts += [
-            f"tolerance {settings.tolerance:g}",
-            f"downscale stabilization {format_duration(settings.downscale_stabilization)}",
-            f"CPU initialization period {format_duration(settings.cpu_initialization_period)}",
-            f"initial readiness delay {format_duration(settings.initial_readiness_delay)}",
+            f"tolerance {settings.horizontal.tolerance:g}",
+            f"downscale stabilization {format_duration(settings.horizontal.downscale_stabilization)}",
+            f"CPU initialization period {format_duration(settings.horizontal.cpu_initialization_period)}",
+            f"initial readiness delay {format_duration(settings.horizontal.initial_readiness_delay)}",
         ]
     if "recommender" in loops:
         parts += [
-            f"CPU percentile {settings.target_cpu_percentile:g}",
-            f"memory percentile {settings.target_memory_percentile:g}",
-            f"margin {settings.recommendation_margin_fraction:g}",
+            f"CPU percentile {settings.estimation.target_cpu_percentile:g}",
+            f"memory percentile {settings.estimation.target_memory_percentile:g}",
+            f"margin {settings.estimation.recommendation_margin_fraction:g}",
         ]
     if "updater" in loops:
-        parts += [f"at least {settings.min_replicas} replicas for an eviction"]
+        parts += [f"at least {settings.updater.min_replicas} replicas for an eviction"]
     if loops:
         parts += [f"gates {settings.feature_gates or 'at their defaults'}"]
         parts += [f"compat {settings.compat}"] if settings.compat else []
@@ -170,10 +170,10 @@ def note_of(settings: Settings) -> dict[str, str]:
     """Return the annotation that publishes these settings."""
     plain = Settings()
     values = {
-        flag.name.removeprefix("--"): _text(getattr(settings, field.name))
+        flag.name.removeprefix("--"): _text(settings.value(field.name))
         for field, flag in declared()
         if field.name in PUBLISHED
-        and (field.name == "components" or getattr(settings, field.name) != getattr(plain, field.name))
+        and (field.name == "components" or settings.value(field.name) != plain.value(field.name))
     }
     note = _Note(version=trimtab.__version__, settings=values)
     return {ANNOTATION: msgspec.json.encode(note, order="sorted").decode()}
@@ -184,13 +184,13 @@ def read_note(text: str) -> tuple[Settings, str]:
     try:
         note = msgspec.json.decode(text, type=_Note)
         values = {
-            field.name: _value(getattr(Settings(), field.name), note.settings[name])
+            field.name: _value(Settings().value(field.name), note.settings[name])
             for field, flag in declared()
             if field.name in PUBLISHED and (name := flag.name.removeprefix("--")) in note.settings
         }
     except (msgspec.MsgspecError, ValueError) as error:
         raise UnreadableSettings(f"the annotation {ANNOTATION} cannot be read: {error}") from error
-    return Settings(**values), note.version
+    return Settings.of(**values), note.version
 
 
 async def find_settings(
@@ -210,7 +210,7 @@ async def find_settings(
         )
     found = _published(listed.items, loop)
     if recommender:
-        found = [one for one in found if one[1].recommender_name == recommender]
+        found = [one for one in found if one[1].recommender.recommender_name == recommender]
     if found:
         now = client.clock.now()
         lease, settings, version = max(found, key=lambda one: _rank(one[0], one[1], now))
@@ -250,12 +250,12 @@ def _is_held(lease: Lease, now: datetime) -> bool:
 def combined(recommender: Found, updater: Found) -> Found:
     """Return the settings of VPAs, whose sizes one loop recommends and another applies."""
     applied = {
-        field.name: getattr(updater.settings, field.name)
+        field.name: updater.settings.value(field.name)
         for field, flag in declared()
         if flag.group in ("Updater", "Admission")
     }
     applied["watch_namespaces"] = _acted_on(recommender, updater)
-    settings = replace(recommender.settings, **applied)
+    settings = recommender.settings.replace(**applied)
     source = recommender.source if recommender.source == updater.source else _both(recommender, updater)
     return Found(
         settings,

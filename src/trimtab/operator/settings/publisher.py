@@ -27,7 +27,7 @@ class SettingsPublisher:
 
     def __init__(self, client: Client, settings: Settings, identity: str) -> None:
         self._client = client
-        self._namespace = settings.leader_elect_resource_namespace
+        self._namespace = settings.leases.leader_elect_resource_namespace
         self._name = settings.lease_name + SUFFIX
         self._identity = identity
         self._annotations = note_of(settings)

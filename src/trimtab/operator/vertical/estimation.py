@@ -16,7 +16,7 @@ from trimtab.decide.vertical.recommend.recommender import PostProcessing
 from trimtab.decide.vertical.resources.node_fit import node_rooms
 from trimtab.model.core.pod import CPU, MEMORY
 from trimtab.model.quantity import Quantity, QuantityError
-from trimtab.operator.settings.vertical import VerticalSettings
+from trimtab.operator.settings.recommender import EstimationSettings
 from trimtab.operator.vertical.cluster_view import ClusterView
 
 _MICROSECOND = timedelta(microseconds=1)
@@ -31,7 +31,7 @@ class Estimation:
     post_processing: PostProcessing
 
     @classmethod
-    def from_settings(cls, settings: VerticalSettings) -> "Estimation":
+    def from_settings(cls, settings: EstimationSettings) -> "Estimation":
         """Return the configuration of the flags, or raise ValueError if a flag is invalid."""
         return cls(recommender_settings(settings), aggregation_config(settings), post_processing(settings))
 
@@ -45,7 +45,7 @@ class Estimation:
         return replace(self.post_processing, rooms=rooms)
 
 
-def recommender_settings(settings: VerticalSettings) -> RecommenderSettings:
+def recommender_settings(settings: EstimationSettings) -> RecommenderSettings:
     """Return percentiles, margin, minimums and rounding, or raise ValueError if a flag is invalid."""
     cpu = Percentiles(
         _percentile("--target-cpu-percentile", settings.target_cpu_percentile),
@@ -75,7 +75,7 @@ def recommender_settings(settings: VerticalSettings) -> RecommenderSettings:
     )
 
 
-def aggregation_config(settings: VerticalSettings) -> AggregationConfig:
+def aggregation_config(settings: EstimationSettings) -> AggregationConfig:
     """Return how samples are aggregated, or raise ValueError if a flag is invalid."""
     if settings.memory_aggregation_interval_count < 1:
         raise ValueError("--memory-aggregation-interval-count must be 1 or more")
@@ -95,7 +95,7 @@ def aggregation_config(settings: VerticalSettings) -> AggregationConfig:
     )
 
 
-def post_processing(settings: VerticalSettings) -> PostProcessing:
+def post_processing(settings: EstimationSettings) -> PostProcessing:
     """Return the post-processing of recommendations, or raise ValueError if a flag is invalid."""
     bounds = {
         CPU: ("--container-recommendation-max-allowed-cpu", settings.container_max_allowed_cpu),

@@ -40,7 +40,6 @@ from trimtab.model.feature_gates import FeatureGates
 from trimtab.model.times import format_time
 from trimtab.model.vpa.types import VPAConditionType
 from trimtab.operator.settings.settings import Settings
-from trimtab.operator.settings.vertical import VerticalSettings
 from trimtab.operator.vertical.cluster_view import ClusterView, ControlSnapshot, compat_of
 from trimtab.operator.vertical.estimation import Estimation
 from trimtab.operator.vertical.kinds import CHECKPOINTS
@@ -209,10 +208,10 @@ class CheckpointedState:
 class CheckpointReader:
     """Derives recommendations from checkpoints by the recommender's settings."""
 
-    def __init__(self, clock: Clock, client: Client, view: ClusterView, settings: VerticalSettings) -> None:
+    def __init__(self, clock: Clock, client: Client, view: ClusterView, settings: Settings) -> None:
         self._clock = clock
-        self._recommender = settings.recommender_name
-        self._estimation = Estimation.from_settings(settings)
+        self._recommender = settings.recommender.recommender_name
+        self._estimation = Estimation.from_settings(settings.estimation)
         self._client = client
         self._view = view
 
@@ -245,7 +244,7 @@ class CheckpointReader:
 async def preview_updates(
     client: Client,
     view: ClusterView,
-    settings: VerticalSettings,
+    settings: Settings,
     now: datetime,
     *,
     sees_all_pods: bool = True,
@@ -257,9 +256,9 @@ async def preview_updates(
     observation = await view.observation(serves_resize=await view.serves_resize())
     loop = update_loop(observation, UpdaterState(), now, updater_settings(settings), view.gates, view.compat)
     check = None
-    if view.compat.sizes_are_admissible and settings.node_fit != "none":
+    if view.compat.sizes_are_admissible and settings.updater.node_fit != "none":
         check = ReplacementCheck(
-            client, view, creates=False, node_fit=settings.node_fit, sees_all_pods=sees_all_pods
+            client, view, creates=False, node_fit=settings.updater.node_fit, sees_all_pods=sees_all_pods
         )
     return await _preview(loop, check)
 

@@ -13,7 +13,6 @@ from trimtab.operator.process import Component
 from trimtab.operator.runtime import Runtime
 from trimtab.operator.settings.compat import upstreams
 from trimtab.operator.settings.settings import Settings
-from trimtab.operator.settings.vertical import VerticalSettings
 from trimtab.operator.vertical.cluster_view import ClusterView, compat_of
 from trimtab.operator.vertical.estimation import Estimation
 from trimtab.operator.vertical.metrics import (
@@ -112,8 +111,8 @@ def make_recommender(
         recommender.Recommender(
             deps,
             settings,
-            Estimation.from_settings(settings),
-            history or make_history(vertical.clock, settings, metrics),
+            Estimation.from_settings(settings.estimation),
+            history or make_history(vertical.clock, settings.history, metrics),
         )
     )
 
@@ -199,19 +198,19 @@ LOOPS: dict[str, Callable[[VerticalRuntime], Component]] = {
 def _replacement_check(vertical: VerticalRuntime, settings: Settings) -> ReplacementCheck | None:
     """Return the check before each eviction. Upstream has none."""
     for flag, value, known in (
-        ("--replacement-check", settings.replacement_check, ("dry-run", "none")),
-        ("--node-fit", settings.node_fit, ("free", "allocatable", "none")),
+        ("--replacement-check", settings.updater.replacement_check, ("dry-run", "none")),
+        ("--node-fit", settings.updater.node_fit, ("free", "allocatable", "none")),
     ):
         if value not in known:
             raise ValueError(f"{flag}={value} is not known; use {', '.join(known)}")
-    creates = settings.replacement_check == "dry-run"
-    if upstreams(settings.compat) or not (creates or settings.node_fit != "none"):
+    creates = settings.updater.replacement_check == "dry-run"
+    if upstreams(settings.compat) or not (creates or settings.updater.node_fit != "none"):
         return None
     return ReplacementCheck(
         vertical.client,
         vertical.view,
         creates,
-        settings.node_fit,
+        settings.updater.node_fit,
         sees_all_pods=not settings.watch_namespaces,
     )
 
@@ -221,14 +220,14 @@ async def _assume_webhook_works() -> str | None:
     return None
 
 
-def _webhook_check(vertical: VerticalRuntime, settings: VerticalSettings) -> WebhookCheck:
+def _webhook_check(vertical: VerticalRuntime, settings: Settings) -> WebhookCheck:
     checks: dict[str, Callable[[], WebhookCheck]] = {
         "probe": lambda: AdmissionProbe(vertical.clock, vertical.client, settings.namespace).problem,
-        "lease": lambda: LeaseCheck(vertical.clock, vertical.client, settings).problem,
+        "lease": lambda: LeaseCheck(vertical.clock, vertical.client, settings.updater).problem,
         "none": lambda: _assume_webhook_works,
     }
-    if settings.admission_check not in checks:
+    if settings.updater.admission_check not in checks:
         raise ValueError(
-            f"--admission-check={settings.admission_check} is not known; use {', '.join(checks)}"
+            f"--admission-check={settings.updater.admission_check} is not known; use {', '.join(checks)}"
         )
-    return checks[settings.admission_check]()
+    return checks[settings.updater.admission_check]()

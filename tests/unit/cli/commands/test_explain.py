@@ -12,11 +12,16 @@ import yaml
 from tests.unit.decide.horizontal.builders import T, cpu, hpa, observe, pod, samples
 from trimtab.cli import answer
 from trimtab.decide.horizontal import explain
-from trimtab.decide.horizontal.records.record import WELL, Record, decided, dumps
+from trimtab.decide.horizontal.records.record import (
+    WELL,
+    Record,
+    decide_and_complete,
+    dumps,
+)
 from trimtab.model.json import wire
 
 FORMAT_1 = Path(__file__, "../../../../data/records/format-1.jsonl").resolve()
-OURS = decided(
+OURS = decide_and_complete(
     observe(hpa(cpu(50)), 1, samples({"web-1": 50, "scrape-1": 50}), pods=(pod("web-1"), pod("scrape-1"))),
     T,
     WELL,

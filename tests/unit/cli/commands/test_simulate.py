@@ -100,7 +100,7 @@ ASK = ["simulate", TODAY, "--trace", DAY, "--request", "cpu=500m", "-o", "json"]
 
 
 def lease(path, **settings):
-    note = note_of(Settings(**settings))
+    note = note_of(Settings.of(**settings))
     items = [
         {"kind": "Lease", "metadata": {"name": "other"}},
         {"kind": "Lease", "metadata": {"name": "trimtab-horizontal", "annotations": note}},

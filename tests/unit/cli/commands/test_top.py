@@ -72,12 +72,12 @@ def test_a_dry_run_is_seen():
 @pytest.mark.parametrize(
     ("settings", "modes"),
     [
-        pytest.param(Settings(dry_run=True, native_hpas=True), ["DryRun", "DryRun"], id="both"),
-        pytest.param(Settings(dry_run=True), ["DryRun", ""], id="own only"),
+        pytest.param(Settings.of(dry_run=True, native_hpas=True), ["DryRun", "DryRun"], id="both"),
+        pytest.param(Settings.of(dry_run=True), ["DryRun", ""], id="own only"),
         pytest.param(
-            Settings(dry_run=True, own_hpas=False, native_hpas=True), ["", "DryRun"], id="native only"
+            Settings.of(dry_run=True, own_hpas=False, native_hpas=True), ["", "DryRun"], id="native only"
         ),
-        pytest.param(Settings(dry_run=True, watch_namespaces=("shop",)), ["", ""], id="elsewhere"),
+        pytest.param(Settings.of(dry_run=True, watch_namespaces=("shop",)), ["", ""], id="elsewhere"),
     ],
 )
 def test_a_dry_run_of_the_operator_is_seen_on_what_it_acts_on(settings, modes):
@@ -89,7 +89,7 @@ def test_a_dry_run_of_the_operator_is_seen_on_what_it_acts_on(settings, modes):
 def test_a_misspelt_annotation_is_seen_with_its_reason(name, value):
     """A misspelt strategy holds the replicas as a misspelt mode does, and was not seen."""
     annotation = f"autoscaling.trimtab.dev/{name}"
-    settings = Settings(feature_gates="HPASelectionStrategy=true")
+    settings = Settings.of(feature_gates="HPASelectionStrategy=true")
     (row,) = rows(NATIVE_HPAS, annotations={annotation: value}, settings=settings)
     assert row["mode"] == f"DryRun ({value}?)"
     assert row["reason"].startswith(f"UnknownAnnotation: annotation {annotation} is '{value}'")
@@ -98,7 +98,7 @@ def test_a_misspelt_annotation_is_seen_with_its_reason(name, value):
 def test_two_different_strategies_are_seen_with_their_reason():
     old = "autoscaling.alpha.kubernetes.io/pod-selection-strategy"
     both = {"autoscaling.trimtab.dev/selection-strategy": "OwnerReference", old: "LabelSelector"}
-    settings = Settings(feature_gates="HPASelectionStrategy=true")
+    settings = Settings.of(feature_gates="HPASelectionStrategy=true")
     (row,) = rows(NATIVE_HPAS, annotations=both, settings=settings)
     assert row["mode"] == "DryRun (OwnerReference or LabelSelector?)"
     assert f"annotation {old} is 'LabelSelector'" in row["reason"]
@@ -119,7 +119,7 @@ def notes(*, namespace="", **settings):
             client = Client(clock, InProcessTransport(server, headers=headers), seed=1)
             if settings:
                 await client.create(NAMESPACES, {"metadata": {"name": "trimtab"}})
-                await elector_of(client, Settings(**settings), "one", lambda _leads: None).step()
+                await elector_of(client, Settings.of(**settings), "one", lambda _leads: None).step()
             found = await settings_for(client, "horizontal", Choice("trimtab"))
             return notes_of(found, namespace)
 

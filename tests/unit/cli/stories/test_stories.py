@@ -32,7 +32,7 @@ def play(name, minutes, look):
             for series in plan.series:
                 cluster.load.set(series)
             await cluster.apply(*story.objects())
-            settings = Settings(feature_gates="AllAlpha=true", leader_elect=False)
+            settings = Settings.of(feature_gates="AllAlpha=true", leader_elect=False)
             runtime = Runtime(clock, cluster.client, settings)
             stack.push_async_callback(runtime.close)
             horizontal = HpaController(runtime, config=decision_config(settings))

@@ -96,7 +96,7 @@ def test_a_pod_whose_usage_is_not_a_number_has_no_sample():
         {"metadata": {"name": name}, "containers": [{"name": "main", "usage": {"cpu": used}}]}
         for name, used in (("web-1", "NaN"), ("web-2", "10m"))
     ]
-    reading = readings.read_resource(wire.convert({"items": items}, PodMetricsList), "cpu")
+    reading = readings.read_usage(wire.convert({"items": items}, PodMetricsList).items, "cpu")
     assert isinstance(reading, readings.PodSamples)
     assert list(reading.samples) == ["web-2"]
 
@@ -104,7 +104,7 @@ def test_a_pod_whose_usage_is_not_a_number_has_no_sample():
 def test_a_list_without_any_number_fails_the_metric():
     """F34."""
     item = {"metadata": {"name": "web-1"}, "containers": [{"name": "main", "usage": {"cpu": "NaN"}}]}
-    reading = readings.read_resource(wire.convert({"items": [item]}, PodMetricsList), "cpu")
+    reading = readings.read_usage(wire.convert({"items": [item]}, PodMetricsList).items, "cpu")
     assert "for pod web-1" in why_unusable(reading)
 
 

@@ -96,20 +96,6 @@ def test_memory_is_written_compactly_and_read_back():
     assert len(memory.dumps(Memory(uid="u", recommendations=(Recommendation(5, T),) * 10))) < 300
 
 
-def test_a_lost_memory_comes_back_from_the_events_of_rescales():
-    """Sizes 4, 8, 6 as the events tell them: the highest still holds the window, the steps still limit the rate."""
-    recalled = memory.recalled("uid-of-hpa", [(T - 200, 4), (T - 120, 8), (T - 30, 6)], current=6, now=T)
-    assert recalled.scale_up == (ScaleEvent(4, T - 120),)
-    assert recalled.scale_down == (ScaleEvent(2, T - 30),)
-    held = run(observe(hpa(external(average(100))), 6, series(100), memory=recalled))
-    assert held.desired == 8
-    slow = behavior(rules(("Pods", 4, 600), window=0))
-    limited = run(
-        observe(hpa(external(average(100)), high=50, behavior=slow), 6, series(3000), memory=recalled)
-    )
-    assert limited.desired == 8
-
-
 def test_without_memory_the_current_replicas_count_as_the_first_recommendation():
     decision = run(observe(hpa(external(average(100))), 6, series(100), memory=Memory()))
     assert (decision.desired, decision.memory.recommendations[0].replicas) == (6, 6)

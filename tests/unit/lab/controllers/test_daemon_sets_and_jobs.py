@@ -85,7 +85,7 @@ async def test_a_job_runs_so_many_pods_so_many_at_once(cluster):
     assert running["active"] == 2
     assert status["succeeded"] == 5
     assert "active" not in status
-    assert [one["type"] for one in status["conditions"]] == ["SuccessCriteriaMet", "Complete"]
+    assert [condition["type"] for condition in status["conditions"]] == ["SuccessCriteriaMet", "Complete"]
     assert status["completionTime"] > status["startTime"]
     assert [pod.status.phase for pod in await pods(cluster)] == ["Succeeded"] * 5
     assert all(not pod.metadata.finalizers for pod in await pods(cluster))
@@ -99,7 +99,7 @@ async def test_a_job_whose_pods_fail_gives_up_after_the_backoff_limit(cluster):
     await cluster.clock.sleep(600)
     status = (await cluster.get("Job", "batch"))["status"]
     assert status["failed"] == 3
-    assert [one["type"] for one in status["conditions"]] == ["FailureTarget", "Failed"]
+    assert [condition["type"] for condition in status["conditions"]] == ["FailureTarget", "Failed"]
     assert status["conditions"][-1]["reason"] == "BackoffLimitExceeded"
 
 

@@ -34,7 +34,7 @@ async def test_a_deployment_becomes_ready_pods_of_one_replica_set(cluster):
     assert sets[0].metadata.name == f"web-{found[0].metadata.labels['pod-template-hash']}"
     assert [pod.status.phase for pod in found] == ["Running"] * 3
     assert (status["replicas"], status["readyReplicas"], status["availableReplicas"]) == (3, 3, 3)
-    assert {one["type"]: one["reason"] for one in status["conditions"]} == {
+    assert {condition["type"]: condition["reason"] for condition in status["conditions"]} == {
         "Available": "MinimumReplicasAvailable",
         "Progressing": "NewReplicaSetAvailable",
     }
@@ -132,7 +132,10 @@ async def test_a_rollout_that_gets_nowhere_misses_its_deadline(cluster):
     )
     await cluster.clock.sleep(120)
     conditions = (await cluster.get("Deployment", "web"))["status"]["conditions"]
-    assert [one["reason"] for one in conditions] == ["MinimumReplicasUnavailable", "ProgressDeadlineExceeded"]
+    assert [condition["reason"] for condition in conditions] == [
+        "MinimumReplicasUnavailable",
+        "ProgressDeadlineExceeded",
+    ]
 
 
 @virtual()

@@ -37,9 +37,9 @@ async def test_another_pod_leads_when_the_leader_goes(cluster):
     def count(_change, _pod):
         found = cluster.side.caches.pods.all()
         leading = [
-            one
-            for one in found
-            if one.metadata.labels.get("role") == "leader" and not one.metadata.deletion_timestamp
+            pod
+            for pod in found
+            if pod.metadata.labels.get("role") == "leader" and not pod.metadata.deletion_timestamp
         ]
         most[0] = max(most[0], len(leading))
 

@@ -156,7 +156,7 @@ def test_a_hot_shard_is_found_by_its_ordinal_not_by_the_alphabet():
 def test_noise_depends_on_nothing_but_its_arguments():
     drawn = [noise(1, 77, tick) for tick in range(1000)]
     assert drawn == [noise(1, 77, tick) for tick in range(1000)]
-    assert all(-1 <= one <= 1 for one in drawn)
+    assert all(-1 <= value <= 1 for value in drawn)
     assert abs(sum(drawn)) < 60
     assert drawn != [noise(2, 77, tick) for tick in range(1000)]
 
@@ -278,5 +278,5 @@ async def test_series_are_served_as_external_metrics(cluster):
 def test_the_plan_in_the_documentation_is_a_plan():
     text = (Path(__file__).parents[4] / "docs" / "load-models.md").read_text(encoding="utf-8")
     plan = parse_plan(text.split("```yaml\n")[1].split("```")[0])
-    assert [one.name for one in plan.workloads] == ["web", "db", "cache", "worker"]
+    assert [load.name for load in plan.workloads] == ["web", "db", "cache", "worker"]
     assert isinstance(plan.series[1].value, Recorded)

@@ -112,7 +112,7 @@ async def test_a_resize_that_fits_is_carried_out_in_place(cluster):
     assert str(running_with(pod).requests["cpu"]) == "600m"
     assert str(status.allocated_resources["cpu"]) == "600m"
     assert status.restart_count == 0
-    assert not [one for one in pod.status.conditions if one.type.startswith("PodResize")]
+    assert not [condition for condition in pod.status.conditions if condition.type.startswith("PodResize")]
 
 
 @virtual(SMALL)
@@ -154,7 +154,9 @@ def test_a_resize_that_only_the_node_knows_to_be_too_large_is_infeasible():
     now = datetime(2026, 1, 1, tzinfo=UTC)
     step = resize_step(wire.convert(data, LabPod), inputs, Timing(), now)
     assert step.status is not None
-    (pending,) = [one for one in step.status["conditions"] if one["type"] == "PodResizePending"]
+    (pending,) = [
+        condition for condition in step.status["conditions"] if condition["type"] == "PodResizePending"
+    ]
     assert pending["reason"] == "Infeasible"
     assert pending["message"] == "Node didn't have enough capacity: cpu, requested: 2000, capacity: 1000"
 

@@ -85,7 +85,7 @@ def test_usage_alone_shows_it_only_where_the_whole_comparison_does(metrics, usag
     life = Life(metrics)
     fetched, chosen = samples(life.pods, usages, age, life.hpa.metadata.namespace), life.pods[:many]
     last = life.state.unchanged
-    whole = last is not None and last.covers(life.observe(chosen, fetched), NOW.timestamp() + 15)
+    whole = last is not None and last.still_valid(life.observe(chosen, fetched), NOW.timestamp() + 15)
     assert whole or not life.is_unchanged(chosen, fetched)
 
 

@@ -11,13 +11,13 @@ from trimtab.operator.settings.settings import Settings
 @pytest.mark.parametrize(
     ("settings", "flag"),
     [
-        (Settings(eviction_tolerance=1.5), "--eviction-tolerance"),
-        (Settings(eviction_tolerance=-0.1), "--eviction-tolerance"),
-        (Settings(eviction_tolerance=float("nan")), "--eviction-tolerance"),
-        (Settings(min_replicas=-1), "--min-replicas"),
-        (Settings(recommendation_margin_fraction=-0.5), "--recommendation-margin-fraction"),
-        (Settings(recommender_interval=timedelta()), "--recommender-interval"),
-        (Settings(updater_interval=timedelta(seconds=-1)), "--updater-interval"),
+        (Settings.of(eviction_tolerance=1.5), "--eviction-tolerance"),
+        (Settings.of(eviction_tolerance=-0.1), "--eviction-tolerance"),
+        (Settings.of(eviction_tolerance=float("nan")), "--eviction-tolerance"),
+        (Settings.of(min_replicas=-1), "--min-replicas"),
+        (Settings.of(recommendation_margin_fraction=-0.5), "--recommendation-margin-fraction"),
+        (Settings.of(recommender_interval=timedelta()), "--recommender-interval"),
+        (Settings.of(updater_interval=timedelta(seconds=-1)), "--updater-interval"),
     ],
 )
 def test_a_value_out_of_bounds_is_refused(settings, flag):
@@ -27,7 +27,7 @@ def test_a_value_out_of_bounds_is_refused(settings, flag):
 
 @pytest.mark.parametrize(
     "settings",
-    [Settings(), Settings(eviction_tolerance=0.0, min_replicas=0, recommendation_margin_fraction=0.0)],
+    [Settings(), Settings.of(eviction_tolerance=0.0, min_replicas=0, recommendation_margin_fraction=0.0)],
 )
 def test_bounds_themselves_are_allowed(settings):
     refuse_absurd_values(settings)

@@ -1,7 +1,7 @@
 """What an operator publishes of its settings, and what readers make of it."""
 
 import re
-from dataclasses import fields, replace
+from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 from typing import Any
 
@@ -22,7 +22,7 @@ from trimtab.operator.settings.published import (
     note_of,
     read_note,
 )
-from trimtab.operator.settings.settings import Settings
+from trimtab.operator.settings.settings import Settings, declared
 
 NOW = datetime(2026, 11, 17, 3, 0, tzinfo=UTC)
 OTHER = {bool: lambda value: not value, int: lambda value: value + 1, float: lambda value: value + 0.25}
@@ -38,23 +38,21 @@ def other_than(value):
 
 
 def test_every_published_setting_comes_back_as_it_was():
-    changed = replace(Settings(), **{name: other_than(getattr(Settings(), name)) for name in PUBLISHED})
+    changed = Settings.of(**{name: other_than(Settings().value(name)) for name in PUBLISHED})
     read, version = read_note(note_of(changed)[ANNOTATION])
-    assert {name: getattr(read, name) for name in PUBLISHED} == {
-        name: getattr(changed, name) for name in PUBLISHED
-    }
+    assert {name: read.value(name) for name in PUBLISHED} == {name: changed.value(name) for name in PUBLISHED}
     assert version == trimtab.__version__
 
 
 def test_published_settings_exist():
-    assert set(PUBLISHED) <= {field.name for field in fields(Settings)}
+    assert set(PUBLISHED) <= {field.name for field, _ in declared()}
 
 
 def test_defaults_take_no_room_and_credentials_are_never_there():
     assert len(note_of(Settings())[ANNOTATION]) < 100
-    texts = {field.name for field in fields(Settings) if isinstance(getattr(Settings(), field.name), str)}
+    texts = {field.name for field, _ in declared() if isinstance(field.default, str)}
     given: dict[str, Any] = dict.fromkeys(texts - set(PUBLISHED), "s3cret")
-    secret = replace(Settings(), **given)
+    secret = Settings.of(**given)
     assert "s3cret" not in note_of(secret)[ANNOTATION]
     assert not {name for name in PUBLISHED if NEVER.search(name)}
 
@@ -111,7 +109,7 @@ def lease(name, settings, *, holder="a", age=1.0):
 
 
 def with_tolerance(tolerance, **more):
-    return replace(Settings(), tolerance=tolerance, **more)
+    return Settings.of(tolerance=tolerance, **more)
 
 
 @pytest.mark.parametrize(
@@ -144,15 +142,15 @@ async def test_the_settings_of_the_operator_that_decides_are_taken(leases, want)
     for order in (leases, leases[::-1]):
         found = await find_settings(Leases(*order), "trimtab", "horizontal", Settings())
         assert found.is_published
-        assert found.settings.tolerance == want
+        assert found.settings.horizontal.tolerance == want
 
 
 async def test_a_recommender_is_found_by_its_name():
-    hot = replace(Settings(), components=("recommender",), recommender_name="hot", pod_min_cpu_millicores=5.0)
-    plain = replace(Settings(), components=("recommender",))
+    hot = Settings.of(components=("recommender",), recommender_name="hot", pod_min_cpu_millicores=5.0)
+    plain = Settings.of(components=("recommender",))
     client = Leases(lease("trimtab-recommender-hot", hot), lease("trimtab-recommender", plain))
     found = await find_settings(client, "trimtab", "recommender", Settings(), recommender="hot")
-    assert found.settings.pod_min_cpu_millicores == 5.0
+    assert found.settings.estimation.pod_min_cpu_millicores == 5.0
     missing = await find_settings(client, "trimtab", "recommender", Settings(), recommender="cold")
     assert not missing.is_published
     assert "recommender cold" in missing.line
@@ -160,8 +158,8 @@ async def test_a_recommender_is_found_by_its_name():
 
 async def test_without_a_right_the_assumption_is_said_with_the_reason():
     error = errors.TransportError("listing leases trimtab: no answer")
-    found = await find_settings(Leases(error=error), "trimtab", "horizontal", Settings(tolerance=0.2))
-    assert found.settings.tolerance == 0.2
+    found = await find_settings(Leases(error=error), "trimtab", "horizontal", Settings.of(tolerance=0.2))
+    assert found.settings.horizontal.tolerance == 0.2
     assert (
         "settings: assumed, because the operator's Leases in namespace trimtab cannot be read" in found.line
     )
@@ -179,15 +177,18 @@ async def test_another_version_and_an_unreadable_note_are_told(caplog):
 
 
 async def test_sizes_go_by_the_recommender_and_updates_by_the_updater():
-    recommending = replace(
-        Settings(), components=("recommender",), recommendation_margin_fraction=1.0, min_replicas=9
+    recommending = Settings.of(
+        components=("recommender",), recommendation_margin_fraction=1.0, min_replicas=9
     )
-    updating = replace(Settings(), components=("updater",), min_replicas=5)
+    updating = Settings.of(components=("updater",), min_replicas=5)
     client = Leases(lease("r", recommending), lease("u", updating))
     one = await find_settings(client, "trimtab", "recommender", Settings())
     other = await find_settings(client, "trimtab", "updater", Settings())
     found = combined(one, other)
-    assert (found.settings.recommendation_margin_fraction, found.settings.min_replicas) == (1.0, 5)
+    assert (
+        found.settings.estimation.recommendation_margin_fraction,
+        found.settings.updater.min_replicas,
+    ) == (1.0, 5)
     assert found.is_published
     half = combined(one, replace(other, is_published=False))
     assert not half.is_published
@@ -203,7 +204,7 @@ async def test_what_is_assumed_is_said_once_and_with_its_numbers():
     assert "Assumed: CPU percentile 0.9" in line
     assert "gates at their defaults" in line
     held = await find_settings(
-        Leases(lease("r", replace(Settings(), components=("recommender",)))),
+        Leases(lease("r", Settings.of(components=("recommender",)))),
         "trimtab",
         "recommender",
         Settings(),

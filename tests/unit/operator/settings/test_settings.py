@@ -11,39 +11,41 @@ from trimtab.operator.settings.settings import LOOPS, Settings, declared, with_v
     ("settings", "want"),
     [
         pytest.param(Settings(), "trimtab-horizontal", id="by default"),
-        pytest.param(Settings(components=("recommender",)), "trimtab-recommender", id="another loop alone"),
         pytest.param(
-            Settings(components=("updater", "recommender")), "trimtab-recommender", id="whatever the order"
+            Settings.of(components=("recommender",)), "trimtab-recommender", id="another loop alone"
         ),
         pytest.param(
-            Settings(components=("dashboard", "horizontal")),
+            Settings.of(components=("updater", "recommender")), "trimtab-recommender", id="whatever the order"
+        ),
+        pytest.param(
+            Settings.of(components=("dashboard", "horizontal")),
             "trimtab-horizontal",
             id="with what needs no lease",
         ),
-        pytest.param(Settings(components=("adapter",)), "trimtab-adapter", id="only what needs no lease"),
-        pytest.param(Settings(leader_elect_resource_name="mine"), "mine", id="as given"),
+        pytest.param(Settings.of(components=("adapter",)), "trimtab-adapter", id="only what needs no lease"),
+        pytest.param(Settings.of(leader_elect_resource_name="mine"), "mine", id="as given"),
         pytest.param(
-            Settings(leader_elect_resource_name="mine", recommender_name="hot", dry_run=True),
+            Settings.of(leader_elect_resource_name="mine", recommender_name="hot", dry_run=True),
             "mine",
             id="as given, whatever else is set",
         ),
         pytest.param(
-            Settings(components=("recommender", "admission"), recommender_name="hot"),
+            Settings.of(components=("recommender", "admission"), recommender_name="hot"),
             "trimtab-recommender-hot",
             id="a second recommender waits for no other",
         ),
         pytest.param(
-            Settings(components=("recommender",), recommender_name="Hot Shard"),
+            Settings.of(components=("recommender",), recommender_name="Hot Shard"),
             "trimtab-recommender-hot-shard-0ae1837d",
             id="a name that a Lease cannot have",
         ),
         pytest.param(
-            Settings(components=("recommender", "updater"), recommender_name="hot"),
+            Settings.of(components=("recommender", "updater"), recommender_name="hot"),
             "trimtab-recommender",
             id="beside other loops it shares their Lease, or two updaters would work",
         ),
         pytest.param(
-            Settings(dry_run=True), "trimtab-horizontal-dry-run", id="a look takes no turn of the living"
+            Settings.of(dry_run=True), "trimtab-horizontal-dry-run", id="a look takes no turn of the living"
         ),
     ],
 )
@@ -53,10 +55,10 @@ def test_processes_with_other_loops_have_leases_of_their_own(settings, want):
 
 def test_a_span_of_checkpoints_that_was_given_counts_with_compat_too():
     """N17: with --compat it was ignored."""
-    assert with_values({}).checkpoints_interval == timedelta(minutes=5)
-    assert with_values({"compat": "kubernetes-1.36"}).checkpoints_interval == timedelta()
+    assert with_values({}).recommender.checkpoints_interval == timedelta(minutes=5)
+    assert with_values({"compat": "kubernetes-1.36"}).recommender.checkpoints_interval == timedelta()
     given = {"compat": "kubernetes-1.36", "checkpoints_interval": timedelta(minutes=7)}
-    assert with_values(given).checkpoints_interval == timedelta(minutes=7)
+    assert with_values(given).recommender.checkpoints_interval == timedelta(minutes=7)
 
 
 def test_the_help_names_every_component():

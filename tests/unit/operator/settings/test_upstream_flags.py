@@ -75,9 +75,7 @@ def test_each_flag_sets_what_it_names_or_is_refused_with_a_sentence(program, nam
         assert settings_of(program, argument) == settings_of(program)
         return
     before, after = settings_of(program, *by_url), settings_of(program, *by_url, argument)
-    changed = {
-        field.name for field, _ in declared() if getattr(before, field.name) != getattr(after, field.name)
-    }
+    changed = {field.name for field, _ in declared() if before.value(field.name) != after.value(field.name)}
     if f"--{name}" in TRANSLATED:
         wanted = {"address": {"port"}, "vpa-object-namespace": {"watch_namespaces"}}.get(name, set())
     elif program == "vpa-admission-controller" and name in ELSEWHERE:
@@ -105,7 +103,7 @@ def test_run_takes_each_flag_too(program, name, flag):
     settings = with_values(with_upstream_flags(parsed(run, argument)))
     if (program, name) not in RENAMED and name in fields_by_flag():
         field = fields_by_flag()[name]
-        assert getattr(settings, field) == getattr(settings_of(program, argument), field)
+        assert settings.value(field) == settings_of(program, argument).value(field)
 
 
 @pytest.mark.parametrize(("program", "name", "flag"), FLAGS, ids=[f"{one[0]} --{one[1]}" for one in FLAGS])
@@ -116,7 +114,7 @@ def test_the_programs_have_upstreams_defaults(program, name, flag):
     if field is None:
         assert f"--{name}" in {**TOLERATED, **TRANSLATED}
         return
-    ours = getattr(settings_of(program), field)
+    ours = settings_of(program).value(field)
     assert ours == _like(ours, flag["default"])
 
 
@@ -133,12 +131,12 @@ def _like(ours: Any, text: str) -> Any:
 def test_the_admission_controller_is_registered_by_url_as_upstreams_is():
     flags = ["--register-by-url", "--webhook-address=https://10.0.0.9", "--webhook-port=9443", "--port=8443"]
     settings = settings_of("vpa-admission-controller", *flags)
-    assert settings.webhook_url == "https://10.0.0.9:9443"
-    assert (settings.webhook_address, settings.webhook_port) == ("::", 8443)
+    assert settings.admission.webhook_url == "https://10.0.0.9:9443"
+    assert (settings.admission.webhook_address, settings.admission.webhook_port) == ("::", 8443)
     quiet = settings_of(
         "vpa-admission-controller", "--webhook-address=https://10.0.0.9", "--webhook-port=9443"
     )
-    assert quiet.webhook_url == ""
+    assert quiet.admission.webhook_url == ""
     assert quiet.port == 8944
 
 
@@ -151,7 +149,7 @@ def test_the_admission_controller_is_registered_by_url_as_upstreams_is():
     ],
 )
 def test_flags_are_written_as_upstream_takes_them(arguments):
-    assert settings_of("vpa-recommender", *arguments).kube_api_qps == 7
+    assert settings_of("vpa-recommender", *arguments).client.kube_api_qps == 7
 
 
 @pytest.mark.parametrize("arguments", [["-v=5"], ["-v", "5"], ["-v5"], ["--v=5"]])
@@ -179,9 +177,12 @@ def test_a_value_that_cannot_be_honoured_is_one_line(arguments, complaint, capsy
 
 def test_compat_brings_upstreams_defaults_and_what_is_given_wins():
     settings = with_values({"compat": "vpa-1.8"})
-    assert {name: getattr(settings, name) for name in VPA_DEFAULTS} == VPA_DEFAULTS
-    assert with_values({"compat": "vpa-1.8", "max_evictions_per_minute": 7}).max_evictions_per_minute == 7
-    assert with_values({"compat": "kubernetes-1.36"}).max_evictions_per_minute == 10
+    assert {name: settings.value(name) for name in VPA_DEFAULTS} == VPA_DEFAULTS
+    assert (
+        with_values({"compat": "vpa-1.8", "max_evictions_per_minute": 7}).updater.max_evictions_per_minute
+        == 7
+    )
+    assert with_values({"compat": "kubernetes-1.36"}).updater.max_evictions_per_minute == 10
 
 
 def test_every_setting_is_read_somewhere():

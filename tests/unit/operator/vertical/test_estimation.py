@@ -31,7 +31,9 @@ def recommended(*flags: str, annotations: dict[str, str] | None = None) -> dict[
     plain = vpa("base")
     metadata = msgspec.structs.replace(plain.metadata, annotations=annotations or {})
     recommender = Recommender([msgspec.structs.replace(plain, metadata=metadata)])
-    recommender.state = ClusterState(aggregation_config(settings), per_vpa_config=True, block_columns=64)
+    recommender.state = ClusterState(
+        aggregation_config(settings.estimation), per_vpa_config=True, block_columns=64
+    )
     recommender.state.add_or_update_vpa(recommender.vpas[0], Selector.parse("app=db"))
     recommender.observe([pod("db-0")])
     for step in range(3 * 96):
@@ -41,8 +43,8 @@ def recommended(*flags: str, annotations: dict[str, str] | None = None) -> dict[
     (found,) = recommend_vpas(
         recommender.state,
         recommender.state.vpas.values(),
-        recommender_settings(settings),
-        post_processing(settings),
+        recommender_settings(settings.estimation),
+        post_processing(settings.estimation),
         recommender.now_ns,
     )
     assert found.status.recommendation is not None
@@ -109,7 +111,7 @@ def test_whole_cores_are_given_where_a_vpa_asks_and_the_flag_is_set(flags, is_wh
 
 
 def test_history_lasts_as_many_intervals_as_asked():
-    state = ClusterState(aggregation_config(settings_of("--memory-aggregation-interval-count=2")))
+    state = ClusterState(aggregation_config(settings_of("--memory-aggregation-interval-count=2").estimation))
     recommender = Recommender([vpa("base")])
     recommender.state = state
     state.add_or_update_vpa(recommender.vpas[0], Selector.parse("app=db"))
@@ -136,4 +138,8 @@ def test_history_lasts_as_many_intervals_as_asked():
 def test_a_value_that_makes_no_sense_is_refused_at_the_start(flag, complaint):
     settings = settings_of(flag)
     with pytest.raises(ValueError, match=complaint):
-        (recommender_settings(settings), aggregation_config(settings), post_processing(settings))
+        (
+            recommender_settings(settings.estimation),
+            aggregation_config(settings.estimation),
+            post_processing(settings.estimation),
+        )

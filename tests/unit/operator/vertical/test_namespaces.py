@@ -27,7 +27,7 @@ from trimtab.operator.vertical.updater.controller import updater_settings
     ],
 )
 def test_updater_and_admission_leave_the_same_namespaces_alone(settings, excluded):
-    made = Settings(**settings)
+    made = Settings.of(**settings)
     pods = next(hook for hook in mutating_webhooks(made, b"") if hook["name"].startswith("pods."))
     (expression,) = pods["namespaceSelector"]["matchExpressions"]
     assert expression["operator"] == "NotIn"
@@ -50,7 +50,7 @@ def selects(selector, namespace):
 
 def selected(settings, naming="trimtab"):
     """Return, per webhook, the namespaces that it is called for."""
-    made = Settings(namespace="own", webhook_naming=naming, **settings)
+    made = Settings.of(namespace="own", webhook_naming=naming, **settings)
     hooks = [hook for _, configuration in configurations(made, b"") for hook in configuration["webhooks"]]
     namespaces = ("shop", "web", "other", "kube-system", "own")
     return {
@@ -100,7 +100,7 @@ def test_n11_two_installations_have_webhooks_of_their_own():
     names = {
         one["metadata"]["name"]
         for namespace in ("trimtab", "team-a")
-        for _, one in configurations(Settings(namespace=namespace), b"")
+        for _, one in configurations(Settings.of(namespace=namespace), b"")
     }
     assert names == {"trimtab-vpa", "team-a-vpa"}
     assert configuration_name("team-a", "upstream") == "vpa-webhook-config"

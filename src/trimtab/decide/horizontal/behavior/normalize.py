@@ -1,4 +1,4 @@
-"""From what the metrics ask for to what may be done now: windows, then minReplicas, maxReplicas and rates."""
+"""From the recommended replicas to those allowed now: windows, then minReplicas, maxReplicas and rates."""
 
 from trimtab.decide.horizontal.arithmetic import int32_of
 from trimtab.decide.horizontal.behavior.rate_limits import (
@@ -31,7 +31,7 @@ MESSAGES = {
     SCALE_DOWN_LIMIT: "the desired replica count is decreasing faster than the maximum scale rate",
 }
 
-# A stored object may have holes that admission would have filled; they read as the API's defaults.
+# A stored object may lack fields that admission fills in; they count as the API's defaults.
 DEFAULT_UP = HPAScalingRules(
     stabilization_window_seconds=0,
     select_policy="Max",
@@ -46,7 +46,7 @@ DEFAULT_DOWN = HPAScalingRules(
 
 
 class NormalizeInput(Wire):
-    """What is to be normalised, and between which bounds."""
+    """The replicas to normalize, and their bounds."""
 
     current: int
     desired: int
@@ -56,7 +56,7 @@ class NormalizeInput(Wire):
 
 
 class Limited(Wire):
-    """The replicas after bounds and rates, and which of them spoke."""
+    """The replicas after bounds and rates, and which of them limited."""
 
     replicas: int
     reason: str = WITHIN_RANGE
@@ -64,7 +64,7 @@ class Limited(Wire):
 
 
 class Normalized(Wire):
-    """The replicas to set now, and how they came about."""
+    """The replicas to set now, with the steps that led to them."""
 
     replicas: int
     stabilized: Stabilized
@@ -72,14 +72,14 @@ class Normalized(Wire):
 
     @property
     def is_limited(self) -> bool:
-        """Return whether bounds or rates changed what the windows had allowed."""
+        """Return whether bounds or rates changed what the windows allowed."""
         return self.replicas != self.stabilized.replicas
 
 
 def normalize(
     wanted: NormalizeInput, memory: Memory, now: float, settings: HpaSettings, compat: HpaCompat
 ) -> Normalized:
-    """Apply the windows, then bounds and rates; the result carries the recommendations to remember."""
+    """Apply the windows, then bounds and rates."""
     if wanted.behavior is None:
         stabilized = stabilize(
             memory.recommendations or (),
@@ -112,7 +112,7 @@ def stabilize_with_behavior(
 
 
 def windows_of(behavior: HorizontalPodAutoscalerBehavior | None, settings: HpaSettings) -> Windows:
-    """Return the windows of both directions; one that is not set is the controller's own."""
+    """Return the windows of both directions, with the controller's default where none is set."""
     up = behavior.scale_up.stabilization_window_seconds if behavior and behavior.scale_up else None
     down = behavior.scale_down.stabilization_window_seconds if behavior and behavior.scale_down else None
     return Windows(
@@ -121,7 +121,7 @@ def windows_of(behavior: HorizontalPodAutoscalerBehavior | None, settings: HpaSe
 
 
 def limit_by_rules(wanted: NormalizeInput, desired: int, settings: HpaSettings, compat: HpaCompat) -> Limited:
-    """Keep within [min, max] and below the growth that a single sync may bring."""
+    """Limit the replicas to [min, max] and to the growth of a single sync."""
     growth = max(settings.scale_up_limit_factor * wanted.current, settings.scale_up_limit_minimum)
     limit = int32_of(growth, saturate=compat.saturate)
     if desired < wanted.lowest:
@@ -136,11 +136,11 @@ def limit_by_rules(wanted: NormalizeInput, desired: int, settings: HpaSettings, 
 def limit_by_behavior(
     wanted: NormalizeInput, desired: int, memory: Memory, now: float, compat: HpaCompat
 ) -> Limited:
-    """Keep within [min, max] and within what the rate policies allow."""
+    """Limit the replicas to [min, max] and to what the scaling policies allow."""
     behavior = wanted.behavior or HorizontalPodAutoscalerBehavior()
     if desired > wanted.current:
         limit = scale_up_limit(wanted.current, memory, behavior.scale_up or DEFAULT_UP, now, compat)
-        # Past the limit already: hold until the events of the period are gone, but never turn round.
+        # Past the limit already: hold until the events leave the period, but never reverse.
         allowed = max(limit.replicas, wanted.current)
         if desired > min(allowed, wanted.highest):
             if wanted.highest > allowed:

@@ -1,7 +1,7 @@
-"""Rate policies: how far the replicas may move within a period.
+"""Scaling policies: how far the replicas may move within a period.
 
-A period's start is reckoned back from the current replicas by what was added and removed since. Floats are used
-exactly as upstream uses them: 50 replicas and 10 % allow 56, and 10 replicas less 90 % allow 0.
+The replicas at the start of a period are the current ones without what was added and removed since. Floats are used as upstream
+uses them: 50 replicas and 10 % allow 56, and 10 replicas less 90 % allow 0.
 """
 
 from collections.abc import Iterable
@@ -21,7 +21,7 @@ from trimtab.model.json.wire import Wire
 
 
 class RateLimit(Wire):
-    """How far the replicas may go now, and the policy that says so."""
+    """How far the replicas may go now, and the policy that limits them."""
 
     replicas: int
     policy: HPAScalingPolicy | None = None
@@ -30,7 +30,7 @@ class RateLimit(Wire):
 
 
 def change_within(period_seconds: int, events: Iterable[ScaleEvent], now: float) -> int:
-    """Sum up the scale events younger than the period."""
+    """Return the sum of the scale events younger than the period."""
     cutoff = now - period_seconds
     return sum(event.change for event in events if event.at > cutoff)
 
@@ -38,34 +38,32 @@ def change_within(period_seconds: int, events: Iterable[ScaleEvent], now: float)
 def scale_up_limit(
     current: int, memory: Memory, rules: HPAScalingRules, now: float, compat: HpaCompat
 ) -> RateLimit:
-    """Return the most replicas that the policies allow; `Min` takes the strictest, otherwise the most generous."""
-    if rules.select_policy == ScalingPolicySelect.DISABLED:
-        return RateLimit(replicas=current, is_disabled=True)
-    strictest = rules.select_policy == ScalingPolicySelect.MIN
-    best = RateLimit(replicas=INT32_MAX if strictest else INT32_MIN)
-    proposed = 0
-    for policy in rules.policies:
-        start = _period_start(current, memory, policy, now, compat)
-        proposed = _allowed_up(start, policy, compat, proposed)
-        if proposed < best.replicas if strictest else proposed > best.replicas:
-            best = RateLimit(replicas=proposed, policy=policy)
-    return best
+    """Return the most replicas that the policies allow."""
+    return _limit(current, memory, rules, now, compat, is_up=True)
 
 
 def scale_down_limit(
     current: int, memory: Memory, rules: HPAScalingRules, now: float, compat: HpaCompat
 ) -> RateLimit:
-    """Return the fewest replicas that the policies allow; `Min` takes the strictest, otherwise the most generous."""
+    """Return the fewest replicas that the policies allow."""
+    return _limit(current, memory, rules, now, compat, is_up=False)
+
+
+def _limit(
+    current: int, memory: Memory, rules: HPAScalingRules, now: float, compat: HpaCompat, *, is_up: bool
+) -> RateLimit:
+    """Return the limit of the strictest policy with `selectPolicy: Min`, else of the most generous."""
     if rules.select_policy == ScalingPolicySelect.DISABLED:
         return RateLimit(replicas=current, is_disabled=True)
-    strictest = rules.select_policy == ScalingPolicySelect.MIN
-    best = RateLimit(replicas=INT32_MIN if strictest else INT32_MAX)
-    proposed = 0
+    takes_lowest = is_up == (rules.select_policy == ScalingPolicySelect.MIN)
+    best = RateLimit(replicas=INT32_MAX if takes_lowest else INT32_MIN)
+    allow = _allowed_up if is_up else _allowed_down
+    allowed = 0
     for policy in rules.policies:
         start = _period_start(current, memory, policy, now, compat)
-        proposed = _allowed_down(start, policy, compat, proposed)
-        if proposed > best.replicas if strictest else proposed < best.replicas:
-            best = RateLimit(replicas=proposed, policy=policy)
+        allowed = allow(start, policy, compat, allowed)
+        if allowed < best.replicas if takes_lowest else allowed > best.replicas:
+            best = RateLimit(replicas=allowed, policy=policy)
     return best
 
 
@@ -82,7 +80,7 @@ def _allowed_up(start: int, policy: HPAScalingPolicy, compat: HpaCompat, previou
         return fold32(start + policy.value, saturate=compat.saturate)
     if policy.type == ScalingPolicyType.PERCENT:
         allowed = int32_of(ceil(start * (1 + policy.value / 100)), saturate=compat.saturate)
-        # A share of nothing is nothing; without the ruling such a policy could never leave zero.
+        # A share of 0 is 0; without the ruling such a policy could never leave zero.
         return (
             max(allowed, 1)
             if start <= 0 and policy.value > 0 and compat.percent_policy_leaves_zero
@@ -108,7 +106,7 @@ def scale_events(
     *,
     compact: bool,
 ) -> tuple[tuple[ScaleEvent, ...], tuple[ScaleEvent, ...]]:
-    """Return the up and down events after a change; without `behavior` nobody asks, so nothing is stored."""
+    """Return the scale events after a change, if policies need them."""
     if behavior is None:
         return memory.scale_up, memory.scale_down
     is_up = after > before

@@ -1,4 +1,4 @@
-"""Stabilisation: recent recommendations hold a decision back.
+"""Stabilization: recent recommendations hold a decision back.
 
 Without `behavior` the highest recommendation of the downscale window counts. With it each direction has its own
 window: the lowest of the up-window bounds growth, the highest of the down-window bounds shrinking.
@@ -22,7 +22,7 @@ MESSAGES = {
 
 
 class Stabilized(Wire):
-    """What the windows made of a recommendation."""
+    """The result of the stabilization windows."""
 
     replicas: int
     reason: str = ""
@@ -34,13 +34,13 @@ class Stabilized(Wire):
 
     @property
     def earlier(self) -> Recommendation | None:
-        """Return the latest remembered recommendation of what the windows allow; None if none was."""
-        same = [one for one in self.recommendations if one.replicas == self.replicas]
-        return max(same, key=lambda one: one.at, default=None) if self.reason else None
+        """Return the latest recommendation of the replicas that the windows allow, if they held."""
+        same = [known for known in self.recommendations if known.replicas == self.replicas]
+        return max(same, key=lambda known: known.at, default=None) if self.reason else None
 
 
 def earlier_recommendation(stabilized: Stabilized) -> str:
-    """Say which remembered recommendation is carried out, although the metrics ask for less now."""
+    """Return which earlier recommendation is carried out although the metrics ask for less now."""
     earlier = stabilized.earlier
     at = "" if earlier is None else f" at {format_time(wire_time(earlier.at))}"
     return (
@@ -51,12 +51,12 @@ def earlier_recommendation(stabilized: Stabilized) -> str:
 def stabilize(
     recommendations: tuple[Recommendation, ...], desired: int, now: float, window: float, *, compact: bool
 ) -> Stabilized:
-    """Take the highest recommendation of the window; one exactly as old as the window still counts."""
+    """Take the highest recommendation of the window, its very edge included."""
     cutoff = now - window
     highest = desired
-    for one in recommendations:
-        if one.replicas > highest and one.at >= cutoff:
-            highest = one.replicas
+    for known in recommendations:
+        if known.replicas > highest and known.at >= cutoff:
+            highest = known.replicas
     if compact:
         kept = remember(recommendations, desired, now, max(window, LONGEST_WINDOW))
     else:
@@ -71,7 +71,7 @@ def stabilize(
 
 
 class Windows(Wire):
-    """The stabilisation windows of both directions, in seconds."""
+    """The stabilization windows of both directions, in seconds."""
 
     up: float = 0.0
     down: float = 300.0
@@ -86,11 +86,11 @@ def stabilize_both_ways(
     """
     up_cutoff, down_cutoff = now - windows.up, now - windows.down
     lowest = highest = desired
-    for one in recommendations:
-        if one.replicas < lowest and one.at > up_cutoff:
-            lowest = one.replicas
-        elif one.replicas > highest and one.at > down_cutoff:
-            highest = one.replicas
+    for known in recommendations:
+        if known.replicas < lowest and known.at > up_cutoff:
+            lowest = known.replicas
+        elif known.replicas > highest and known.at > down_cutoff:
+            highest = known.replicas
     allowed = min(max(current, lowest), highest)
     if allowed == desired:
         return allowed, "", 0.0

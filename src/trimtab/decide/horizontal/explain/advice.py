@@ -1,7 +1,6 @@
-"""What would change the replicas: changes as values, with the direction that they promise.
+"""Advice: what would have to change for the replicas to change, as values.
 
-A decision that leaves the replicas alone has alternatives, cheapest first. Each names everything that has to change
-together; a test applies them to the observation and decides again.
+Advice comes cheapest first, and names every change that is needed together. Tests apply it to the observation and decide again.
 """
 
 from dataclasses import replace
@@ -13,9 +12,9 @@ import msgspec
 
 from trimtab.decide.horizontal.behavior.scale_to_zero import (
     can_scale_from_zero,
-    floor_of,
-    is_marked,
+    effective_min_replicas,
     is_paused,
+    is_scaled_to_zero,
 )
 from trimtab.decide.horizontal.decide import decide
 from trimtab.decide.horizontal.decision import Decision
@@ -30,16 +29,16 @@ from trimtab.model.json.wire import Wire
 
 
 class Direction(StrEnum):
-    """Which way the replicas go once the changes are made."""
+    """The direction of the replicas once the changes are made."""
 
     UP = "up"
     DOWN = "down"
     EITHER = "either"
-    """The reason given goes away; what the metrics then ask for is not known yet."""
+    """The reason goes away; what the metrics ask for then is unknown."""
 
 
 class Act(StrEnum):
-    """What kind of change it is."""
+    """The kind of a change."""
 
     SET = "Set"
     """Write `value` into `field` of the HPA."""
@@ -49,22 +48,22 @@ class Act(StrEnum):
     METRIC_BELOW = "MetricBelow"
     METRIC_AT_MOST = "MetricAtMost"
     KEEP = "Keep"
-    """Let what the metrics ask for stay so for `seconds`."""
+    """The metrics ask for the same for `seconds`."""
     WAIT = "Wait"
-    """Let the metrics ask for the same until `until`, when the window or the policies in `field` let them."""
+    """The metrics ask for the same until `until`, when the window or the policies in `field` allow it."""
     READ_METRIC = "ReadMetric"
     READ_OWNERS = "ReadOwners"
     READ_SCALE = "ReadScale"
     REPORT_SELECTOR = "ReportSelector"
-    """Let the target's scale report a selector that can be read."""
+    """The target's scale reports a selector that can be read."""
     REMOVE_CONFLICTING_HPA = "RemoveConflictingHpa"
     END_ROLLOUT = "EndRollout"
-    """Let a rollout end, so that the target has as many pods as replicas."""
+    """The rollout ends, so that the target has as many pods as replicas."""
     RESUME = "Resume"
     """Set the replicas of the target to 1 or more."""
     READY_POD = "ReadyPod"
     SAMPLES = "Samples"
-    """Let the pods without usable samples be measured."""
+    """The pods without usable samples are measured."""
 
 
 WINDOW = "stabilizationWindowSeconds"
@@ -72,7 +71,7 @@ POLICIES = "policies"
 
 
 class AdvisedChange(Wire):
-    """One thing to change."""
+    """One change."""
 
     act: Act
     field: str = ""
@@ -86,7 +85,7 @@ class AdvisedChange(Wire):
 
 
 class Advice(Wire):
-    """Changes that work together, and what they promise."""
+    """Changes that work together, and their outcome."""
 
     direction: Direction
     changes: tuple[AdvisedChange, ...]
@@ -119,9 +118,12 @@ _MOVING = {
 
 
 def advise(observation: Observation, decision: Decision, reason: DecisionReason) -> tuple[Advice, ...]:
-    """Return the ways to change the replicas, cheapest first; where they change already, what may have caused it."""
+    """Return the ways to change the replicas, cheapest first.
+
+    Where they change already, return what may have caused it.
+    """
     if reason in _MOVING:
-        # Growth that others' pods may have caused comes to nothing once only the target's own count.
+        # Growth that other pods may have caused goes away once only the target's own pods count.
         return (
             _own_pods(observation, decision)
             if reason == DecisionReason.SCALES_UP and decision.current
@@ -135,7 +137,7 @@ def advise(observation: Observation, decision: Decision, reason: DecisionReason)
         return _unread(decision)
     by_owner = _own_pods(observation, decision)
     if reason == DecisionReason.AT_MAXIMUM and _is_enough(by_owner, decision.current):
-        return by_owner  # a larger maximum would serve the load of others
+        return by_owner  # a larger maximum would serve the load of other pods
     if reason in GROWING | SHRINKING:
         found = _held(observation, decision, is_up=reason in GROWING)
     else:
@@ -144,7 +146,7 @@ def advise(observation: Observation, decision: Decision, reason: DecisionReason)
 
 
 def more(observation: Observation, decision: Decision) -> tuple[Advice, ...]:
-    """Return the ways to more replicas while no metric asks for them: one metric is enough."""
+    """Return the ways to more replicas, one per metric."""
     trace = decision.trace
     beside = _beside(observation, decision, is_up=True)
     if beside is None:
@@ -161,7 +163,7 @@ def more(observation: Observation, decision: Decision) -> tuple[Advice, ...]:
 
 
 def fewer(observation: Observation, decision: Decision) -> tuple[Advice, ...]:
-    """Return the way to fewer replicas while the metrics ask for these: every metric has to ask for fewer."""
+    """Return the way to fewer replicas, which every metric has to ask for."""
     trace, current = decision.trace, decision.current
     beside = _beside(observation, decision, is_up=False) if current else None
     if beside is None or trace.selection_fallback:
@@ -190,7 +192,7 @@ def _held(observation: Observation, decision: Decision, *, is_up: bool) -> tuple
 
 
 def _beside(observation: Observation, decision: Decision, *, is_up: bool) -> tuple[AdvisedChange, ...] | None:
-    """Return what holds the replicas in a direction, as changes; None if nothing may change it."""
+    """Return the changes that release the replicas in a direction, or None if none can."""
     changes: list[AdvisedChange] = []
     for hold in holds_on(observation, decision, is_up=is_up):
         found = _release(observation, decision, hold)
@@ -217,7 +219,7 @@ def _release(observation: Observation, decision: Decision, hold: Hold) -> list[A
 
 
 def _lower_minimum(observation: Observation, lowest: int) -> list[AdvisedChange] | None:
-    """Return how the minimum gets that low; None if an API server would refuse it."""
+    """Return the changes that lower the minimum, or None if the API server would reject them."""
     if lowest > 0:
         return [AdvisedChange(act=Act.SET, field="spec.minReplicas", value=str(lowest))]
     if lowest < 0 or not can_scale_from_zero(observation.hpa.spec):
@@ -231,7 +233,7 @@ def _lower_minimum(observation: Observation, lowest: int) -> list[AdvisedChange]
 
 
 def _unread(decision: Decision) -> tuple[Advice, ...]:
-    """Return which metrics must become readable; those that hold come before those that are stood in for."""
+    """Return which metrics must become readable, those without a fallback first."""
     results = list(enumerate(decision.trace.proposals))
     failed = [index for index, result in results if isinstance(result, Failure)]
     failed += [index for index, result in results if isinstance(result, LossFallback)]
@@ -248,7 +250,7 @@ def _either(change: AdvisedChange) -> Advice:
 
 
 def _own_pods(observation: Observation, decision: Decision) -> tuple[Advice, ...]:
-    """Return the advice to count the target's own pods only, if that changes what the metrics ask for."""
+    """Return the advice to count only the target's own pods, if that changes the result."""
     if not decision.trace.extra_pods:
         return ()
     changes = [
@@ -263,24 +265,26 @@ def _own_pods(observation: Observation, decision: Decision) -> tuple[Advice, ...
 
 
 def _wake(observation: Observation) -> tuple[Advice, ...]:
-    """Return the gate that lets the autoscaler wake what it brought to zero itself, if that gate is all that is missing."""
-    if observation.gates.hpa_scale_to_zero or not is_marked(observation.hpa.status.conditions):
+    """Return the feature gate that lets the HPA wake its workload, if only that is missing."""
+    if observation.gates.hpa_scale_to_zero or not is_scaled_to_zero(observation.hpa.status.conditions):
         return ()
     gates = replace(observation.gates, hpa_scale_to_zero=True)
     if is_paused(
-        observation.hpa.spec, floor_of(observation.hpa.spec, gates, observation.compat), is_ours=True
+        observation.hpa.spec,
+        effective_min_replicas(observation.hpa.spec, gates, observation.compat),
+        is_ours=True,
     ):
         return ()
     return (_either(AdvisedChange(act=Act.OPEN_GATE, value=SCALE_TO_ZERO)),)
 
 
 def _is_enough(by_owner: tuple[Advice, ...], current: int) -> bool:
-    """Return whether the replicas are known to be enough for the target's own pods."""
-    return any(one.outcome is not None and one.outcome <= current for one in by_owner)
+    """Return whether the replicas are enough for the target's own pods."""
+    return any(advice.outcome is not None and advice.outcome <= current for advice in by_owner)
 
 
 def asked_by_owner(observation: Observation, now: float) -> int | None:
-    """Return what the metrics ask for if only the target's own pods count; None where their owners are not known."""
+    """Return the replicas recommended for the target's own pods, or None if owners are unknown."""
     if not observation.owners:
         return None
     spec = msgspec.structs.replace(observation.hpa.spec, selection_strategy=SelectionStrategy.OWNER_REFERENCE)

@@ -1,14 +1,18 @@
-"""Why the replicas change, in words that hold for the value, its target and the pods that count.
+"""Why the replicas change, in words that are true for the value, its target and the counted pods.
 
-Upstream's events know two sentences: a metric is above target, or all are below. Neither holds while the pods that are
-measured and the replicas of the target differ, nor at zero. Events keep them; whoever explains says what was computed.
+Upstream's events have two sentences: a metric is above target, or all are below. Neither is true while the measured pods and the
+replicas of the target differ, nor at zero. Events keep them; explanations say what was computed.
 """
 
 from trimtab.decide.horizontal.behavior.scale_to_zero import goes_to_zero
 from trimtab.decide.horizontal.behavior.stabilization import earlier_recommendation
 from trimtab.decide.horizontal.decision import Decision
 from trimtab.decide.horizontal.explain.reason import DecisionReason
-from trimtab.decide.horizontal.explain.units import plain, shown, shown_value
+from trimtab.decide.horizontal.explain.units import (
+    format_amount,
+    format_result,
+    format_value,
+)
 from trimtab.decide.horizontal.metrics.proposal import Proposal, ProposalOutcome
 from trimtab.decide.horizontal.observation.observation import Observation
 from trimtab.model.hpa.metric_names import label_of, plain_names
@@ -31,8 +35,8 @@ _AFTERWARDS = {
 }
 
 
-def cause_of(observation: Observation, decision: Decision) -> str:
-    """Return why the replicas change; empty if the decision names no reason."""
+def describe_change(observation: Observation, decision: Decision) -> str:
+    """Return why the replicas change, or an empty text if the decision names no reason."""
     trace, current, metrics = decision.trace, decision.current, observation.hpa.spec.metrics
     asked, normalized = trace.recommended or 0, trace.normalized
     if normalized is not None and asked <= current < normalized.stabilized.replicas:
@@ -42,37 +46,35 @@ def cause_of(observation: Observation, decision: Decision) -> str:
         return plain_names(decision.reason, metrics)
     label = label_of(metrics[trace.winner])
     if not current:
-        return f"{label} is {shown_value(winner)}: any load wakes it"
+        return f"{label} is {format_result(winner)}: any load wakes it"
     if asked > current and winner.value > winner.target:
         return f"{label} above target"
-    measured = [one for one in trace.proposals if isinstance(one, Proposal)]
-    if asked < current and all(one.value < one.target for one in measured):
+    measured = [result for result in trace.proposals if isinstance(result, Proposal)]
+    if asked < current and all(proposal.value < proposal.target for proposal in measured):
         return decision.reason
     return _need(decision, winner, label)
 
 
 def _need(decision: Decision, winner: Proposal, label: str) -> str:
-    """Say how many replicas a metric needs where pods and replicas differ, which its target alone does not tell."""
+    """Return how many replicas a metric needs where pods and replicas differ."""
     current, replicas, extra = decision.current, winner.replicas, decision.trace.extra_pods
     if winner.outcome is ProposalOutcome.WITHIN_TOLERANCE:
         return f"{label} is within its tolerance, which keeps the {replicas} replicas of the target's status"
-    target = f"at the target of {shown(winner, winner.target)}, and {current} {_are(current)} set"
+    target = f"at the target of {format_value(winner, winner.target)}, and {current} {_are(current)} set"
     if winner.total is not None:
-        text = f"{label} is {plain(winner, winner.total)} in all, which needs {_replicas(replicas)} {target}"
+        text = f"{label} is {format_amount(winner, winner.total)} in all, which needs {_replicas(replicas)} {target}"
     else:
         number, ready = winner.measured_pods, "" if winner.counts is not None else "ready "
         subject = f"{number} {ready}pod{'s' if number != 1 else ''}"
         needs = "needs" if number == 1 else "need"
-        text = (
-            f"{subject} with {label} at {shown(winner, winner.value)} {needs} {_replicas(replicas)} {target}"
-        )
+        text = f"{subject} with {label} at {format_value(winner, winner.value)} {needs} {_replicas(replicas)} {target}"
     if not extra or replicas < current:
         return text
     return f"{text}; {extra_pods_text(extra)}"
 
 
 def extra_pods_text(extra: int) -> str:
-    """Say how many pods count beyond those that the target has."""
+    """Return how many pods count beyond those that the target has."""
     return f"the selector counts {extra} {'pod' if extra == 1 else 'pods'} more than the target has"
 
 
@@ -85,7 +87,7 @@ def _are(number: int) -> str:
 
 
 def partly_held(decision: Decision) -> str:
-    """Say what keeps a change from going as far as the metrics ask; empty if nothing does."""
+    """Return what keeps a change from going as far as the metrics ask, or an empty text."""
     trace, desired = decision.trace, decision.desired
     asked, normalized = trace.recommended, trace.normalized
     if asked is None or normalized is None or desired in {decision.current, asked}:
@@ -103,7 +105,7 @@ def partly_held(decision: Decision) -> str:
 def afterwards(
     observation: Observation, decision: Decision, reason: DecisionReason, *, dry_run: bool, held: bool
 ) -> str:
-    """Say what follows a decision that changes the replicas; empty for one that does not."""
+    """Return what follows a decision that changes the replicas, or an empty text."""
     if reason == DecisionReason.SCALE_NOT_WRITTEN:
         return "the write is tried again with the next sync"
     if reason not in _AFTERWARDS or decision.desired == decision.current:

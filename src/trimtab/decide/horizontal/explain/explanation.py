@@ -1,4 +1,4 @@
-"""A decision in words: what counted, what each metric said, what held it, and what would change it."""
+"""A decision in words: the pods, each metric, what held it, and what would change it."""
 
 from math import isfinite
 
@@ -7,7 +7,12 @@ from trimtab.decide.horizontal.decision import Decision, DecisionTrace
 from trimtab.decide.horizontal.explain.advice import Advice, advise
 from trimtab.decide.horizontal.explain.change_reason import partly_held
 from trimtab.decide.horizontal.explain.reason import DecisionReason, reason_for
-from trimtab.decide.horizontal.explain.units import Edges, edges_of, shown, shown_value
+from trimtab.decide.horizontal.explain.units import (
+    Edges,
+    edges_of,
+    format_result,
+    format_value,
+)
 from trimtab.decide.horizontal.explain.wording import describe_reason, next_step
 from trimtab.decide.horizontal.metrics.on_loss import describe_fallback
 from trimtab.decide.horizontal.metrics.proposal import (
@@ -27,7 +32,7 @@ from trimtab.model.times import format_time
 
 
 class MetricExplanation(Wire):
-    """What one metric said."""
+    """What one metric asks for, and why."""
 
     name: str
     replicas: int | None = None
@@ -36,13 +41,13 @@ class MetricExplanation(Wire):
     target: str = ""
     ratio: float | None = None
     more_above: str = ""
-    """It asks for more above this value; empty if no value makes it."""
+    """It asks for more above this value; empty if no value does."""
     fewer: str = ""
-    """`below` or `at … or less`: where it asks for fewer; empty if no value makes it."""
+    """`below` or `at … or less`: where it asks for fewer; empty if no value does."""
     is_winner: bool = False
     problem: str = ""
     fallback: str = ""
-    """What it counts as while it is lost; empty when it is read, or when it holds without a policy."""
+    """What it counts as while it is lost; empty if it was read, or has no loss policy."""
     notes: tuple[str, ...] = ()
 
 
@@ -54,7 +59,7 @@ class WindowEntry(Wire):
 
 
 class Explanation(Wire):
-    """A decision told to people and to dashboards."""
+    """A decision for people and dashboards."""
 
     reason: DecisionReason
     summary: str
@@ -62,14 +67,14 @@ class Explanation(Wire):
     desired: int
     strategy: str
     pods_counted: int | None
-    """None when the decision ended before any pod was looked at."""
+    """None when the decision ended before the pods were selected."""
     pods_left_out: dict[str, str]
     selection_fallback: str
-    """Why labels count although the strategy is another; empty when the strategy is applied."""
+    """Why labels count although the strategy is another; empty if the strategy is applied."""
     pods_extra: int
     """Of those counted, how many are more than the target has."""
     pods_foreign: dict[str, str]
-    """Of those counted, which are not the target's own, and why; empty where their owners are not known."""
+    """Of those counted, which are not the target's own, and why; empty if owners are unknown."""
     metrics: tuple[MetricExplanation, ...]
     recommendations: tuple[WindowEntry, ...]
     limit: str
@@ -79,17 +84,17 @@ class Explanation(Wire):
     """Fields of the spec that have no effect, because their feature gate is off."""
     next_step: str
     advice: tuple[Advice, ...]
-    """The same as values, cheapest first."""
+    """The same as `next_step`, as values."""
     is_dry_run: bool = False
     annotation_problem: str = ""
-    """Which annotation is misspelt, so that nothing is scaled."""
+    """Which annotation is wrong, so that nothing is scaled."""
 
     def __str__(self) -> str:
         return "\n".join(_lines(self))
 
 
 def explain(record: Record, *, dry_run: bool = False) -> Explanation:
-    """Tell a decision; `dry_run` says that its program writes nothing, whatever the HPA asks for."""
+    """Explain a decision, of an operator that writes nothing if `dry_run`."""
     observation, decision = record.observation, record.decision
     trace, reason = decision.trace, reason_for(decision)
     normalized = trace.normalized
@@ -126,7 +131,7 @@ def explain(record: Record, *, dry_run: bool = False) -> Explanation:
 
 
 def summary_of(observation: Observation, decision: Decision) -> str:
-    """Return what becomes of the replicas and why, in one line."""
+    """Return what happens to the replicas and why, in one line."""
     current, desired, reason = decision.current, decision.desired, reason_for(decision)
     text = describe_reason(observation, decision, reason)
     if desired != current and reason != DecisionReason.SCALE_NOT_WRITTEN:
@@ -151,8 +156,8 @@ def _metric(observation: Observation, decision: Decision, index: int) -> MetricE
     return MetricExplanation(
         name=label_of(metrics[index]),
         replicas=result.replicas,
-        value=shown_value(result),
-        target=shown(result, result.target),
+        value=format_result(result),
+        target=format_value(result, result.target),
         ratio=result.ratio,
         more_above=_more(result, edges),
         fewer=_fewer(result, edges),
@@ -164,13 +169,13 @@ def _metric(observation: Observation, decision: Decision, index: int) -> MetricE
 def _more(proposal: Proposal, edges: Edges) -> str:
     if not edges.up:
         return "0"
-    return shown(proposal, edges.up) if isfinite(edges.up) else ""
+    return format_value(proposal, edges.up) if isfinite(edges.up) else ""
 
 
 def _fewer(proposal: Proposal, edges: Edges) -> str:
     if edges.down < 0 or (not edges.down and not edges.includes_down):
         return ""
-    text = shown(proposal, edges.down)
+    text = format_value(proposal, edges.down)
     return f"at {text} or less" if edges.includes_down else f"below {text}"
 
 
@@ -195,7 +200,7 @@ def _notes(proposal: Proposal, edges: Edges) -> list[str]:
 
 def _between(proposal: Proposal, ends: tuple[float, float]) -> str:
     low, high = ends
-    return f"above {shown(proposal, low)} up to {shown(proposal, high)}"
+    return f"above {format_value(proposal, low)} up to {format_value(proposal, high)}"
 
 
 def _limit(trace: DecisionTrace) -> str:

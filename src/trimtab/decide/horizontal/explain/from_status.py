@@ -1,4 +1,4 @@
-"""What a person may know of an HPA whose metrics they may not read: the operator's last decision, from the status."""
+"""Explains the operator's last decision from the status, for users who may not read the metrics."""
 
 from trimtab.decide.horizontal.observation.observation import Observation
 from trimtab.decide.horizontal.observation.samples import FetchFailure
@@ -18,7 +18,7 @@ _CONDITIONS = (
 
 
 class StatusExplanation(Wire):
-    """An HPA as its status tells it."""
+    """An HPA as its status shows it."""
 
     reason: str
     summary: str
@@ -32,15 +32,15 @@ class StatusExplanation(Wire):
 
 
 def forbidden_metric(observation: Observation) -> str:
-    """Return why whoever looked may not read a metric; empty if they may read all of them."""
-    for reading in observation.samples:
-        if isinstance(reading, FetchFailure) and reading.is_forbidden:
-            return plain_names(reading.message, observation.hpa.spec.metrics)
+    """Return why the user may not read a metric, or an empty text if all can be read."""
+    for samples in observation.samples:
+        if isinstance(samples, FetchFailure) and samples.is_forbidden:
+            return plain_names(samples.message, observation.hpa.spec.metrics)
     return ""
 
 
 def explain_from_status(hpa: HorizontalPodAutoscaler, why: str) -> StatusExplanation:
-    """Tell the operator's last decision to somebody who may not read the metrics behind it."""
+    """Explain the last decision to a user who may not read its metrics."""
     return StatusExplanation(
         reason=NOT_ALLOWED,
         summary=f"you may not read a metric of this HPA, so nothing can be decided here: {why}",

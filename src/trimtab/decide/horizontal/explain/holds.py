@@ -1,4 +1,4 @@
-"""What keeps the replicas from moving in one direction: windows, bounds and rates, in the order they are applied."""
+"""What holds the replicas in one direction: windows, bounds and rates, in their order."""
 
 from collections.abc import Callable, Iterable, Iterator
 from math import inf
@@ -20,17 +20,17 @@ from trimtab.model.json.wire import Wire
 
 
 class Hold(Wire):
-    """One thing that keeps the replicas where they are."""
+    """A window, bound or rate that holds the replicas."""
 
     reason: DecisionReason
     until: float | None = None
-    """When it ends by itself; None: only a change of the spec ends it."""
+    """When it ends by itself; None if only a change of the spec ends it."""
     seconds: float = 0.0
-    """How long the metrics have to ask before a window lets them, where they do not ask yet."""
+    """How long the metrics have to ask before a window allows it, where they do not ask yet."""
 
 
 def holds_on(observation: Observation, decision: Decision, *, is_up: bool) -> tuple[Hold, ...]:
-    """Return everything that keeps the replicas from moving in that direction now."""
+    """Return everything that holds the replicas in that direction now."""
     found = (
         _window(observation, decision, is_up=is_up),
         _bound(decision, is_up=is_up),
@@ -40,7 +40,7 @@ def holds_on(observation: Observation, decision: Decision, *, is_up: bool) -> tu
 
 
 def _window(observation: Observation, decision: Decision, *, is_up: bool) -> Hold | None:
-    """Return the window if a recommendation in it does not point in the direction, or if nothing asks for it yet."""
+    """Return the window if a recommendation in it holds, or if no metric asks for the direction yet."""
     trace, current, now = decision.trace, decision.current, decision.now
     windows = windows_of(observation.hpa.spec.behavior, observation.settings)
     window = windows.up if is_up else windows.down
@@ -56,11 +56,17 @@ def _window(observation: Observation, decision: Decision, *, is_up: bool) -> Hol
     if stabilized > current if is_up else stabilized < current:
         return None
     against = _against(decision.memory.recommendations or (), current, is_up=is_up)
-    return Hold(reason=reason, until=max((one.at for one in against), default=now) + window)
+    return Hold(
+        reason=reason, until=max((recommendation.at for recommendation in against), default=now) + window
+    )
 
 
 def _against(known: Iterable[Recommendation], current: int, *, is_up: bool) -> list[Recommendation]:
-    return [one for one in known if (one.replicas <= current if is_up else one.replicas >= current)]
+    return [
+        recommendation
+        for recommendation in known
+        if (recommendation.replicas <= current if is_up else recommendation.replicas >= current)
+    ]
 
 
 def _bound(decision: Decision, *, is_up: bool) -> Hold | None:
@@ -74,7 +80,7 @@ def _bound(decision: Decision, *, is_up: bool) -> Hold | None:
 
 
 def _rates(observation: Observation, decision: Decision, *, is_up: bool) -> Iterator[Hold]:
-    """Yield the rate policies if they allow no change now; without `behavior` one sync may always grow."""
+    """Yield the scaling policies if they allow no change now."""
     behavior = observation.hpa.spec.behavior
     if behavior is None:
         return
@@ -101,7 +107,7 @@ def _limit(
 
 
 def _ends(memory: Memory, rules: HPAScalingRules, now: float) -> Iterator[float]:
-    """Yield the moments at which a scale event leaves the period of a policy, soonest first."""
+    """Yield the times at which a scale event leaves the period of a policy, soonest first."""
     events = (*memory.scale_up, *memory.scale_down)
     ends = {event.at + policy.period_seconds for event in events for policy in rules.policies}
     yield from sorted(end for end in ends if end > now)

@@ -1,19 +1,22 @@
-"""One word for a decision: why it scales, or which of the many reasons there are for not scaling."""
+"""One word for a decision: why it scales, or why it does not."""
 
 from enum import StrEnum
 
+from trimtab.decide.horizontal.arithmetic import ratio_of
 from trimtab.decide.horizontal.behavior.normalize import TOO_FEW, TOO_MANY, Normalized
 from trimtab.decide.horizontal.decision import Decision, DecisionTrace
-from trimtab.decide.horizontal.explain.surge import is_only_surge
 from trimtab.decide.horizontal.metrics.proposal import (
+    Failure,
     LossFallback,
     Proposal,
     ProposalOutcome,
+    Result,
 )
+from trimtab.decide.horizontal.metrics.tolerance import Tolerance
 
 
 class DecisionReason(StrEnum):
-    """What a decision comes to."""
+    """Why the replicas are what they are."""
 
     SCALES_UP = "ScalesUp"
     SCALES_DOWN = "ScalesDown"
@@ -60,7 +63,7 @@ GROWING = frozenset(
         DecisionReason.UP_DISABLED,
     }
 )
-"""More replicas come, or are asked for and held."""
+"""The metrics ask for more replicas, which come or are held."""
 
 SHRINKING = frozenset(
     {
@@ -74,7 +77,7 @@ SHRINKING = frozenset(
         DecisionReason.DOWN_DISABLED,
     }
 )
-"""Replicas go, or fewer are asked for and held."""
+"""The metrics ask for fewer replicas, which go or are held."""
 
 _STOPS = {
     "FailedGetScale": DecisionReason.SCALE_UNREADABLE,
@@ -131,7 +134,7 @@ def _standstill(decision: Decision) -> DecisionReason:
         return DecisionReason.OWNERS_UNREAD
     if normalized is not None and trace.recommended is not None and trace.recommended != decision.current:
         held = _held(normalized, trace.recommended, decision.current)
-        is_surge = held == DecisionReason.AT_MAXIMUM and is_only_surge(trace, decision.current)
+        is_surge = held == DecisionReason.AT_MAXIMUM and _is_only_surge(trace, decision.current)
         return DecisionReason.SURGE if is_surge else held
     if isinstance(winner, LossFallback) or (
         isinstance(winner, Proposal) and winner.replicas < decision.current and _is_lost(trace)
@@ -141,14 +144,14 @@ def _standstill(decision: Decision) -> DecisionReason:
 
 
 def _is_lost(trace: DecisionTrace) -> bool:
-    return any(isinstance(one, LossFallback) for one in trace.proposals)
+    return any(isinstance(result, LossFallback) for result in trace.proposals)
 
 
 def _held(normalized: Normalized, asked: int, current: int) -> DecisionReason:
     """Return what holds the replicas in the direction that the metrics ask for.
 
-    The bounds come after the windows. They may cut a remembered recommendation that points the other way, which is
-    no reason for anything.
+    The bounds come after the windows. They may cut an earlier recommendation that points the other way, which is not the
+    reason.
     """
     limited, is_up = normalized.limited, asked > current
     stabilized = normalized.stabilized.replicas
@@ -159,3 +162,32 @@ def _held(normalized: Normalized, asked: int, current: int) -> DecisionReason:
     if limited.limit is not None and limited.limit.is_disabled:
         return DecisionReason.UP_DISABLED if is_up else DecisionReason.DOWN_DISABLED
     return DecisionReason.UP_RATE if is_up else DecisionReason.DOWN_RATE
+
+
+def _is_only_surge(trace: DecisionTrace, current: int) -> bool:
+    """Return whether metrics ask for more only because a rollout has more pods than replicas.
+
+    The pods of a surge are measured too, and a ratio is multiplied by all of them. A metric below its target may then ask for
+    more replicas than there are. Once the load is on as many pods as replicas, it is within the tolerance.
+    """
+    if not trace.surge_pods:
+        return False
+    asking = [
+        result
+        for result in trace.proposals
+        if not isinstance(result, Failure) and (result.replicas or 0) > current
+    ]
+    return bool(asking) and all(_is_within(result, trace.tolerance, current) for result in asking)
+
+
+def _is_within(result: Result, tolerance: Tolerance, current: int) -> bool:
+    if not isinstance(result, Proposal) or result.ratio is None:
+        return False
+    most = 1.0 + tolerance.up
+    if result.total is not None:
+        return ratio_of(result.total, float(result.target) * current) <= most
+    if result.counts is None:
+        return result.ratio <= most  # one value for all: it does not depend on the pods
+    pods = result.measured_pods
+    ratio = result.ratio if result.filled_ratio is None else result.filled_ratio
+    return pods > current and ratio * pods <= most * current

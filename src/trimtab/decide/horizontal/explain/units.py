@@ -1,4 +1,4 @@
-"""Values of metrics as people read them, and the values at which a metric would ask for something else."""
+"""Values of metrics as text, and the values at which a metric asks for other replicas."""
 
 from collections.abc import Callable
 from math import ceil, floor, inf, isfinite
@@ -17,14 +17,14 @@ _BINARY = ("", "Ki", "Mi", "Gi", "Ti", "Pi", "Ei")
 
 
 class Edges(Wire):
-    """Where a metric begins to ask for something else, in the unit of its proposal."""
+    """The values at which a metric asks for other replicas, in the unit of its proposal."""
 
     up: float
     """Above this value it asks for more replicas; infinite if no value does."""
     down: float
     """Below this value it asks for fewer; negative if no value does."""
     includes_down: bool = False
-    """Whether it does at the value itself."""
+    """Whether the value itself is included."""
     more_between: tuple[float, float] | None = None
     """Below its target it asks for more too, above the first value up to the second: more pods count than replicas."""
     fewer_between: tuple[float, float] | None = None
@@ -38,9 +38,9 @@ def edges_of(proposal: Proposal, tolerance: Tolerance, current: int) -> Edges:
     tolerance is one edge, and the ratio at which the product passes a whole number is another; the farther counts.
     """
     if not current and proposal.counts is None and (proposal.total is None or not proposal.pods):
-        return Edges(up=0.0, down=-1.0)  # one number wakes a workload at any value, whatever its tolerance
+        return Edges(up=0.0, down=-1.0)  # any value above 0 wakes a workload
     if proposal.total is not None and not proposal.pods:
-        # Nothing shares the total yet: no tolerance applies, and the total alone counts.
+        # No replica shares the total yet, so no tolerance applies and the total alone counts.
         up, down = proposal.target * float(current), proposal.target * float(current - 1)
         return Edges(up=up, down=down, includes_down=True)
     gaps = proposal.gaps or _no_gaps(proposal)
@@ -62,7 +62,7 @@ def edges_of(proposal: Proposal, tolerance: Tolerance, current: int) -> Edges:
 
 
 def _more_between(proposal: Proposal, tolerance: Tolerance, current: int) -> tuple[float, float] | None:
-    """Return where the metric asks for more although it is below its target; filled gaps never let it."""
+    """Return where the metric asks for more although it is below its target."""
     if not proposal.pods:
         return None
     low = _whole(proposal.target * current / proposal.pods, _up_rounding(proposal))
@@ -71,7 +71,7 @@ def _more_between(proposal: Proposal, tolerance: Tolerance, current: int) -> tup
 
 
 def _fewer_between(proposal: Proposal, tolerance: Tolerance, current: int) -> tuple[float, float] | None:
-    """Return where the metric asks for fewer although it is above its target; filled gaps never let it."""
+    """Return where the metric asks for fewer although it is above its target."""
     if not proposal.pods:
         return None
     low = _whole(proposal.target * (1.0 + tolerance.up), _up_rounding(proposal))
@@ -110,7 +110,7 @@ def _down(proposal: Proposal, gaps: Gaps, tolerance: Tolerance, current: int) ->
 
 
 def _whole(edge: float, towards: Callable[[float], int]) -> float:
-    """Return the edge in whole units, which values come in; one that floats missed by a hair is the whole number."""
+    """Return the edge in whole units, ignoring float errors below `_HAIR`."""
     if not isfinite(edge):
         return edge
     near = round(edge)
@@ -132,28 +132,28 @@ def is_average(status: MetricStatus) -> bool:
     return current.average_value is not None and current.average_utilization is None
 
 
-def shown(proposal: Proposal, amount: float) -> str:
-    """Write a value of the metric in its own unit."""
-    return f"{plain(proposal, amount)}{PER_POD if is_average(proposal.status) else ''}"
+def format_value(proposal: Proposal, amount: float) -> str:
+    """Return a value of the metric in its own unit."""
+    return f"{format_amount(proposal, amount)}{PER_POD if is_average(proposal.status) else ''}"
 
 
-def shown_value(proposal: Proposal) -> str:
-    """Write what the metric came to: of an average, the undivided number too where it is known."""
+def format_result(proposal: Proposal) -> str:
+    """Return the metric's value, with the undivided number of an average where it is known."""
     if proposal.total is None:
-        return shown(proposal, proposal.value)
-    total = f"{plain(proposal, proposal.total)} in all"
-    return f"{shown(proposal, proposal.value)} ({total})" if proposal.pods else total
+        return format_value(proposal, proposal.value)
+    total = f"{format_amount(proposal, proposal.total)} in all"
+    return f"{format_value(proposal, proposal.value)} ({total})" if proposal.pods else total
 
 
-def plain(proposal: Proposal, amount: float) -> str:
-    """Write a number of the metric without saying that it is one per pod."""
+def format_amount(proposal: Proposal, amount: float) -> str:
+    """Return a number of the metric in its unit, without `per pod`."""
     if not isfinite(amount):
         return "any value"
     if is_percent(proposal.status):
         return f"{amount:.6g} %"
     resource = proposal.status.resource or proposal.status.container_resource
     if resource is None:
-        # A queue has 12.6 messages per pod; 12600m is how a machine writes it.
+        # People write 12.6 messages per pod, machines 12600m.
         return _decimal(amount / 1000)
     if resource.name == CPU:
         return f"{_decimal(amount / 1000)} cores"

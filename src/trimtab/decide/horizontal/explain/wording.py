@@ -1,7 +1,7 @@
-"""The sentences of explanations: why the replicas change or stay, and what would have to change."""
+"""The sentences of explanations."""
 
 from trimtab.decide.horizontal.arithmetic import wire_time
-from trimtab.decide.horizontal.behavior.scale_to_zero import is_marked
+from trimtab.decide.horizontal.behavior.scale_to_zero import is_scaled_to_zero
 from trimtab.decide.horizontal.decision import Decision
 from trimtab.decide.horizontal.explain.advice import (
     POLICIES,
@@ -12,11 +12,11 @@ from trimtab.decide.horizontal.explain.advice import (
 )
 from trimtab.decide.horizontal.explain.change_reason import (
     afterwards,
-    cause_of,
+    describe_change,
     extra_pods_text,
 )
 from trimtab.decide.horizontal.explain.reason import DecisionReason, reason_for
-from trimtab.decide.horizontal.explain.units import shown
+from trimtab.decide.horizontal.explain.units import format_value
 from trimtab.decide.horizontal.metrics.proposal import Failure, LossFallback, Proposal
 from trimtab.decide.horizontal.observation.observation import Observation
 from trimtab.decide.horizontal.selection.selection import foreign_pods
@@ -78,23 +78,23 @@ _ACTS = {
 
 
 def describe_reason(observation: Observation, decision: Decision, reason: DecisionReason) -> str:
-    """Return why the replicas change or stay, with metrics called by their short names; never empty."""
+    """Return why the replicas change or stay, with the short names of metrics."""
     if decision.desired != decision.current and reason != DecisionReason.SCALE_NOT_WRITTEN:
         return change_reason(observation, decision)
-    if reason == DecisionReason.PAUSED and is_marked(observation.hpa.status.conditions):
+    if reason == DecisionReason.PAUSED and is_scaled_to_zero(observation.hpa.status.conditions):
         return _ASLEEP if observation.gates.hpa_scale_to_zero else _ASLEEP_WITHOUT_GATE
     if reason == DecisionReason.AT_MINIMUM:
-        for one in ignored_fields(observation.hpa.spec, observation.gates, observation.compat):
-            if one.gate == SCALE_TO_ZERO and decision.current == 1:
-                return f"less is asked for, but {one}"
+        for field in ignored_fields(observation.hpa.spec, observation.gates, observation.compat):
+            if field.gate == SCALE_TO_ZERO and decision.current == 1:
+                return f"less is asked for, but {field}"
     if reason == DecisionReason.AT_MAXIMUM and decision.trace.extra_pods:
         return f"{SUMMARIES[reason]}; {extra_pods_text(decision.trace.extra_pods)}"
     return SUMMARIES[reason]
 
 
 def change_reason(observation: Observation, decision: Decision) -> str:
-    """Return why the scale is written, as logs and explanations say it."""
-    return cause_of(observation, decision) or SUMMARIES[reason_for(decision)]
+    """Return why the scale is written, for logs and explanations."""
+    return describe_change(observation, decision) or SUMMARIES[reason_for(decision)]
 
 
 def next_step(
@@ -105,7 +105,7 @@ def next_step(
     *,
     dry_run: bool = False,
 ) -> str:
-    """Say what would have to change for the replicas to change, or what follows once they have."""
+    """Return what would have to change, or what follows a change of the replicas."""
     moves = afterwards(
         observation,
         decision,
@@ -114,9 +114,9 @@ def next_step(
         held=bool(annotation_problem(observation.hpa, observation.gates)),
     )
     parts = [moves] if moves else []
-    parts += [_either(observation, decision, one) for one in advice if one.direction == Direction.EITHER]
+    parts += [_either(observation, decision, item) for item in advice if item.direction == Direction.EITHER]
     for direction, count in ((Direction.UP, "more replicas"), (Direction.DOWN, "fewer replicas")):
-        chosen = [one for one in advice if one.direction == direction]
+        chosen = [item for item in advice if item.direction == direction]
         if not chosen:
             continue
         if any(change.metric is not None for change in chosen[0].changes):
@@ -127,17 +127,17 @@ def next_step(
 
 
 def when(observation: Observation, decision: Decision, advice: tuple[Advice, ...] | list[Advice]) -> str:
-    """Return the conditions under which the replicas change, any one of which is enough."""
+    """Return the conditions under any of which the replicas change."""
     texts = []
-    for one in advice:
-        kept = [change.seconds for change in one.changes if change.act == Act.KEEP]
+    for item in advice:
+        kept = [change.seconds for change in item.changes if change.act == Act.KEEP]
         stays = f" and stays so for {max(kept):g} s" if kept else ""
         metrics = [
-            _condition(observation, decision, change) for change in one.changes if change.metric is not None
+            _condition(observation, decision, change) for change in item.changes if change.metric is not None
         ]
         rest = [
             _condition(observation, decision, change)
-            for change in one.changes
+            for change in item.changes
             if change.metric is None and change.act != Act.KEEP
         ]
         texts.append(", and ".join([f"{' and '.join(metrics)}{stays}", *rest]))
@@ -156,7 +156,7 @@ def _either(observation: Observation, decision: Decision, advice: Advice) -> str
 
 
 def _not_own(observation: Observation, decision: Decision) -> str:
-    """Say which pods count beside the target's own: by their owners if those are known, else by their number."""
+    """Return which pods count beside the target's own, by owner if owners are known."""
     if foreign := len(foreign_pods(observation.pods, observation.target, observation.owners)):
         return f"{foreign} counted {'pod is' if foreign == 1 else 'pods are'} not the target's own"
     extra = decision.trace.extra_pods
@@ -205,7 +205,7 @@ def _condition(observation: Observation, decision: Decision, change: AdvisedChan
 
 
 def _amount(proposal: Proposal, change: AdvisedChange) -> str:
-    text = shown(proposal, change.amount)
+    text = format_value(proposal, change.amount)
     if change.act == Act.METRIC_ABOVE:
         return f"above {text}" if change.amount else "above 0"
     return f"below {text}" if change.act == Act.METRIC_BELOW else f"at {text} or less"

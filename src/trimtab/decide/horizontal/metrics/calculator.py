@@ -11,7 +11,6 @@ import msgspec
 
 from trimtab.decide.horizontal.memory import LastGood, Memory
 from trimtab.decide.horizontal.metrics.external import NO_TARGET, propose_external
-from trimtab.decide.horizontal.metrics.metric_keys import key_of
 from trimtab.decide.horizontal.metrics.object import is_average, propose_object
 from trimtab.decide.horizontal.metrics.on_loss import LossPolicies
 from trimtab.decide.horizontal.metrics.pod_metrics import propose_pods, propose_resource
@@ -23,6 +22,7 @@ from trimtab.decide.horizontal.metrics.proposal import (
     ProposalContext,
     Result,
     UnusableMetric,
+    metric_key,
 )
 from trimtab.decide.horizontal.metrics.tolerance import tolerance_of
 from trimtab.decide.horizontal.observation.observation import Observation
@@ -128,7 +128,7 @@ def compute_replicas(observation: Observation, context: ProposalContext, memory:
             if observation.is_native or not compat.omit_failed_metrics:
                 statuses.append(FAILED_METRIC)
         if result.is_rejected if isinstance(result, Failure) else result.rejected_samples:
-            rejected_since[key_of(spec)] = limits.since
+            rejected_since[metric_key(spec)] = limits.since
         if spec.on_loss is None or not compat.loss_policies:
             proposals.append(result)
         else:
@@ -180,7 +180,7 @@ def _holding_failure(result: Result) -> Failure | None:
 
 
 def _largest(proposals: list[Result]) -> tuple[int | None, int, str]:
-    """Return index, replicas and name of the largest proposal; the first of equals wins."""
+    """Return index, replicas and name of the first of the largest proposals."""
     winner, replicas, name = None, 0, ""
     for index, proposal in enumerate(proposals):
         if isinstance(proposal, Failure) or proposal.replicas is None:
@@ -198,7 +198,7 @@ def _limits_for(spec: MetricSpec, limits: SampleAgeLimits, memory: Memory) -> Sa
     """
     if spec.max_age_seconds is not None:
         limits = limits.with_max_age(spec.max_age_seconds)
-    if memory.rejected_since and (since := memory.rejected_since.get(key_of(spec))) is not None:
+    if memory.rejected_since and (since := memory.rejected_since.get(metric_key(spec))) is not None:
         limits = msgspec.structs.replace(limits, since=since)
     return limits
 

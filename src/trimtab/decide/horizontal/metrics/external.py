@@ -1,6 +1,6 @@
 """External metrics: the sum of series that belong to no Kubernetes object."""
 
-from trimtab.decide.horizontal.arithmetic import INT64_MAX, finite, ratio_of, saturated
+from trimtab.decide.horizontal.arithmetic import INT64_MAX
 from trimtab.decide.horizontal.metrics.proposal import (
     Misconfigured,
     Proposal,
@@ -8,13 +8,13 @@ from trimtab.decide.horizontal.metrics.proposal import (
     UnusableMetric,
 )
 from trimtab.decide.horizontal.metrics.totals import (
-    average_ratio,
-    checked,
-    checked_total,
-    settle_average,
-    settle_value,
+    Total,
+    accepted_series,
+    accepted_total,
+    propose_average,
+    propose_value,
     share_of,
-    summed,
+    sum_series,
 )
 from trimtab.decide.horizontal.observation.samples import MetricSamples
 from trimtab.model.hpa.types import (
@@ -31,72 +31,39 @@ NO_TARGET = "invalid external metric source: neither a value target nor an avera
 
 
 def propose_external(
-    source: ExternalMetricSource, reading: MetricSamples, scene: ProposalContext
+    source: ExternalMetricSource, samples: MetricSamples, context: ProposalContext
 ) -> Proposal:
-    """Propose replicas for an external metric; an average value wins, whatever the target's type says."""
-    if source.target.average_value is not None:
-        return _average(source, source.target.average_value.milli_value(), reading, scene)
+    """Propose replicas for an external metric."""
+    name = f"external metric {source.metric.name}({go_string(source.metric.selector)})"
+    if source.target.average_value is not None:  # it wins, whatever the target's type says
+        total = _total(source, samples, context, guards_running_sum=True)
+        # Upstream leaves a sum at the very limit undivided, since its float equals one beyond the limit.
+        at_limit = not context.compat.saturate and float(total.value) >= float(INT64_MAX)
+        share = INT64_MAX if at_limit else share_of(total.value, context)
+        status = _status(source, MetricValueStatus(average_value=Quantity.from_milli(share)))
+        target = source.target.average_value.milli_value()
+        return propose_average(name, total, target, share, status, context, is_capped=True)
     if source.target.value is not None:
-        return _value(source, source.target.value.milli_value(), reading, scene)
+        total = _total(source, samples, context, guards_running_sum=False)
+        status = _status(source, MetricValueStatus(value=Quantity.from_milli(total.value)))
+        return propose_value(name, total, source.target.value.milli_value(), status, context)
     raise Misconfigured(NO_TARGET)
 
 
-def _value(
-    source: ExternalMetricSource, target: int, reading: MetricSamples, scene: ProposalContext
-) -> Proposal:
-    total, timestamp = _total(source, reading, scene, guards_running_sum=False)
-    settled = settle_value(total, target, scene)
-    return Proposal(
-        type=MetricSourceType.EXTERNAL,
-        name=_name(source),
-        replicas=settled.replicas,
-        outcome=settled.outcome,
-        ratio=finite(ratio_of(total, target)),
-        value=saturated(total),
-        target=target,
-        status=_status(source, MetricValueStatus(value=Quantity.from_milli(total))),
-        timestamp=timestamp,
-        pods=scene.ready_pods,
-    )
-
-
-def _average(
-    source: ExternalMetricSource, target: int, reading: MetricSamples, scene: ProposalContext
-) -> Proposal:
-    total, timestamp = _total(source, reading, scene, guards_running_sum=True)
-    settled = settle_average(total, target, scene, is_capped=True)
-    # Upstream leaves a sum at the very limit undivided, since its float could not be told from one beyond it.
-    at_limit = not scene.compat.saturate and float(total) >= float(INT64_MAX)
-    share = INT64_MAX if at_limit else share_of(total, scene)
-    return Proposal(
-        type=MetricSourceType.EXTERNAL,
-        name=_name(source),
-        replicas=settled.replicas,
-        outcome=settled.outcome,
-        ratio=finite(average_ratio(total, target, scene)),
-        value=saturated(share),
-        target=target,
-        status=_status(source, MetricValueStatus(average_value=Quantity.from_milli(share))),
-        timestamp=timestamp,
-        pods=scene.status_replicas,
-        total=saturated(total),
-    )
-
-
 def _total(
-    source: ExternalMetricSource, reading: MetricSamples, scene: ProposalContext, *, guards_running_sum: bool
-) -> tuple[int, float]:
+    source: ExternalMetricSource,
+    samples: MetricSamples,
+    context: ProposalContext,
+    *,
+    guards_running_sum: bool,
+) -> Total:
     try:
-        series = checked(reading, scene)
-        total = summed(series, scene, guards_running_sum=guards_running_sum)
-        return checked_total(total, scene), series.samples[0].timestamp
+        series = accepted_series(samples, context)
+        total = sum_series(series, context, guards_running_sum=guards_running_sum)
+        return Total(accepted_total(total, context), series.samples[0].timestamp)
     except UnusableMetric as cause:
-        metric = f"{scene.namespace}/{source.metric.name}/{go_string(source.metric.selector)}"
+        metric = f"{context.namespace}/{source.metric.name}/{go_string(source.metric.selector)}"
         raise cause.reworded(f"unable to get external metric {metric}: {cause}") from cause
-
-
-def _name(source: ExternalMetricSource) -> str:
-    return f"external metric {source.metric.name}({go_string(source.metric.selector)})"
 
 
 def _status(source: ExternalMetricSource, current: MetricValueStatus) -> MetricStatus:

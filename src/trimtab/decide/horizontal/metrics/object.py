@@ -1,6 +1,6 @@
 """Object metrics: one number that describes a Kubernetes object."""
 
-from trimtab.decide.horizontal.arithmetic import finite, fold64, ratio_of, saturated
+from trimtab.decide.horizontal.arithmetic import fold64
 from trimtab.decide.horizontal.metrics.proposal import (
     Misconfigured,
     Proposal,
@@ -8,11 +8,11 @@ from trimtab.decide.horizontal.metrics.proposal import (
     UnusableMetric,
 )
 from trimtab.decide.horizontal.metrics.totals import (
-    average_ratio,
-    checked,
-    checked_total,
-    settle_average,
-    settle_value,
+    Total,
+    accepted_series,
+    accepted_total,
+    propose_average,
+    propose_value,
     share_of,
 )
 from trimtab.decide.horizontal.observation.samples import MetricSamples
@@ -31,73 +31,39 @@ NO_TARGET = "invalid object metric source: neither a value target nor an average
 
 
 def is_average(source: ObjectMetricSource) -> bool:
-    """Return whether the metric is shared out over the replicas; both the type and its field must say so."""
+    """Return whether the target's type and its field both ask for an average."""
     return source.target.type == MetricTargetType.AVERAGE_VALUE and source.target.average_value is not None
 
 
-def propose_object(source: ObjectMetricSource, reading: MetricSamples, scene: ProposalContext) -> Proposal:
-    """Propose replicas for an object's metric; the target's type decides, and must have its field."""
+def propose_object(source: ObjectMetricSource, samples: MetricSamples, context: ProposalContext) -> Proposal:
+    """Propose replicas for an object's metric, by the target's type."""
+    name = f"{source.described_object.kind} metric {source.metric.name}"
     if source.target.type == MetricTargetType.VALUE and source.target.value is not None:
-        return _value(source, source.target.value.milli_value(), reading, scene)
-    if source.target.average_value is not None and is_average(source):
-        return _average(source, source.target.average_value.milli_value(), reading, scene)
-    raise Misconfigured(NO_TARGET)
-
-
-def _value(
-    source: ObjectMetricSource, target: int, reading: MetricSamples, scene: ProposalContext
-) -> Proposal:
-    total, timestamp = _total(source, reading, scene)
-    settled = settle_value(total, target, scene)
-    return Proposal(
-        type=MetricSourceType.OBJECT,
-        name=f"{source.described_object.kind} metric {source.metric.name}",
-        replicas=settled.replicas,
-        outcome=settled.outcome,
-        ratio=finite(ratio_of(total, target)),
-        value=saturated(total),
-        target=target,
-        status=_status(source, MetricValueStatus(value=Quantity.from_milli(total))),
-        timestamp=timestamp,
-        pods=scene.ready_pods,
-    )
-
-
-def _average(
-    source: ObjectMetricSource, target: int, reading: MetricSamples, scene: ProposalContext
-) -> Proposal:
-    total, timestamp = _total(source, reading, scene)
-    settled = settle_average(total, target, scene, is_capped=scene.compat.saturate)
-    share = share_of(total, scene)
-    if scene.compat.clear_messages:
-        name = f"{source.described_object.kind} metric {source.metric.name}"
-    else:
+        total = _total(source, samples, context)
+        status = _status(source, MetricValueStatus(value=Quantity.from_milli(total.value)))
+        return propose_value(name, total, source.target.value.milli_value(), status, context)
+    if source.target.average_value is None or not is_average(source):
+        raise Misconfigured(NO_TARGET)
+    total = _total(source, samples, context)
+    share = share_of(total.value, context)
+    status = _status(source, MetricValueStatus(average_value=Quantity.from_milli(share)))
+    if not context.compat.clear_messages:
         name = f"external metric {source.metric.name}({go_string(source.metric.selector)})"
-    return Proposal(
-        type=MetricSourceType.OBJECT,
-        name=name,
-        replicas=settled.replicas,
-        outcome=settled.outcome,
-        ratio=finite(average_ratio(total, target, scene)),
-        value=saturated(share),
-        target=target,
-        status=_status(source, MetricValueStatus(average_value=Quantity.from_milli(share))),
-        timestamp=timestamp,
-        pods=scene.status_replicas,
-        total=saturated(total),
-    )
+    target = source.target.average_value.milli_value()
+    return propose_average(name, total, target, share, status, context, is_capped=context.compat.saturate)
 
 
-def _total(source: ObjectMetricSource, reading: MetricSamples, scene: ProposalContext) -> tuple[int, float]:
+def _total(source: ObjectMetricSource, samples: MetricSamples, context: ProposalContext) -> Total:
     try:
-        sample = checked(reading, scene).samples[0]
-        return checked_total(fold64(sample.value, saturate=scene.compat.saturate), scene), sample.timestamp
+        sample = accepted_series(samples, context).samples[0]
+        value = fold64(sample.value, saturate=context.compat.saturate)
+        return Total(accepted_total(value, context), sample.timestamp)
     except UnusableMetric as cause:
         metric, described = source.metric.name, source.described_object
-        if scene.compat.clear_messages:
-            text = f"unable to get metric {metric}: {cause} on {described.kind} {scene.namespace}/{described.name}"
+        if context.compat.clear_messages:
+            text = f"unable to get metric {metric}: {cause} on {described.kind} {context.namespace}/{described.name}"
         else:
-            text = f"unable to get metric {metric}: {described.kind} on {scene.namespace} {described.name}/{cause}"
+            text = f"unable to get metric {metric}: {described.kind} on {context.namespace} {described.name}/{cause}"
         raise cause.reworded(text) from cause
 
 

@@ -9,8 +9,7 @@ import msgspec
 
 from trimtab.decide.horizontal.arithmetic import wire_time
 from trimtab.decide.horizontal.memory import LastGood
-from trimtab.decide.horizontal.metrics.metric_keys import key_of
-from trimtab.decide.horizontal.metrics.proposal import Failure, LossFallback, Proposal
+from trimtab.decide.horizontal.metrics.proposal import Failure, LossFallback, Proposal, metric_key
 from trimtab.model.hpa.metric_fields import DEFAULT_LAST_GOOD_SECONDS
 from trimtab.model.hpa.metric_names import label_of
 from trimtab.model.hpa.types import LossPolicy, MetricLoss, MetricSpec
@@ -37,7 +36,7 @@ class LossPolicies:
         """Return the result itself, or the fallback of a metric that is lost."""
         if isinstance(result, Proposal):
             if loss.policy == LossPolicy.LAST_GOOD:
-                self.last_good.append(LastGood(key_of(spec), result.replicas, self._now))
+                self.last_good.append(LastGood(metric_key(spec), result.replicas, self._now))
             return result
         if result.is_misconfigured or result.is_spec_error or loss.policy not in _FALLBACKS:
             return result
@@ -51,7 +50,7 @@ class LossPolicies:
 
     def _with_last_good(self, fallback: LossFallback, spec: MetricSpec, loss: MetricLoss) -> LossFallback:
         """Repeat the last replicas. The last value would multiply the replicas that it brought about."""
-        known = self._known.get(key_of(spec))
+        known = self._known.get(metric_key(spec))
         if known is None:
             return fallback
         self.last_good.append(msgspec.structs.replace(known, is_lost=True))
@@ -62,7 +61,7 @@ class LossPolicies:
 
 
 def describe_fallback(fallback: LossFallback) -> str:
-    """Return what a lost metric counts as; the text is the same in every sync."""
+    """Return what a lost metric counts as, in words that do not change per sync."""
     if fallback.policy == LossPolicy.IGNORE:
         return "it is ignored, and the other metrics decide"
     if fallback.policy == LossPolicy.REPLICAS:

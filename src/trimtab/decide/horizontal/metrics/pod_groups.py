@@ -1,7 +1,7 @@
 """Which pods' samples count: ready, unready, missing and ignored pods.
 
-CPU alone looks at readiness, because a starting pod burns CPU that says nothing about load. Succeeded pods are not
-special (kk#86151): without a sample they are missing, as upstream has it.
+Readiness matters for CPU alone, because a starting pod burns CPU that says nothing about load. Succeeded pods are not special
+(kk#86151): without a sample they are missing, as upstream has it.
 """
 
 from collections.abc import Iterable, Mapping
@@ -13,19 +13,18 @@ from trimtab.decide.horizontal.observation.staleness import ANYTHING_GOES, Sampl
 
 
 class Groups:
-    """Pods by what their samples are worth; `values` are the samples of the ready ones, in their order."""
+    """Pods by what their samples are worth, with the `values` of the ready pods."""
 
     __slots__ = ("ignored", "missing", "ready", "rejected", "stray", "unready", "values")
 
     def __init__(self) -> None:
-        """Begin with no pod."""
         self.ready: list[PodSnapshot] = []
         self.values: list[int] = []
         self.unready: list[PodSnapshot] = []
         self.missing: list[PodSnapshot] = []
         self.ignored: list[PodSnapshot] = []
         self.rejected: list[tuple[str, str]] = []
-        """Names of the missing pods whose samples were refused, with the rule."""
+        """Names of the missing pods whose samples were rejected, with the rule."""
         self.stray: list[int] = []
         """Samples of pods that are not in the list; upstream averages them in."""
 
@@ -39,14 +38,14 @@ def group_pods(
     is_cpu: bool,
     limits: SampleAgeLimits = ANYTHING_GOES,
 ) -> Groups:
-    """Sort pods into groups."""
+    """Sort pods into groups by their samples."""
     groups = Groups()
     find, take, keep = samples.get, groups.ready.append, groups.values.append
     fresh_after, ahead, lowest = limits.fresh_after, limits.ahead, limits.lowest
     period = settings.cpu_initialization_period
     for pod in pods:
         sample = find(pod.name)
-        # Nearly every pod runs, is long ready and has a fresh sample; whatever differs takes the full rule.
+        # Nearly every pod runs, is long ready and has a fresh sample; all others take the full rule.
         if (
             sample is not None
             and sample.value >= lowest
@@ -75,14 +74,13 @@ def _place(
     *,
     is_cpu: bool,
 ) -> None:
-    """Put one pod where it belongs."""
     if pod.is_deleted or pod.phase == "Failed":
         groups.ignored.append(pod)
     elif pod.phase == "Pending":
         groups.unready.append(pod)
     elif sample is None:
         groups.missing.append(pod)
-    elif limits.doubts(sample) and (rule := limits.refusal(sample)):
+    elif rule := limits.reject_reason(sample):
         groups.missing.append(pod)
         groups.rejected.append((pod.name, rule))
     elif is_cpu and is_initializing(pod, sample, now, settings):

@@ -1,4 +1,4 @@
-"""Resource and ContainerResource metrics: CPU or memory of the pods, against requests or against a value."""
+"""Metrics that are measured on each pod: Resource, ContainerResource and Pods."""
 
 from trimtab.decide.horizontal.arithmetic import finite
 from trimtab.decide.horizontal.metrics.pod_groups import Groups, group_pods, stray_values
@@ -7,7 +7,7 @@ from trimtab.decide.horizontal.metrics.proposal import (
     PodCounts,
     Proposal,
     ProposalContext,
-    Refused,
+    Rejected,
     UnusableMetric,
     replicas_from_ratio,
 )
@@ -37,126 +37,133 @@ from trimtab.model.hpa.types import (
 from trimtab.model.quantity import Quantity
 
 NO_RESOURCE_TARGET = "invalid resource metric source: neither an average utilization target nor an average value (usage) target was set"
+NO_PODS_TARGET = "invalid pods metric source: no average value target was set"
 
 
 def propose_resource(
-    resource: str, container: str | None, target: MetricTarget, reading: MetricSamples, scene: ProposalContext
+    resource: str,
+    container: str | None,
+    target: MetricTarget,
+    samples: MetricSamples,
+    context: ProposalContext,
 ) -> Proposal:
-    """Propose replicas for a resource of the pods, or of one container of them; an average value wins."""
+    """Propose replicas for a resource of the pods or of one container."""
     try:
         if target.average_value is not None:
-            return propose_usage(resource, container, target.average_value.milli_value(), reading, scene)
+            return propose_usage(resource, container, target.average_value.milli_value(), samples, context)
     except UnusableMetric as cause:
         raise cause.reworded(f"failed to get {resource} usage: {cause}") from cause
     if target.average_utilization is None:
         raise Misconfigured(NO_RESOURCE_TARGET)
     try:
-        return propose_utilization(resource, container, target.average_utilization, reading, scene)
+        return propose_utilization(resource, container, target.average_utilization, samples, context)
     except UnusableMetric as cause:
         raise cause.reworded(f"failed to get {resource} utilization: {cause}") from cause
 
 
 def propose_utilization(
-    resource: str, container: str | None, target: int, reading: MetricSamples, scene: ProposalContext
+    resource: str, container: str | None, target: int, samples: MetricSamples, context: ProposalContext
 ) -> Proposal:
     """Propose replicas for usage as a percentage of requests."""
-    samples = _samples(resource, reading)
-    groups = grouped(samples, scene, is_cpu=resource == CPU)
-    requests = requests_of(scene.pods, resource, container or "", scene.compat)
-    usage = Utilization(groups, requests, target, scene.compat)
-    settled = replicas_from_ratio(
-        usage.ratio, scene.current, groups, scene.tolerance, usage.fill, scene.compat
-    )
+    found = _resource_samples(resource, samples)
+    groups = group_counted(found, context, is_cpu=resource == CPU)
+    requests = requests_of(context.pods, resource, container or "", context.compat)
+    usage = Utilization(groups, requests, target, context.compat)
     current = MetricValueStatus(
         average_utilization=usage.percent, average_value=resource_quantity(resource, usage.average)
     )
     kind = "resource" if container is None else "container resource"
-    return Proposal(
-        type=_type(container),
-        name=f"{resource} {kind} utilization (percentage of request)",
-        replicas=settled.replicas,
-        outcome=settled.outcome,
-        ratio=finite(usage.ratio),
-        value=usage.percent,
-        target=target,
-        status=_status(resource, container, current),
-        timestamp=samples.timestamp,
-        filled_ratio=settled.filled_ratio,
-        counts=counts_of(groups),
-        rejected_samples=tuple(groups.rejected),
-        pods=len(groups.ready),
-        gaps=usage.gaps() if groups.unready or groups.missing else None,
-    )
+    name = f"{resource} {kind} utilization (percentage of request)"
+    return _proposal(name, usage, usage.percent, found, _status(resource, container, current), context)
 
 
 def propose_usage(
-    resource: str, container: str | None, target: int, reading: MetricSamples, scene: ProposalContext
+    resource: str, container: str | None, target: int, samples: MetricSamples, context: ProposalContext
 ) -> Proposal:
     """Propose replicas for usage as an amount per pod."""
-    samples = _samples(resource, reading)
-    groups = grouped(samples, scene, is_cpu=resource == CPU)
-    usage = Average(groups, target, scene.compat)
-    settled = replicas_from_ratio(
-        usage.ratio, scene.current, groups, scene.tolerance, usage.fill, scene.compat
-    )
+    found = _resource_samples(resource, samples)
+    usage = Average(group_counted(found, context, is_cpu=resource == CPU), target, context.compat)
     current = MetricValueStatus(average_value=resource_quantity(resource, usage.average))
+    status = _status(resource, container, current)
+    return _proposal(f"{resource} resource", usage, usage.average, found, status, context)
+
+
+def propose_pods(source: PodsMetricSource, samples: MetricSamples, context: ProposalContext) -> Proposal:
+    """Propose replicas for the average of a custom metric over the pods, ready or not."""
+    if source.target.average_value is None:
+        raise Misconfigured(NO_PODS_TARGET)
+    if not isinstance(samples, PodSamples):
+        raise UnusableMetric(f"unable to get metric {source.metric.name}: {failure_of(samples)}")
+    target = source.target.average_value.milli_value()
+    usage = Average(group_counted(samples, context, is_cpu=False), target, context.compat)
+    current = MetricValueStatus(average_value=Quantity.from_milli(usage.average))
+    status = MetricStatus(
+        type=MetricSourceType.PODS, pods=PodsMetricStatus(metric=source.metric, current=current)
+    )
+    return _proposal(f"pods metric {source.metric.name}", usage, usage.average, samples, status, context)
+
+
+def _proposal(
+    name: str,
+    usage: Utilization | Average,
+    value: int,
+    samples: PodSamples,
+    status: MetricStatus,
+    context: ProposalContext,
+) -> Proposal:
+    groups = usage.groups
+    result = replicas_from_ratio(
+        usage.ratio, context.current, groups, context.tolerance, usage.with_missing_pods, context.compat
+    )
     return Proposal(
-        type=_type(container),
-        name=f"{resource} resource",
-        replicas=settled.replicas,
-        outcome=settled.outcome,
+        type=status.type,
+        name=name,
+        replicas=result.replicas,
+        outcome=result.outcome,
         ratio=finite(usage.ratio),
-        value=usage.average,
-        target=target,
-        status=_status(resource, container, current),
+        value=value,
+        target=usage.target,
+        status=status,
         timestamp=samples.timestamp,
-        filled_ratio=settled.filled_ratio,
-        counts=counts_of(groups),
+        filled_ratio=result.filled_ratio,
+        counts=PodCounts(
+            ready=len(groups.ready),
+            unready=len(groups.unready),
+            missing=len(groups.missing),
+            ignored=len(groups.ignored),
+        ),
         rejected_samples=tuple(groups.rejected),
         pods=len(groups.ready),
         gaps=usage.gaps() if groups.unready or groups.missing else None,
     )
 
 
-def _samples(resource: str, reading: MetricSamples) -> PodSamples:
-    if isinstance(reading, PodSamples):
-        return reading
-    raise UnusableMetric(f"unable to get metrics for resource {resource}: {failure_of(reading)}")
+def _resource_samples(resource: str, samples: MetricSamples) -> PodSamples:
+    if isinstance(samples, PodSamples):
+        return samples
+    raise UnusableMetric(f"unable to get metrics for resource {resource}: {failure_of(samples)}")
 
 
-def grouped(samples: PodSamples, scene: ProposalContext, *, is_cpu: bool) -> Groups:
-    """Group the counted pods; raise Unusable if no sample is left to go by."""
-    if not scene.has_pods:
+def group_counted(samples: PodSamples, context: ProposalContext, *, is_cpu: bool) -> Groups:
+    """Group the counted pods, or raise UnusableMetric if no sample is left."""
+    if not context.has_pods:
         raise UnusableMetric(NO_PODS)
-    found = samples.samples
-    groups = group_pods(scene.pods, found, scene.now, scene.settings, is_cpu=is_cpu, limits=scene.limits)
-    if scene.averages_strays:
-        groups.stray = stray_values(scene.pods, found)
+    groups = group_pods(
+        context.pods, samples.samples, context.now, context.settings, is_cpu=is_cpu, limits=context.limits
+    )
+    if context.averages_strays:
+        groups.stray = stray_values(context.pods, samples.samples)
     if not groups.ready and not groups.stray:
         if groups.rejected:
             name, rule = min(groups.rejected)
-            raise Refused(f"refused the samples of {len(groups.rejected)} pods, first {name}: {rule}")
+            raise Rejected(f"refused the samples of {len(groups.rejected)} pods, first {name}: {rule}")
         raise UnusableMetric(NO_SAMPLES)
     return groups
-
-
-def counts_of(groups: Groups) -> PodCounts:
-    """Count the groups."""
-    return PodCounts(
-        ready=len(groups.ready),
-        unready=len(groups.unready),
-        missing=len(groups.missing),
-        ignored=len(groups.ignored),
-    )
 
 
 def resource_quantity(resource: str, milli: int) -> Quantity:
     """Return an amount of a resource as metrics-server writes it: memory in binary units."""
     return Quantity.from_milli(milli, "BinarySI" if resource == MEMORY else "DecimalSI")
-
-
-def _type(container: str | None) -> str:
-    return MetricSourceType.RESOURCE if container is None else MetricSourceType.CONTAINER_RESOURCE
 
 
 def _status(resource: str, container: str | None, current: MetricValueStatus) -> MetricStatus:
@@ -167,40 +174,4 @@ def _status(resource: str, container: str | None, current: MetricValueStatus) ->
     return MetricStatus(
         type=MetricSourceType.CONTAINER_RESOURCE,
         container_resource=ContainerResourceMetricStatus(name=resource, container=container, current=current),
-    )
-
-
-NO_PODS_TARGET = "invalid pods metric source: no average value target was set"
-
-
-def propose_pods(source: PodsMetricSource, reading: MetricSamples, scene: ProposalContext) -> Proposal:
-    """Propose replicas for the average of a custom metric over the pods; readiness plays no part."""
-    if source.target.average_value is None:
-        raise Misconfigured(NO_PODS_TARGET)
-    if not isinstance(reading, PodSamples):
-        raise UnusableMetric(f"unable to get metric {source.metric.name}: {failure_of(reading)}")
-    target = source.target.average_value.milli_value()
-    groups = grouped(reading, scene, is_cpu=False)
-    usage = Average(groups, target, scene.compat)
-    settled = replicas_from_ratio(
-        usage.ratio, scene.current, groups, scene.tolerance, usage.fill, scene.compat
-    )
-    current = MetricValueStatus(average_value=Quantity.from_milli(usage.average))
-    return Proposal(
-        type=MetricSourceType.PODS,
-        name=f"pods metric {source.metric.name}",
-        replicas=settled.replicas,
-        outcome=settled.outcome,
-        ratio=finite(usage.ratio),
-        value=usage.average,
-        target=target,
-        status=MetricStatus(
-            type=MetricSourceType.PODS, pods=PodsMetricStatus(metric=source.metric, current=current)
-        ),
-        timestamp=reading.timestamp,
-        filled_ratio=settled.filled_ratio,
-        counts=counts_of(groups),
-        rejected_samples=tuple(groups.rejected),
-        pods=len(groups.ready),
-        gaps=usage.gaps() if groups.unready or groups.missing else None,
     )

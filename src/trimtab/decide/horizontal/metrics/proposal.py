@@ -1,7 +1,10 @@
-"""What a metric proposes, and the shared step from a usage ratio to replicas."""
+"""The proposal of a metric, and the step from a usage ratio to replicas that pod metrics share."""
 
 from collections.abc import Callable
 from enum import StrEnum
+from hashlib import blake2s
+
+import msgspec
 
 from trimtab.decide.horizontal.arithmetic import INT32_MAX, NEVER, int32_of, round_up
 from trimtab.decide.horizontal.config import HpaCompat, HpaSettings
@@ -9,12 +12,13 @@ from trimtab.decide.horizontal.metrics.pod_groups import Groups
 from trimtab.decide.horizontal.metrics.tolerance import Tolerance
 from trimtab.decide.horizontal.observation.pods import PodSnapshot
 from trimtab.decide.horizontal.observation.staleness import SampleAgeLimits
-from trimtab.model.hpa.types import LossPolicy, MetricStatus
+from trimtab.model.hpa.types import LossPolicy, MetricSpec, MetricStatus
+from trimtab.model.json import wire
 from trimtab.model.json.wire import Wire
 
 
 class ProposalOutcome(StrEnum):
-    """How a ratio became a number of replicas."""
+    """How a ratio became replicas."""
 
     PROPOSED = "Proposed"
     WITHIN_TOLERANCE = "WithinTolerance"
@@ -68,7 +72,7 @@ class Proposal(Wire, tag="proposal", tag_field="result"):
     rejected_samples: tuple[tuple[str, str], ...] = ()
     """Pods whose samples were rejected, with the rule."""
     pods: int = 0
-    """How many pods, or replicas of the target's status, the ratio is multiplied by."""
+    """How many pods, or replicas of the target's status, multiply the ratio."""
     total: int | None = None
     """The undivided number behind an average, in thousandths, where the metric is one number."""
     gaps: Gaps | None = None
@@ -95,7 +99,7 @@ class Failure(Wire, tag="failure", tag_field="result"):
     is_misconfigured: bool = False
     """Whether the spec of the metric or of the pods is at fault, so that no answer could have helped."""
     is_rejected: bool = False
-    """Whether an answer came, and a sample in it was refused."""
+    """Whether an answer came, and a sample in it was rejected."""
 
 
 class LossFallback(Wire, tag="fallback", tag_field="result"):
@@ -106,7 +110,7 @@ class LossFallback(Wire, tag="fallback", tag_field="result"):
     policy: str
     failure: Failure
     replicas: int | None = None
-    """What is asked for in its place; None: nothing."""
+    """What counts in its place; None: nothing."""
     at: float | None = None
     """LastGood: when the metric was last read."""
     until: float | None = None
@@ -114,44 +118,46 @@ class LossFallback(Wire, tag="fallback", tag_field="result"):
 
     @property
     def name(self) -> str:
-        """Return what stands in, as conditions and events call it."""
+        """Return the fallback as conditions and events call it."""
         kind = "the last good value" if self.policy == LossPolicy.LAST_GOOD else "the fall-back"
         return f"{kind} of {self.type} metric {self.label}"
 
     @property
     def holds(self) -> bool:
-        """Return whether nothing may be lowered: there is a policy, but it has nothing to say, or no longer."""
+        """Return whether the replicas may not be lowered, because the policy gives no replicas."""
         return self.replicas is None and self.policy != LossPolicy.IGNORE
 
 
 Result = Proposal | Failure | LossFallback
-"""What one metric comes to."""
+"""The result of one metric."""
 
 
 class UnusableMetric(Exception):  # noqa: N818 - it ends one metric's computation and is turned into a Failure at once
-    """The metric gives no number; the text says why, and `detail` precedes it in the reconcile's error only."""
+    """The metric gives no number, for the reason in the message.
+
+    `detail` precedes the message in the reconcile's error only.
+    """
 
     is_misconfigured = False
     is_rejected = False
 
     def __init__(self, message: str, detail: str = "") -> None:
-        """Say why."""
         super().__init__(message)
         self.detail = detail
 
     def reworded(self, message: str, detail: str = "") -> "UnusableMetric":
-        """Return the same with more words around it."""
+        """Return the same error with another message."""
         return type(self)(message, detail)
 
 
 class Misconfigured(UnusableMetric):
-    """The metric gives no number whatever is read, until somebody corrects a spec."""
+    """The metric gives no number until a spec is corrected."""
 
     is_misconfigured = True
 
 
-class Refused(UnusableMetric):
-    """The metric gives no number because its samples were refused."""
+class Rejected(UnusableMetric):
+    """The metric gives no number because its samples were rejected."""
 
     is_rejected = True
 
@@ -165,13 +171,13 @@ class RatioResult(Wire, kw_only=False):
 
 
 Fill = Callable[[bool], tuple[float, int]]
-"""Fill the gaps, given whether unready pods count too; return the new ratio and how many samples made it."""
+"""Return the ratio and the number of samples with the gaps filled, given whether unready pods count."""
 
 
 def replicas_from_ratio(
     ratio: float, current: int, groups: Groups, tolerance: Tolerance, fill: Fill, compat: HpaCompat
 ) -> RatioResult:
-    """Turn a ratio over the ready pods into replicas, filling gaps so that they never turn the direction round."""
+    """Turn a ratio over the ready pods into replicas. Filled gaps never reverse the direction."""
     counts_unready = bool(groups.unready) and ratio > 1.0
     if not counts_unready and not groups.missing:
         if tolerance.covers(ratio):
@@ -193,7 +199,7 @@ def _times(ratio: float, pods: int, compat: HpaCompat) -> int:
 
 
 def capped(number: float, compat: HpaCompat) -> int:
-    """Round up to replicas, stopping at the largest number of them; also where upstream thought of it."""
+    """Round up to replicas and stop at the largest integer, also with upstream's rules."""
     return INT32_MAX if number > INT32_MAX else int32_of(round_up(number), saturate=compat.saturate)
 
 
@@ -220,3 +226,9 @@ class ProposalContext(Wire):
     def ready_pods(self) -> int:
         """Return how many of the counted pods are running and ready."""
         return sum(pod.is_ready for pod in self.pods)
+
+
+def metric_key(spec: MetricSpec) -> str:
+    """Return the key under which the memory stores values of a metric, for one target."""
+    asked = msgspec.structs.replace(spec, on_loss=None, max_age_seconds=None)
+    return blake2s(wire.encode(asked), digest_size=6).hexdigest()

@@ -1,4 +1,4 @@
-"""How far usage may drift from its target before anything happens (KEP-4951)."""
+"""How far usage may be from its target before an HPA acts (KEP-4951)."""
 
 from sys import float_info
 
@@ -10,13 +10,13 @@ from trimtab.model.quantity import Quantity
 
 
 class Tolerance(Wire):
-    """Shares of the target, one per direction; both bounds belong to the band."""
+    """Shares of the target per direction, bounds included."""
 
     up: float = 0.1
     down: float = 0.1
 
     def covers(self, ratio: float) -> bool:
-        """Return whether a ratio of usage to target is close enough to 1 to stay put; NaN is not."""
+        """Return whether a ratio of usage to target is close enough to 1."""
         return 1.0 - self.down <= ratio <= 1.0 + self.up
 
     def __str__(self) -> str:
@@ -26,7 +26,7 @@ class Tolerance(Wire):
 def tolerance_of(
     behavior: HorizontalPodAutoscalerBehavior | None, settings: HpaSettings, gates: FeatureGates
 ) -> Tolerance:
-    """Return the tolerances in force: each direction's own where the gate is on and it is set, else the global one."""
+    """Return the tolerance in force: the behavior's with the gate on, else the controller's."""
     up = down = settings.tolerance
     if behavior is not None and gates.hpa_configurable_tolerance:
         if behavior.scale_up is not None and behavior.scale_up.tolerance is not None:
@@ -37,5 +37,5 @@ def tolerance_of(
 
 
 def _bounded(tolerance: Quantity) -> float:
-    """Return the tolerance as upstream's float; one beyond all floats is the largest, which covers as much."""
+    # A tolerance beyond all floats counts as the largest float, which covers as much.
     return min(tolerance.as_float(), float_info.max)

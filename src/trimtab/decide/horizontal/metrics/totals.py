@@ -1,87 +1,153 @@
-"""From one number for the whole workload to replicas: the arithmetic that Object and External metrics share.
+"""The arithmetic of metrics that are one number for the whole workload: Object and External.
 
-A `Value` target compares the number itself and multiplies the ready pods; an `AverageValue` target divides the
-number by the replicas that the target's status shows.
+A `Value` target compares the number itself and multiplies the ready pods. An `AverageValue` target divides the number by the
+replicas of the target's status.
 """
 
-from trimtab.decide.horizontal.arithmetic import INT64_MAX, fold64, int32_of, int64_of, ratio_of, round_up
+from typing import NamedTuple
+
+from trimtab.decide.horizontal.arithmetic import (
+    INT64_MAX,
+    finite,
+    fold64,
+    int32_of,
+    int64_of,
+    ratio_of,
+    round_up,
+    saturated,
+)
 from trimtab.decide.horizontal.metrics.proposal import (
+    Proposal,
     ProposalContext,
     ProposalOutcome,
     RatioResult,
-    Refused,
+    Rejected,
     UnusableMetric,
     capped,
 )
 from trimtab.decide.horizontal.metrics.utilization import NO_PODS
 from trimtab.decide.horizontal.observation.samples import MetricSamples, Series, failure_of
+from trimtab.model.hpa.types import MetricStatus
 
 
-def settle_value(total: int, target: int, scene: ProposalContext) -> RatioResult:
-    """Return the replicas that bring a value to its target; from zero neither pods nor tolerance matter."""
+class Total(NamedTuple):
+    """The number of a metric, in thousandths, with the time of its first sample."""
+
+    value: int
+    timestamp: float
+
+
+def propose_value(
+    name: str, total: Total, target: int, status: MetricStatus, context: ProposalContext
+) -> Proposal:
+    """Propose the replicas that bring a value to its target."""
+    result = _replicas_for_value(total.value, target, context)
+    return Proposal(
+        type=status.type,
+        name=name,
+        replicas=result.replicas,
+        outcome=result.outcome,
+        ratio=finite(ratio_of(total.value, target)),
+        value=saturated(total.value),
+        target=target,
+        status=status,
+        timestamp=total.timestamp,
+        pods=context.ready_pods,
+    )
+
+
+def propose_average(
+    name: str,
+    total: Total,
+    target: int,
+    share: int,
+    status: MetricStatus,
+    context: ProposalContext,
+    *,
+    is_capped: bool,
+) -> Proposal:
+    """Propose the replicas that bring the share of each replica to its target.
+
+    `is_capped` stops the replicas at the largest integer, where upstream may wrap around.
+    """
+    # Without replicas the ratio is infinite or NaN, which no tolerance covers.
+    ratio = ratio_of(total.value, float(target) * float(context.status_replicas))
+    if context.tolerance.covers(ratio):
+        keeps_spec = context.compat.spec_replicas_within_tolerance
+        replicas = context.current if keeps_spec else context.status_replicas
+        outcome = ProposalOutcome.WITHIN_TOLERANCE
+    else:
+        wanted = ratio_of(total.value, target)
+        replicas = capped(wanted, context.compat) if is_capped else _rounded_up(wanted, context)
+        outcome = ProposalOutcome.PROPOSED if context.current else ProposalOutcome.FROM_ZERO
+    return Proposal(
+        type=status.type,
+        name=name,
+        replicas=replicas,
+        outcome=outcome,
+        ratio=finite(ratio),
+        value=saturated(share),
+        target=target,
+        status=status,
+        timestamp=total.timestamp,
+        pods=context.status_replicas,
+        total=saturated(total.value),
+    )
+
+
+def _replicas_for_value(total: int, target: int, context: ProposalContext) -> RatioResult:
     ratio = ratio_of(total, target)
-    if not scene.current:
-        wanted = int32_of(round_up(ratio), saturate=scene.compat.saturate)
-        return RatioResult(wanted, ProposalOutcome.FROM_ZERO)
-    if scene.tolerance.covers(ratio):
-        return RatioResult(scene.current, ProposalOutcome.WITHIN_TOLERANCE)
-    if not scene.has_pods:
+    if not context.current:  # from zero neither pods nor tolerance matter
+        return RatioResult(_rounded_up(ratio, context), ProposalOutcome.FROM_ZERO)
+    if context.tolerance.covers(ratio):
+        return RatioResult(context.current, ProposalOutcome.WITHIN_TOLERANCE)
+    if not context.has_pods:
         raise UnusableMetric(f"unable to calculate ready pods: {NO_PODS}")
-    ready = scene.ready_pods
-    if not ready and total > 0 and scene.compat.hold_without_ready_pods:
-        # Nothing is ready yet to take the load; zero times any ratio would send the workload back to sleep.
-        return RatioResult(max(scene.current, 1), ProposalOutcome.NO_READY_PODS)
-    return RatioResult(capped(ratio * ready, scene.compat), ProposalOutcome.PROPOSED)
+    ready = context.ready_pods
+    if not ready and total > 0 and context.compat.hold_without_ready_pods:
+        # No pod is ready yet to take the load; 0 times any ratio would scale the workload to zero again.
+        return RatioResult(max(context.current, 1), ProposalOutcome.NO_READY_PODS)
+    return RatioResult(capped(ratio * ready, context.compat), ProposalOutcome.PROPOSED)
 
 
-def settle_average(total: int, target: int, scene: ProposalContext, *, is_capped: bool) -> RatioResult:
-    """Return the replicas that bring the share of each replica to its target."""
-    if scene.tolerance.covers(average_ratio(total, target, scene)):
-        kept = scene.current if scene.compat.spec_replicas_within_tolerance else scene.status_replicas
-        return RatioResult(kept, ProposalOutcome.WITHIN_TOLERANCE)
-    wanted = ratio_of(total, target)
-    outcome = ProposalOutcome.PROPOSED if scene.current else ProposalOutcome.FROM_ZERO
-    if is_capped:
-        return RatioResult(capped(wanted, scene.compat), outcome)
-    return RatioResult(int32_of(round_up(wanted), saturate=scene.compat.saturate), outcome)
+def _rounded_up(number: float, context: ProposalContext) -> int:
+    return int32_of(round_up(number), saturate=context.compat.saturate)
 
 
-def average_ratio(total: int, target: int, scene: ProposalContext) -> float:
-    """Return the share of each replica as a part of its target; without replicas it is infinite or NaN."""
-    return ratio_of(total, float(target) * float(scene.status_replicas))
-
-
-def share_of(total: int, scene: ProposalContext) -> int:
-    """Return the average that the status shows; at zero replicas the undivided total."""
-    if not scene.status_replicas and scene.compat.undivided_average_at_zero:
+def share_of(total: int, context: ProposalContext) -> int:
+    """Return the average that the status shows, or the undivided total at zero replicas."""
+    if not context.status_replicas and context.compat.undivided_average_at_zero:
         return total
-    share = round_up(ratio_of(total, scene.status_replicas))
-    return int64_of(share, saturate=scene.compat.saturate)
+    share = round_up(ratio_of(total, context.status_replicas))
+    return int64_of(share, saturate=context.compat.saturate)
 
 
-def checked(reading: MetricSamples, scene: ProposalContext) -> Series:
-    """Return the series if there is one and every sample's date is believable; else raise Unusable."""
-    if not isinstance(reading, Series) or not reading.samples:
-        raise UnusableMetric(failure_of(reading))
-    limits = scene.limits
-    for sample in reading.samples:
+def accepted_series(samples: MetricSamples, context: ProposalContext) -> Series:
+    """Return the series if every sample's time is plausible, else raise UnusableMetric."""
+    if not isinstance(samples, Series) or not samples.samples:
+        raise UnusableMetric(failure_of(samples))
+    limits = context.limits
+    for sample in samples.samples:
         if not limits.fresh_after <= sample.timestamp <= limits.ahead:
-            rule = limits.refusal(sample)
+            rule = limits.reject_reason(sample)
             if rule:
-                raise Refused(f"the answer was refused: {rule}")
-    return reading
+                raise Rejected(f"the answer was refused: {rule}")
+    return samples
 
 
-def checked_total(total: int, scene: ProposalContext) -> int:
-    """Return the total unless it is negative, which no workload can be asked to serve; else raise Unusable."""
-    if total < scene.limits.lowest:
-        raise Refused(f"the answer was refused: negative value {total / 1000:g}")
+def accepted_total(total: int, context: ProposalContext) -> int:
+    """Return the total, or raise UnusableMetric if it is negative, which no workload can serve."""
+    if total < context.limits.lowest:
+        raise Rejected(f"the answer was refused: negative value {total / 1000:g}")
     return total
 
 
-def summed(series: Series, scene: ProposalContext, *, guards_running_sum: bool) -> int:
-    """Sum up series; upstream's two guards against overflow differ, and one takes any negative sum for overflow."""
-    if scene.compat.saturate and scene.compat.negative_sums:
+def sum_series(series: Series, context: ProposalContext, *, guards_running_sum: bool) -> int:
+    """Return the sum of the samples, with upstream's guards against overflow.
+
+    Upstream has two guards, and one of them takes any negative sum for an overflow.
+    """
+    if context.compat.saturate and context.compat.negative_sums:
         return sum(sample.value for sample in series.samples)
     total = 0
     for sample in series.samples:
@@ -89,6 +155,6 @@ def summed(series: Series, scene: ProposalContext, *, guards_running_sum: bool) 
         if not guards_running_sum and value > 0 and total > INT64_MAX - value:
             return INT64_MAX
         total = fold64(total + value, saturate=False)
-        if guards_running_sum and total < 0 and not scene.compat.negative_sums:
+        if guards_running_sum and total < 0 and not context.compat.negative_sums:
             return INT64_MAX
     return total

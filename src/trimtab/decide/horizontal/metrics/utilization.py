@@ -1,7 +1,7 @@
-"""Metrics measured on each pod: Resource, ContainerResource and Pods.
+"""The usage of pods as a ratio of its target.
 
-Utilisation is cut to a whole percent, and averages to whole thousandths, before the ratio is taken: upstream's
-integers decide at the edges of the tolerance, so ours are the same.
+Utilization is cut to a whole percent, and averages to whole thousandths, before the ratio is taken. Upstream's integers decide
+at the edges of the tolerance, so ours are the same.
 """
 
 from typing import NamedTuple
@@ -19,14 +19,17 @@ NO_PODS = "no pods returned by selector while calculating replica count"
 class Utilization:
     """Usage as a share of requests, over the pods that have both."""
 
-    __slots__ = ("_compat", "_groups", "_requests", "_target", "average", "percent", "ratio")
+    __slots__ = ("_compat", "_requests", "average", "groups", "percent", "ratio", "target")
 
     def __init__(self, groups: Groups, requests: dict[str, int], target: int, compat: HpaCompat) -> None:
         """Measure the ready pods against `target` percent."""
-        self._groups, self._requests, self._target, self._compat = groups, requests, target, compat
+        self.groups, self._requests, self.target, self._compat = groups, requests, target, compat
         ready = groups.ready
-        everyone = len(ready) == len(requests)
-        asked = sum(requests.values()) if everyone else sum([requests[pod.name] for pod in ready])
+        asked = (
+            sum(requests.values())
+            if len(ready) == len(requests)
+            else sum([requests[pod.name] for pod in ready])
+        )
         used = sum(groups.values)
         self.percent = self._percent(used, asked)
         self.ratio = ratio_of(self.percent, target)
@@ -40,13 +43,16 @@ class Utilization:
         used = fold64(fold64(used, saturate=saturate) * 100, saturate=saturate)
         return fold32(quotient(used, asked), saturate=saturate)
 
-    def fill(self, counts_unready: bool) -> tuple[float, int]:
-        """Count missing pods as fully used when shrinking and as idle when growing, unready ones as idle."""
-        groups, requests, saturate = self._groups, self._requests, self._compat.saturate
+    def with_missing_pods(self, counts_unready: bool) -> tuple[float, int]:
+        """Return the ratio and the number of samples with the missing pods, and with unready pods as idle.
+
+        A missing pod counts as fully used when shrinking, and as idle when growing.
+        """
+        groups, requests, saturate = self.groups, self._requests, self._compat.saturate
         used, asked = sum(groups.values), sum(requests[pod.name] for pod in groups.ready)
         samples = len(groups.ready) + len(groups.stray)
         if self.ratio != 1.0:
-            share = max(100, self._target) if self.ratio < 1.0 else 0
+            share = max(100, self.target) if self.ratio < 1.0 else 0
             for pod in groups.missing:
                 request = requests[pod.name]
                 used += quotient(fold64(request * share, saturate=saturate), 100)
@@ -55,26 +61,26 @@ class Utilization:
         if counts_unready:
             asked += sum(requests[pod.name] for pod in groups.unready)
             samples += len(groups.unready)
-        return ratio_of(self._percent(used, asked), self._target), samples
+        return ratio_of(self._percent(used, asked), self.target), samples
 
     def gaps(self) -> Gaps:
-        """Return how `fill` changes the ratio."""
-        groups, requests = self._groups, self._requests
+        """Return how `with_missing_pods` changes the ratio."""
+        groups, requests = self.groups, self._requests
         ready, missing, unready = (
             sum(requests[pod.name] for pod in pods) for pods in (groups.ready, groups.missing, groups.unready)
         )
         weights = Weights(ready, missing, unready)
-        return gaps_of(groups, weights, max(100, self._target))
+        return gaps_of(groups, weights, max(100, self.target))
 
 
 class Average:
     """Usage per pod against a target, both in thousandths."""
 
-    __slots__ = ("_compat", "_groups", "_target", "average", "ratio")
+    __slots__ = ("_compat", "average", "groups", "ratio", "target")
 
     def __init__(self, groups: Groups, target: int, compat: HpaCompat) -> None:
         """Measure the ready pods, and stray samples where those count."""
-        self._groups, self._target, self._compat = groups, target, compat
+        self.groups, self.target, self._compat = groups, target, compat
         self.average = self._average(
             sum(groups.values) + sum(groups.stray), len(groups.values) + len(groups.stray)
         )
@@ -83,28 +89,31 @@ class Average:
     def _average(self, used: int, samples: int) -> int:
         return quotient(fold64(used, saturate=self._compat.saturate), samples)
 
-    def fill(self, counts_unready: bool) -> tuple[float, int]:
-        """Count missing pods at the target when shrinking and as idle when growing, unready ones as idle."""
-        groups = self._groups
+    def with_missing_pods(self, counts_unready: bool) -> tuple[float, int]:
+        """Return the ratio and the number of samples with the missing pods, and with unready pods as idle.
+
+        A missing pod counts as used at the target when shrinking, and as idle when growing.
+        """
+        groups = self.groups
         used = sum(groups.values) + sum(groups.stray)
         samples = len(groups.values) + len(groups.stray)
         if self.ratio != 1.0:
-            used += len(groups.missing) * self._target if self.ratio < 1.0 else 0
+            used += len(groups.missing) * self.target if self.ratio < 1.0 else 0
             samples += len(groups.missing)
         if counts_unready:
             samples += len(groups.unready)
-        return ratio_of(self._average(used, samples), self._target), samples
+        return ratio_of(self._average(used, samples), self.target), samples
 
     def gaps(self) -> Gaps:
-        """Return how `fill` changes the ratio."""
-        groups = self._groups
+        """Return how `with_missing_pods` changes the ratio."""
+        groups = self.groups
         measured = len(groups.values) + len(groups.stray)
         weights = Weights(measured, len(groups.missing), len(groups.unready))
-        return gaps_of(groups, weights, self._target)
+        return gaps_of(groups, weights, self.target)
 
 
 class Weights(NamedTuple):
-    """What the pods of each group weigh in an average: their requests, or their number."""
+    """The weight of each group of pods in an average: their requests, or their number."""
 
     ready: int
     missing: int
@@ -112,7 +121,7 @@ class Weights(NamedTuple):
 
 
 def gaps_of(groups: Groups, weights: Weights, used: int) -> Gaps:
-    """Return what gaps do to an average in which a pod without a sample counts as `used` when shrinking."""
+    """Return how gaps change an average in which a missing pod counts as `used` when shrinking."""
     growing = max(sum(weights), 1)
     shrinking = max(weights.ready + weights.missing, 1)
     measured = len(groups.ready) + len(groups.stray) + len(groups.missing)
@@ -128,12 +137,12 @@ def gaps_of(groups: Groups, weights: Weights, used: int) -> Gaps:
 def requests_of(
     pods: tuple[PodSnapshot, ...], resource: str, container: str, compat: HpaCompat
 ) -> dict[str, int]:
-    """Return each pod's request; upstream wants one of every pod it lists, whatever state the pod is in."""
+    """Return the request of each pod. Every listed pod needs one, as upstream has it."""
     if compat.saturate and not container:
         try:
             return {pod.name: pod.requests[resource] for pod in pods}
         except KeyError:
-            # A pod without containers, or one whose request is missing; the order of the list must not tell which.
+            # A pod has no containers, or a request is missing. Which one is named must not depend on the order.
             pods = tuple(sorted(pods, key=lambda pod: pod.name))
     try:
         return {

@@ -71,7 +71,7 @@ def owner_key(reference: OwnerReference) -> str:
 
 
 def found_owner(reference: OwnerReference, owner: Owner | None) -> Owner | OwnerNotFound:
-    """Return the result of a lookup by name; an owner with another uid is another object."""
+    """Return the result of a lookup by name, whose uid must match."""
     if owner is None:
         return OwnerNotFound()
     if reference.uid and owner.uid != reference.uid:

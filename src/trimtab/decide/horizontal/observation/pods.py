@@ -1,4 +1,4 @@
-"""What a decision needs to know of a pod, picked once per change of the pod and not once per decision."""
+"""The parts of a pod that decisions need, picked once per change of the pod."""
 
 from datetime import datetime
 from sys import intern
@@ -10,7 +10,7 @@ from trimtab.decide.horizontal.arithmetic import NEVER, seconds
 from trimtab.decide.horizontal.observation.requests import (
     ContainerRequests,
     PodRequests,
-    asks_of,
+    pod_requests,
 )
 from trimtab.model.core.meta import Condition, OwnerReference
 from trimtab.model.core.pod import Pod
@@ -18,11 +18,11 @@ from trimtab.model.json.wire import Wire
 
 
 class MissingRequestError(ValueError):
-    """A pod does not ask for the resource that its utilisation is wanted of; the text is upstream's."""
+    """A pod has no request to measure its utilization against."""
 
 
 class PodSnapshot(Wire):
-    """A pod, reduced to what counts for replicas; times are seconds since 1970."""
+    """A pod, reduced to what decisions need, with times in seconds since 1970."""
 
     name: str
     uid: str = ""
@@ -41,11 +41,11 @@ class PodSnapshot(Wire):
 
     @property
     def is_ready(self) -> bool:
-        """Return whether the pod runs and says that it is ready."""
+        """Return whether the pod runs and is Ready."""
         return self.phase == "Running" and self.ready == "True"
 
     def request_of(self, resource: str, container: str = "") -> int:
-        """Return the request of the pod, or of one of its containers; raise MissingRequestError if there is none."""
+        """Return the request of the pod or of one container, or raise MissingRequestError."""
         if container:
             return self._container_request(resource, container)
         request = self.requests.get(resource)
@@ -69,11 +69,11 @@ class PodSnapshot(Wire):
                 raise MissingRequestError(
                     f"missing request for {resource} in container {container.name} of Pod {self.name}"
                 )
-        return 0  # a pod without containers asks for nothing
+        return 0  # a pod without containers requests nothing
 
 
 class PodMetadata(Protocol):
-    """Metadata, as far as facts are picked from it."""
+    """The metadata that a snapshot is taken from."""
 
     @property
     def name(self) -> str:
@@ -87,12 +87,12 @@ class PodMetadata(Protocol):
 
     @property
     def deletion_timestamp(self) -> datetime | None:
-        """Return when the pod was asked to go."""
+        """Return when the pod was deleted."""
         ...
 
 
 class PodStatusFields(Protocol):
-    """A pod's status, as far as facts are picked from it."""
+    """The status that a snapshot is taken from."""
 
     @property
     def phase(self) -> str:
@@ -109,8 +109,8 @@ class PodStatusFields(Protocol):
         ...
 
 
-class Template(NamedTuple):
-    """What the pods of one workload have in common; equal templates can be one and the same object."""
+class SharedPodFields(NamedTuple):
+    """What the pods of one workload have in common, so that they can share one object."""
 
     labels: dict[str, str]
     owners: tuple[OwnerReference, ...]
@@ -118,16 +118,16 @@ class Template(NamedTuple):
 
 
 def snapshot_pod(pod: Pod, *, pod_level_resources: bool = True) -> PodSnapshot:
-    """Pick the facts of a pod; `pod_level_resources` is the gate of that name."""
+    """Take a snapshot of a pod, with the feature gate `pod_level_resources`."""
     meta = pod.metadata
-    asks = asks_of(pod.spec, pod_level_resources=pod_level_resources)
-    return facts_of(meta, pod.status, Template(meta.labels, meta.owner_references, asks))
+    asks = pod_requests(pod.spec, pod_level_resources=pod_level_resources)
+    return build_snapshot(meta, pod.status, SharedPodFields(meta.labels, meta.owner_references, asks))
 
 
-def facts_of(meta: PodMetadata, status: PodStatusFields, template: Template) -> PodSnapshot:
-    """Put the facts of a pod together from its own and those that it shares.
+def build_snapshot(meta: PodMetadata, status: PodStatusFields, template: SharedPodFields) -> PodSnapshot:
+    """Build a snapshot from the pod's own fields and its template.
 
-    The few words that a status is made of are interned: every pod says the same ones.
+    The few words of a status are interned, because they are the same in every pod.
     """
     condition = status.condition("Ready")
     asks = template.asks

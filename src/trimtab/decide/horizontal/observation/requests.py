@@ -1,7 +1,7 @@
-"""What pods ask for: the denominator of every utilisation.
+"""The requests of pods, which utilization is measured against.
 
-A pod's request is its pod-level one where that is set (KEP-2837), else the sum over its containers and its
-restartable init containers (sidecars). Everything is in thousandths.
+A pod's request is its pod-level request where that is set (KEP-2837), else the sum over its containers and sidecars. Everything
+is in thousandths.
 """
 
 from collections.abc import Iterator, Mapping
@@ -18,22 +18,22 @@ _HUGE_PAGES = "hugepages-"
 
 
 class ContainerRequests(Wire):
-    """One container's requests."""
+    """The requests of one container."""
 
     name: str
     requests: dict[str, int] = msgspec.field(default_factory=dict)
 
 
 class PodRequests(NamedTuple):
-    """What a pod asks for, as a whole and container by container."""
+    """The requests of a pod, as a whole and per container."""
 
     requests: dict[str, int]
     is_pod_level: bool
     containers: tuple[ContainerRequests, ...]
 
 
-def asks_of(spec: PodSpec, *, pod_level_resources: bool) -> PodRequests:
-    """Return what a pod asks for; `pod_level_resources` is the gate of that name."""
+def pod_requests(spec: PodSpec, *, pod_level_resources: bool) -> PodRequests:
+    """Return the requests of a pod, with the feature gate `pod_level_resources`."""
     containers = container_requests(spec)
     pod_level = pod_level_requests(spec) if pod_level_resources else None
     if pod_level is None:
@@ -42,7 +42,7 @@ def asks_of(spec: PodSpec, *, pod_level_resources: bool) -> PodRequests:
 
 
 def container_requests(spec: PodSpec) -> tuple[ContainerRequests, ...]:
-    """Return the requests of every container that runs as long as the pod does."""
+    """Return the requests of every container that runs as long as the pod."""
     return tuple(
         ContainerRequests(name=container.name, requests=_in_milli(container.resources.requests))
         for container in running_containers(spec)
@@ -50,13 +50,13 @@ def container_requests(spec: PodSpec) -> tuple[ContainerRequests, ...]:
 
 
 def running_containers(spec: PodSpec) -> Iterator[Container]:
-    """Yield the containers and the sidecars; other init containers have ended when usage is measured."""
+    """Yield the containers and the sidecars. Other init containers end before usage is measured."""
     yield from spec.containers
     yield from (container for container in spec.init_containers if container.is_sidecar)
 
 
 def summed_requests(containers: tuple[ContainerRequests, ...]) -> dict[str, int]:
-    """Sum up the resources that all the containers ask for; one that leaves a resource out leaves no sum."""
+    """Return the sum of each resource that every container requests."""
     if len(containers) == 1:
         return containers[0].requests
     if not containers:
@@ -66,7 +66,7 @@ def summed_requests(containers: tuple[ContainerRequests, ...]) -> dict[str, int]
 
 
 def pod_level_requests(spec: PodSpec) -> dict[str, int] | None:
-    """Return the pod's effective requests if it sets any at pod level, else None."""
+    """Return the effective requests of a pod that sets any at pod level, else None."""
     if spec.resources is None:
         return None
     own = {name: amount for name, amount in spec.resources.requests.items() if _is_pod_level(name)}
@@ -83,7 +83,7 @@ def _is_pod_level(resource: str) -> bool:
 
 
 def _aggregated(spec: PodSpec) -> dict[str, int]:
-    """Return what the scheduler reserves: running containers together, or an init container if that is more."""
+    """Return what the scheduler reserves: all running containers, or an init container if that is more."""
     running: dict[str, int] = {}
     for container in running_containers(spec):
         _add(running, _in_milli(container.resources.requests))

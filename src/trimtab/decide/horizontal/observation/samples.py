@@ -1,8 +1,7 @@
-"""Answers of the metrics APIs, read into numbers.
+"""Turns decoded answers of the metrics APIs into samples.
 
-The readers here are pure: whoever fetched the answer (the operator, a replay, a test) hands it over decoded and
-gets a `Reading`. An answer that cannot be used is a `Failed` reading whose text tells why; it is a value, because
-a metric that cannot be read is an expected outcome. Values are in thousandths.
+An answer that cannot be used becomes a `FetchFailure` with the reason. It is a value, because a metric that cannot be read is an
+expected outcome. Values are in thousandths.
 """
 
 from collections.abc import Iterable, Sequence
@@ -20,17 +19,16 @@ from trimtab.model.metrics_api import (
     MetricValue,
     MetricValueList,
     PodMetrics,
-    PodMetricsList,
 )
 from trimtab.model.quantity import QuantityError, milli_value_of
 from trimtab.model.times import parse_duration
 
 CUSTOM_METRIC_WINDOW = 60.0
-"""The window of a custom metric that does not say its own."""
+"""The window of a custom metric that names none, in seconds."""
 
 
 class Sample(Wire, kw_only=False):
-    """One value, the moment it was taken and the window it covers."""
+    """One value, the time it was taken and the window it covers."""
 
     value: int
     timestamp: float = NEVER
@@ -38,54 +36,47 @@ class Sample(Wire, kw_only=False):
 
 
 class PodSamples(Wire, tag="pods"):
-    """A value for each pod, by name."""
+    """The sample of each pod, by name."""
 
     samples: dict[str, Sample] = msgspec.field(default_factory=dict)
     timestamp: float = NEVER
 
 
 class Series(Wire, tag="series"):
-    """The one value of an object, or the several of an external metric."""
+    """The single value of an object, or all values of an external metric."""
 
     samples: tuple[Sample, ...] = ()
 
 
 class FetchFailure(Wire, tag="failed"):
-    """No usable answer, and why."""
+    """Why there is no usable answer."""
 
     message: str
     is_forbidden: bool = False
-    """Whether whoever asked may not read the metric."""
+    """Whether the caller has no permission to read the metric."""
 
 
 MetricSamples = PodSamples | Series | FetchFailure
 
 
 def unfetched(api: Literal["resource", "custom", "external"], error: str) -> FetchFailure:
-    """Return the reading of a metrics API that answered with an error, or not at all."""
+    """Return the failure of a metrics API that answered with an error, or not at all."""
     return FetchFailure(message=f"unable to fetch metrics from {api} metrics API: {error}")
 
 
-def failure_of(reading: MetricSamples) -> str:
-    """Say why a reading is not the one that was wanted."""
-    return reading.message if isinstance(reading, FetchFailure) else "the answer is of another kind"
-
-
-def read_resource(
-    answer: PodMetricsList, resource: str, container: str = "", *, wraps: bool = False
-) -> PodSamples | FetchFailure:
-    """Read the usage of a resource by each pod, or by one container of each pod, from metrics.k8s.io.
-
-    A pod whose usage is no number has no sample. `wraps` lets the sum over a pod's containers wrap around, as
-    upstream's does.
-    """
-    return read_usage(answer.items, resource, container, wraps=wraps)
+def failure_of(samples: MetricSamples) -> str:
+    """Return why samples are not of the wanted kind."""
+    return samples.message if isinstance(samples, FetchFailure) else "the answer is of another kind"
 
 
 def read_usage(
-    items: Sequence[PodMetrics], resource: str, container: str, *, wraps: bool
+    items: Sequence[PodMetrics], resource: str, container: str = "", *, wraps: bool = False
 ) -> PodSamples | FetchFailure:
-    """Read the usage of a resource by these pods; see `read_resource`."""
+    """Read the usage of a resource by each pod, or by one container of each, from metrics.k8s.io.
+
+    A pod whose usage is not a number has no sample. `wraps` lets the sum over a pod's containers wrap around, as
+    upstream's does.
+    """
     if not items:
         return FetchFailure(message="no metrics returned from resource metrics API")
     samples: dict[str, Sample] = {}
@@ -96,7 +87,7 @@ def read_usage(
             if used is not None:
                 samples[item.metadata.name] = Sample(used, seconds_of(item.timestamp), _window(item.window))
         except ValueError as error:
-            # The list is shared by all workloads of the namespace: one odd pod must not cost them theirs.
+            # All workloads of the namespace share the list; one odd pod must not cost them their samples.
             unusable = unusable or f"for pod {item.metadata.name}: {error}"
     if unusable and not samples:
         return FetchFailure(message=f"unusable answer of resource metrics API {unusable}")
@@ -104,13 +95,13 @@ def read_usage(
 
 
 def each_usage(items: Sequence[PodMetrics], resource: str, container: str) -> list[int] | None:
-    """Return what each of these pods uses; None if that cannot be told of every one of them."""
+    """Return the usage of each pod, or None if any pod has no usable value."""
     if not container:
         try:
-            # Most pods have one container: a third of the time.
+            # Most pods have one container, which takes a third of the time.
             return [_milli(only.usage[resource]) for item in items for (only,) in (item.containers,)]
         except (KeyError, ValueError):
-            pass  # more of them, or one that does not say
+            pass  # a pod has several containers, or no value
     try:
         used = [_used(item.containers, resource, container, wraps=False) for item in items]
     except ValueError:
@@ -119,9 +110,9 @@ def each_usage(items: Sequence[PodMetrics], resource: str, container: str) -> li
 
 
 def span_of(items: Iterable[PodMetrics]) -> tuple[float, float]:
-    """Return the first and the last moment at which any of these pods was measured; of all time if one cannot be read."""
+    """Return when the first and the last of these pods was measured."""
     texts = {item.timestamp for item in items}
-    texts.discard(None)  # said of no time at all, which is believed
+    texts.discard(None)  # undated samples are accepted
     try:
         moments = [seconds_of(text) for text in texts]
     except ValueError:
@@ -139,15 +130,15 @@ def _date_of(item: PodMetrics) -> float:
 def _used(
     containers: tuple[ContainerMetrics, ...], resource: str, container: str, *, wraps: bool
 ) -> int | None:
-    """Sum up a pod's containers, or read one; a pod in which any of these lacks the resource has no sample."""
+    """Return the usage of a pod or container, or None if a container lacks the resource."""
     if container:
         return _container_usage(containers, resource, container)
     if len(containers) == 1:
         text = containers[0].usage.get(resource)
         return None if text is None else _milli(text)
     total = 0
-    for one in containers:
-        text = one.usage.get(resource)
+    for measured in containers:
+        text = measured.usage.get(resource)
         if text is None:
             return None
         total += _milli(text)
@@ -165,19 +156,19 @@ def _container_usage(containers: tuple[ContainerMetrics, ...], resource: str, na
 
 
 MOST_MILLI = 10**33
-"""Beyond 1e30 a value is a fault of its source (1e400 is how some print infinity), not a load (fault F34)."""
+"""Values beyond 1e30 are faults of their source; some print infinity as 1e400."""
 
 
 class Asked(Wire):
-    """What a metric was asked for, so that an answer about something else is noticed and refused."""
+    """What a metric query asked for, to reject answers about another metric or object."""
 
     metric: str
     namespace: str = ""
     object: str = ""
     """Name of the described object; empty for the pods of a workload."""
 
-    def refusal(self, metric: str, namespace: str = "", described: str = "") -> str:
-        """Say what an answer is about if that is not what was asked; an answer that leaves a name out is believed."""
+    def mismatch(self, metric: str, namespace: str = "", described: str = "") -> str:
+        """Return how the names in an answer differ from the query."""
         if metric and metric != self.metric:
             return f"the answer is about metric {metric}, not {self.metric}"
         if namespace and self.namespace and namespace != self.namespace:
@@ -188,15 +179,15 @@ class Asked(Wire):
 
 
 def read_pods_metric(answer: MetricValueList, asked: Asked | None = None) -> PodSamples | FetchFailure:
-    """Read a custom metric of each pod from custom.metrics.k8s.io; of a pod named twice the last value counts."""
+    """Read a custom metric of each pod from custom.metrics.k8s.io."""
     if not answer.items:
         return FetchFailure(message="no metrics returned from custom metrics API")
     samples: dict[str, Sample] = {}
     for item in answer.items:
         name = item.described_object.name
-        refusal = asked and asked.refusal(_metric_name(item), item.described_object.namespace)
-        if refusal:
-            return FetchFailure(message=f"unusable answer of custom metrics API for pod {name}: {refusal}")
+        mismatch = asked and asked.mismatch(_metric_name(item), item.described_object.namespace)
+        if mismatch:
+            return FetchFailure(message=f"unusable answer of custom metrics API for pod {name}: {mismatch}")
         try:
             samples[name] = _custom_sample(item)
         except QuantityError as error:
@@ -205,7 +196,7 @@ def read_pods_metric(answer: MetricValueList, asked: Asked | None = None) -> Pod
 
 
 def read_object_metric(answer: MetricValueList, asked: Asked | None = None) -> Series | FetchFailure:
-    """Read the metric of one object from custom.metrics.k8s.io, which must answer with exactly one value."""
+    """Read the metric of one object from custom.metrics.k8s.io, which must return one value."""
     if len(answer.items) != 1:
         return FetchFailure(
             message="unable to fetch metrics from custom metrics API: the custom metrics API server returned "
@@ -213,9 +204,9 @@ def read_object_metric(answer: MetricValueList, asked: Asked | None = None) -> S
         )
     item = answer.items[0]
     described = item.described_object
-    refusal = asked and asked.refusal(_metric_name(item), described.namespace, described.name)
-    if refusal:
-        return FetchFailure(message=f"unusable answer of custom metrics API: {refusal}")
+    mismatch = asked and asked.mismatch(_metric_name(item), described.namespace, described.name)
+    if mismatch:
+        return FetchFailure(message=f"unusable answer of custom metrics API: {mismatch}")
     try:
         return Series(samples=(_custom_sample(item),))
     except QuantityError as error:
@@ -223,13 +214,13 @@ def read_object_metric(answer: MetricValueList, asked: Asked | None = None) -> S
 
 
 def _metric_name(item: MetricValue) -> str:
-    """Return the name of the metric, where v1beta2 or v1beta1 has it."""
+    # v1beta2 and v1beta1 have it in different places.
     return item.metric.name if item.metric else item.metric_name
 
 
 def _custom_sample(item: MetricValue) -> Sample:
-    told = item.window if item.window_seconds is None else item.window_seconds
-    window = CUSTOM_METRIC_WINDOW if told is None else float(told)
+    seconds_given = item.window if item.window_seconds is None else item.window_seconds
+    window = CUSTOM_METRIC_WINDOW if seconds_given is None else float(seconds_given)
     return Sample(_milli(item.value), seconds(item.timestamp), window)
 
 
@@ -241,9 +232,9 @@ def read_external_metric(
         return FetchFailure(message="no metrics returned from external metrics API")
     samples: list[Sample] = []
     for item in answer.items:
-        refusal = asked and asked.refusal(item.metric_name)
-        if refusal:
-            return FetchFailure(message=f"unusable answer of external metrics API: {refusal}")
+        mismatch = asked and asked.mismatch(item.metric_name)
+        if mismatch:
+            return FetchFailure(message=f"unusable answer of external metrics API: {mismatch}")
         try:
             value = _milli(item.value)
         except QuantityError as error:

@@ -1,7 +1,7 @@
-"""Which samples are refused: stale, from the future, negative (docs/decisions/0056-refused-samples.md).
+"""Which samples are rejected: stale, from the future, negative.
 
-Upstream accepts them all, and shrinks a workload on the year-old zero of a stopped exporter. A refused sample of a
-pod leaves that pod without a sample, which never turns a decision round; a refused total fails its metric.
+Upstream accepts them all, and shrinks a workload on the year-old zero of a stopped exporter. A pod whose sample is rejected
+counts as a pod without a sample, which never reverses a decision. A rejected total fails its metric.
 """
 
 from math import inf
@@ -16,7 +16,7 @@ from trimtab.model.times import format_time
 
 
 class SampleAgeLimits(Wire):
-    """What needs no second look: samples between two moments and not below a value."""
+    """The limits between which samples are accepted."""
 
     now: float = 0.0
     fresh_after: float = -inf
@@ -26,22 +26,24 @@ class SampleAgeLimits(Wire):
     stale_windows: float = inf
     stale_after: float = inf
     since: float = 0.0
-    """When the samples of the metric were first refused: what a text may name in every sync."""
+    """When samples of the metric were first rejected, which a text can name in every sync."""
 
-    def refusal(self, sample: Sample) -> str:
-        """Return the rule that refuses a sample, or an empty text if it is fine after all."""
+    def reject_reason(self, sample: Sample) -> str:
+        """Return the rule that rejects a sample, or an empty text if it is accepted."""
+        if self.fresh_after <= sample.timestamp <= self.ahead and sample.value >= self.lowest:
+            return ""
         if sample.value < self.lowest:
             return f"negative value {sample.value / 1000:g}"
         if sample.timestamp > self.ahead:
             return f"dated more than {self.ahead_limit:.0f} s in the future, since {self._since()}"
         if sample.timestamp == NEVER:
-            return ""  # an adapter that dates nothing; its age cannot be held against it
+            return ""  # an adapter that dates nothing; its samples have no age
         age = self.now - sample.timestamp
         limit = max(self.stale_windows * sample.window, self.stale_after)
         return f"older than the {limit:.0f} s allowed, since {self._since()}" if age > limit else ""
 
     def with_max_age(self, seconds: float) -> "SampleAgeLimits":
-        """Return the limits of a metric that says itself how old its samples may be; its windows do not matter then."""
+        """Return the limits of a metric with its own maximum age, whatever its windows."""
         if self is ANYTHING_GOES:
             return self
         return msgspec.structs.replace(
@@ -51,16 +53,12 @@ class SampleAgeLimits(Wire):
     def _since(self) -> str:
         return format_time(wire_time(self.since))
 
-    def doubts(self, sample: Sample) -> bool:
-        """Return whether a sample is worth asking `refusal` about."""
-        return not self.fresh_after <= sample.timestamp <= self.ahead or sample.value < self.lowest
-
 
 ANYTHING_GOES = SampleAgeLimits()
 
 
 def limits_at(now: float, settings: HpaSettings, compat: HpaCompat) -> SampleAgeLimits:
-    """Return the limits for samples looked at now."""
+    """Return the limits of samples at that time."""
     if not compat.reject_implausible_samples:
         return ANYTHING_GOES
     return SampleAgeLimits(

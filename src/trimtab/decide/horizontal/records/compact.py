@@ -15,7 +15,7 @@ from trimtab.decide.horizontal.memory import LastGood, Recommendation
 from trimtab.decide.horizontal.observation.observation import Observation
 from trimtab.decide.horizontal.observation.pods import PodSnapshot
 from trimtab.decide.horizontal.observation.samples import MetricSamples, PodSamples, Sample
-from trimtab.decide.horizontal.records.record import Fate, Record, decided
+from trimtab.decide.horizontal.records.record import Fate, Record, decide_and_complete
 from trimtab.model.hpa.types import MetricStatus
 from trimtab.model.json import wire
 
@@ -24,7 +24,7 @@ _NO_OWNERS: Any = {}
 
 
 class _Columns(msgspec.Struct, frozen=True, array_like=True, gc=False):
-    """Samples of pods as columns; a column of equal numbers is stored as one number."""
+    """Samples of pods as columns, or as a number where a column is constant."""
 
     names: tuple[str, ...] | None
     """None: those of the observed pods, in their order."""
@@ -63,7 +63,7 @@ _decode = wire.unpacker(_Change).decode
 
 
 def pack(record: Record, before: PackedRecord | None = None) -> PackedRecord:
-    """Pack a record; it shares its base with the record `before` if they agree."""
+    """Pack a record, and share its base with the record `before` if they agree."""
     observation = record.observation
     base = _base_of(observation)
     if before is not None and before.base == base:
@@ -91,7 +91,7 @@ def unpack(packed: PackedRecord) -> Record:
             base.memory, recommendations=change.recommendations, last_good=change.last_good
         ),
     )
-    return decided(observation, packed.now, packed.fate)
+    return decide_and_complete(observation, packed.now, packed.fate)
 
 
 def _base_of(observation: Observation) -> Observation:

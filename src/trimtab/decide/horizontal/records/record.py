@@ -41,7 +41,7 @@ class Record(Wire, kw_only=True):
 
 
 class Fate(NamedTuple):
-    """What became of a decision; the fields are those of `Record`."""
+    """What became of a decision, as in the fields of `Record`."""
 
     scale_error: str | None = None
     status_error: str | None = None
@@ -68,7 +68,7 @@ def dumps(record: Record) -> bytes:
 
 
 def loads(data: bytes | str) -> Record:
-    """Read a record of any format; raise UnknownRecordError if its version is newer."""
+    """Read a record of any format, or raise UnknownRecordError."""
     version = wire.decode(data, _Version).version
     if version == 1:
         data = wire.encode(format_1.upgrade(wire.decode(data, dict)))
@@ -81,10 +81,10 @@ def loads(data: bytes | str) -> Record:
 
 def replay(record: Record) -> Record:
     """Make the decision of a record once more, from nothing but its observation."""
-    return decided(record.observation, record.decision.now, record.fate)
+    return decide_and_complete(record.observation, record.decision.now, record.fate)
 
 
-def decided(observation: Observation, now: float, fate: Fate) -> Record:
+def decide_and_complete(observation: Observation, now: float, fate: Fate) -> Record:
     """Decide as of `now`, and let the decision meet its fate."""
     decision = decide(observation, datetime.fromtimestamp(now, UTC))
     if fate.is_dry_run:

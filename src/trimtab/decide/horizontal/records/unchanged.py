@@ -1,9 +1,9 @@
-"""Decisions that need not be made again: the same inputs, nothing to write, and nothing that time alone would change.
+"""Decisions that need not be made again, because their inputs did not change.
 
-A decision is a pure function of what was observation and of the time. When neither the objects nor the values of the metrics
-changed, only time can change it: a recommendation leaves its window, a scale event its period, a young pod comes of
-age, a sample gets too old. `steady` says when the first of these happens; until then `covers` tells whether deciding
-would give the same answer, and `continued` gives the memory that it would have left.
+A decision is a pure function of its observation and the time. While neither the objects nor the samples change, only time can
+change it: a recommendation leaves its window, a scale event its period, a young pod comes of age, a sample gets too old.
+`find_unchanged` computes when the first of these happens. Until then `still_valid` says whether a decision would be the same,
+and `extend_memory` returns the memory that it would leave.
 """
 
 from collections.abc import Iterable, Iterator
@@ -29,60 +29,63 @@ from trimtab.model.hpa.types import HorizontalPodAutoscaler
 from trimtab.model.json.wire import Wire
 
 MARGIN = 0.01
-"""Seconds by which every edge counts as nearer than it is: sums of floats need not agree to the last bit."""
+"""Seconds by which every edge counts as nearer than it is, because sums of floats are inexact."""
 
 
-class Steady(Wire):
-    """A decision that needs not be made again before `until`, as long as what it was made on stays the same."""
+class UnchangedDecision(Wire):
+    """A decision that stays the same until `until`, as long as its inputs do."""
 
     observation: Observation
     decision: Decision
     until: float
     values: tuple[list[int], ...] | None = None
-    """What each metric said of each pod, in their order; None if one was not about every pod."""
+    """The sample values of each metric in the order of the pods; None unless every metric covers every pod."""
     fresh_for: float = 0.0
-    """How old a sample may be that no metric refuses."""
+    """How old a sample may be that no metric rejects."""
 
-    def covers(self, observation: Observation, now: float) -> bool:
-        """Return whether deciding on `observation` would repeat the decision; its memory must be what was left by the last."""
+    def still_valid(self, observation: Observation, now: float) -> bool:
+        """Return whether a decision on `observation` would be the same.
+
+        Its memory must be the memory that the last decision left.
+        """
         last = self.observation
         return (
-            self._lasts(observation.memory, now)
+            self._is_current(observation.memory, now)
             and observation.hpa is last.hpa
             and observation.pods == last.pods
             and observation.scale == last.scale
             and observation.conflicting_hpas == last.conflicting_hpas
             and observation.owners == last.owners
-            and _say_the_same(last, observation, *self._dates(now))
+            and _have_same_samples(last, observation, *self._dates(now))
         )
 
-    def covers_alone(
+    def still_valid_alone(
         self, hpa: HorizontalPodAutoscaler, scale: Scale | None, memory: Memory, now: float
     ) -> bool:
-        """Return the same for one who owns its pods alone, as far as its pods and their metrics do not matter."""
+        """Like `still_valid`, for HPAs without conflicts, ignoring pods and samples."""
         last = self.observation
         return (
-            self._lasts(memory, now)
+            self._is_current(memory, now)
             and hpa is last.hpa
             and (scale is last.scale or scale == last.scale)
             and not last.conflicting_hpas
             and not last.owners
         )
 
-    def believes(self, span: tuple[float, float], now: float) -> bool:
-        """Return whether no sample of that time is near the edge of being refused for its date."""
+    def accepts(self, span: tuple[float, float], now: float) -> bool:
+        """Return whether no sample from that span of time is close to being rejected."""
         oldest, latest = self._dates(now)
         return oldest <= span[0] and span[1] <= latest
 
     def _dates(self, now: float) -> tuple[float, float]:
         return now - self.fresh_for + MARGIN, now + self.observation.settings.ahead_limit - MARGIN
 
-    def _lasts(self, memory: Memory, now: float) -> bool:
+    def _is_current(self, memory: Memory, now: float) -> bool:
         return _latest(memory) <= now < self.until
 
 
-def steady(observation: Observation, decision: Decision) -> Steady | None:
-    """Return for how long a decision repeats itself; None if it may differ at once."""
+def find_unchanged(observation: Observation, decision: Decision) -> UnchangedDecision | None:
+    """Return for how long a decision stays the same, or None if it may differ at once."""
     now = decision.now
     if not _is_repeatable(observation, decision) or _has_young_pods(observation, now):
         return None
@@ -91,7 +94,7 @@ def steady(observation: Observation, decision: Decision) -> Steady | None:
     if until <= now:
         return None
     fresh_for = _fresh_for(observation)
-    return Steady(
+    return UnchangedDecision(
         observation=observation,
         decision=decision,
         until=until,
@@ -105,18 +108,18 @@ def _fresh_for(observation: Observation) -> float:
     return min((observation.settings.stale_after if age is None else age for age in ages), default=0.0)
 
 
-def continued(memory: Memory, now: float) -> Memory:
-    """Return the memory as one more decision of the same kind would leave it: what it read and asked for is younger."""
+def extend_memory(memory: Memory, now: float) -> Memory:
+    """Return the memory that one more decision of the same kind would leave."""
     known = memory.recommendations
     if not known:
         return memory
     latest = Recommendation(known[-1].replicas, now)
-    good = tuple(LastGood(one.key, one.replicas, now) for one in memory.last_good)
+    good = tuple(LastGood(good.key, good.replicas, now) for good in memory.last_good)
     return msgspec.structs.replace(memory, recommendations=(*known[:-1], latest), last_good=good)
 
 
 def _is_repeatable(observation: Observation, decision: Decision) -> bool:
-    """Return whether nothing was written or told, and metrics alone decided."""
+    """Return whether metrics alone decided, and nothing was written or emitted."""
     trace = decision.trace
     return (
         observation.compat.compact_memory  # upstream's memory grows with every sync
@@ -126,22 +129,22 @@ def _is_repeatable(observation: Observation, decision: Decision) -> bool:
         and not decision.error
         and trace.normalized is not None
         and not trace.selection_fallback
-        and all(isinstance(one, Proposal) and not one.rejected_samples for one in trace.proposals)
+        and all(isinstance(result, Proposal) and not result.rejected_samples for result in trace.proposals)
     )
 
 
 def _each_value(observation: Observation) -> tuple[list[int], ...] | None:
     names = [pod.name for pod in observation.pods]
     found: list[list[int]] = []
-    for reading in observation.samples:
-        if not isinstance(reading, PodSamples) or list(reading.samples) != names:
+    for samples in observation.samples:
+        if not isinstance(samples, PodSamples) or list(samples.samples) != names:
             return None
-        found.append(_values(reading.samples.values()))
+        found.append(_values(samples.samples.values()))
     return tuple(found)
 
 
 def _has_young_pods(observation: Observation, now: float) -> bool:
-    """Return whether the worth of a CPU sample still depends on when exactly it was taken."""
+    """Return whether CPU samples of a pod still depend on when exactly they were taken."""
     sources = [metric.resource or metric.container_resource for metric in observation.hpa.spec.metrics]
     if not any(source is not None and source.name == CPU for source in sources):
         return False
@@ -150,14 +153,14 @@ def _has_young_pods(observation: Observation, now: float) -> bool:
 
 
 def _edges(observation: Observation, decision: Decision) -> Iterator[float]:
-    """Yield the moments at which something remembered stops to count."""
+    """Yield the times at which an entry of the memory stops counting."""
     memory, behavior = decision.memory, observation.hpa.spec.behavior
     yield from (at + observation.settings.event_interval for at in memory.last_event_times.values())
     older = (memory.recommendations or ())[:-1]
     if older:
         windows = windows_of(behavior, observation.settings)
         spans = {windows.up, windows.down, observation.settings.downscale_stabilization, LONGEST_WINDOW}
-        yield from (one.at + span for one in older for span in spans)
+        yield from (recommendation.at + span for recommendation in older for span in spans)
     if behavior is not None and (memory.scale_up or memory.scale_down):
         rules = (behavior.scale_up or DEFAULT_UP, behavior.scale_down or DEFAULT_DOWN)
         periods = {policy.period_seconds for rule in rules for policy in rule.policies}
@@ -165,11 +168,11 @@ def _edges(observation: Observation, decision: Decision) -> Iterator[float]:
         yield from (event.at + period for event in events for period in periods)
 
 
-def _say_the_same(last: Observation, observation: Observation, oldest: float, latest: float) -> bool:
+def _have_same_samples(last: Observation, observation: Observation, oldest: float, latest: float) -> bool:
     if len(last.samples) != len(observation.samples):
         return False
     return all(
-        _are_same_values(before, after) and _are_believable(after, oldest, latest)
+        _are_same_values(before, after) and _are_accepted(after, oldest, latest)
         for before, after in zip(last.samples, observation.samples, strict=True)
     )
 
@@ -184,18 +187,17 @@ def _are_same_values(before: MetricSamples, after: MetricSamples) -> bool:
 
 
 def _values(samples: Iterable[Sample]) -> list[int]:
-    return [one.value for one in samples]
+    return [sample.value for sample in samples]
 
 
 def _latest(memory: Memory) -> float:
     return memory.recommendations[-1].at if memory.recommendations else inf
 
 
-def _are_believable(reading: MetricSamples, oldest: float, latest: float) -> bool:
-    """Return whether no sample is near the edge of being refused for its date."""
+def _are_accepted(metric: MetricSamples, oldest: float, latest: float) -> bool:
     samples: Iterable[Sample] = ()
-    if isinstance(reading, PodSamples):
-        samples = reading.samples.values()
-    elif isinstance(reading, Series):
-        samples = reading.samples
-    return all(oldest <= one.timestamp <= latest or one.timestamp == NEVER for one in samples)
+    if isinstance(metric, PodSamples):
+        samples = metric.samples.values()
+    elif isinstance(metric, Series):
+        samples = metric.samples
+    return all(oldest <= sample.timestamp <= latest or sample.timestamp == NEVER for sample in samples)

@@ -1,8 +1,7 @@
-"""Between which amounts of usage a resource metric asks for no change, as long as its pods stay the same.
+"""The usage within which resource metrics ask for no change, while their pods stay the same.
 
-Whoever looks at usage more often than decisions are due need not decide to see that nothing has to be done: adding up
-the usage of the pods is enough. The bands are a little narrower than the rules: what lies inside changes nothing; what
-lies outside has to be decided.
+Between two syncs the operator sums the usage of the pods. Usage inside its band needs no decision. The bands are a little
+narrower than the rules, so usage outside of them is decided.
 """
 
 from trimtab.decide.horizontal.decision import Decision
@@ -14,8 +13,8 @@ from trimtab.model.hpa.types import MetricSpec, MetricTarget
 from trimtab.model.json.wire import Wire
 
 
-class Band(Wire):
-    """The usage of a resource by all counted pods together, in thousandths, that leaves the replicas alone."""
+class UsageBand(Wire):
+    """The usage of a resource by all counted pods, in thousandths, that changes no replicas."""
 
     resource: str
     container: str
@@ -23,8 +22,8 @@ class Band(Wire):
     high: float
 
 
-def bands_of(observation: Observation, decision: Decision) -> tuple[Band, ...]:
-    """Return one band per metric; none if it takes a whole decision to tell."""
+def usage_bands(observation: Observation, decision: Decision) -> tuple[UsageBand, ...]:
+    """Return a band per metric, or none if only a whole decision can say."""
     trace, specs = decision.trace, observation.hpa.spec.metrics
     is_calm = decision.desired == decision.current and trace.normalized is not None and not decision.error
     if not is_calm or trace.selection_fallback or len(trace.proposals) != len(specs):
@@ -34,11 +33,11 @@ def bands_of(observation: Observation, decision: Decision) -> tuple[Band, ...]:
         _band(pods, spec, trace.tolerance) if _is_within(result, len(pods)) else None
         for spec, result in zip(specs, trace.proposals, strict=True)
     ]
-    return () if None in found else tuple(one for one in found if one is not None)
+    return () if None in found else tuple(band for band in found if band is not None)
 
 
 def counted_pods(observation: Observation, decision: Decision) -> tuple[PodSnapshot, ...]:
-    """Return the pods that the bands are about: those that the decision counted."""
+    """Return the pods that the decision counted."""
     left_out = {pod.pod for pod in decision.trace.left_out}
     return (
         tuple(pod for pod in observation.pods if pod.name not in left_out) if left_out else observation.pods
@@ -46,7 +45,6 @@ def counted_pods(observation: Observation, decision: Decision) -> tuple[PodSnaps
 
 
 def _is_within(result: object, pods: int) -> bool:
-    """Return whether a metric was within its tolerance, measured on every pod."""
     return (
         isinstance(result, Proposal)
         and result.outcome is ProposalOutcome.WITHIN_TOLERANCE
@@ -55,7 +53,7 @@ def _is_within(result: object, pods: int) -> bool:
     )
 
 
-def _band(pods: tuple[PodSnapshot, ...], spec: MetricSpec, tolerance: Tolerance) -> Band | None:
+def _band(pods: tuple[PodSnapshot, ...], spec: MetricSpec, tolerance: Tolerance) -> UsageBand | None:
     source = spec.container_resource or spec.resource
     if source is None or not pods:
         return None
@@ -67,9 +65,9 @@ def _band(pods: tuple[PodSnapshot, ...], spec: MetricSpec, tolerance: Tolerance)
     if unit is None:
         return None
     target, per_unit = unit
-    # Percentages and averages are cut to whole numbers before they are compared: one more is safely inside.
+    # Percentages and averages are cut to whole numbers before they are compared, so 1 more is safely inside.
     low = (target * (1.0 - tolerance.down) + 1) * per_unit
-    return Band(
+    return UsageBand(
         resource=source.name, container=container, low=low, high=target * (1.0 + tolerance.up) * per_unit
     )
 
@@ -77,7 +75,7 @@ def _band(pods: tuple[PodSnapshot, ...], spec: MetricSpec, tolerance: Tolerance)
 def _unit(
     pods: tuple[PodSnapshot, ...], resource: str, container: str, target: MetricTarget
 ) -> tuple[int, float] | None:
-    """Return the target, and the usage of all pods that makes one unit of it."""
+    """Return the target, and the usage of all pods per unit of the target."""
     if target.average_value is not None:
         return target.average_value.milli_value(), float(len(pods))
     if target.average_utilization is None:

@@ -27,7 +27,7 @@ _Ends = dict[type[OwnerNotFound | OwnerUnavailable], str]
 
 
 class OwnerError(Exception):
-    """An owner in the chain could not be read; the text names it."""
+    """An owner in the chain could not be read."""
 
 
 class OwnerChains:

@@ -87,7 +87,7 @@ def select_pods(observation: Observation, strategy: str) -> Selection:
 def foreign_pods(
     pods: tuple[PodSnapshot, ...], target: Target, lookups: Mapping[str, OwnerLookup]
 ) -> dict[str, str]:
-    """Return the pods that the target does not own, with the reason; none if no owner was looked up."""
+    """Return the pods that the target does not own, with the reason."""
     if not lookups:
         return {}
     return {pod.pod: pod.reason for pod in keep_owned(pods, target, lookups).left_out}

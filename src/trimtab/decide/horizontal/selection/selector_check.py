@@ -24,7 +24,7 @@ MOST_NAMED = 10
 
 
 class SelectorProblem(NamedTuple):
-    """Why the pods of a target cannot be counted; the texts are upstream's."""
+    """Why the pods of a target cannot be counted, in upstream's words."""
 
     reason: str
     """Reason of the condition."""

@@ -24,7 +24,7 @@ NO_RESULT = MetricsResult()
 
 
 class DecisionBuilder:
-    """Collects the results of the steps of one `decide`; only `decide` uses it."""
+    """Collects the results of the steps of one `decide`."""
 
     __slots__ = (
         "_conditions",
@@ -104,7 +104,7 @@ class DecisionBuilder:
         )
 
     def rescale(self, desired: int, reason: str, *, marks_zero: bool) -> Decision:
-        """Return the decision to change the scale; `after_scale` completes its status.
+        """Return the decision to change the scale.
 
         With `marks_zero` it carries the status to write before the scale, with `ScaledToZero` already True.
         """
@@ -168,7 +168,7 @@ class DecisionBuilder:
 
 
 def _own_memory(observation: Observation) -> Memory:
-    """Return the observed memory, or an empty one if it belongs to an earlier object of the same name."""
+    """Return the observed memory, or an empty one if it belongs to another object."""
     memory, uid = observation.memory, observation.hpa.metadata.uid
     if not observation.compat.memory_follows_uid or memory.uid == uid:
         return memory

@@ -1,4 +1,4 @@
-"""The conditions of an HPA's status, and the changes that a step of a decision makes to status and events."""
+"""The conditions of an HPA's status, and changes to conditions and events."""
 
 from datetime import datetime
 from typing import Literal, NamedTuple

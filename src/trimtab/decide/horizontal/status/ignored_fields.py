@@ -1,4 +1,4 @@
-"""Fields and annotations of an HPA that have no effect, because a feature gate is off or their value is wrong."""
+"""Fields and annotations of an HPA that have no effect."""
 
 from collections.abc import Iterator, Mapping
 

@@ -65,7 +65,7 @@ def scale_read_changes(observation: Observation, memory: Memory, current: int) -
 
 
 def pause_changes(observation: Observation) -> list[StatusChange]:
-    """Return the conditions of an HPA that is paused at zero replicas; no pod is averaged then."""
+    """Return the conditions of an HPA that is paused at zero replicas."""
     changes: list[StatusChange] = [
         SetCondition(SCALING_ACTIVE, "False", "ScalingDisabled", _DISABLED),
         RemoveCondition(EXTRA_PODS),

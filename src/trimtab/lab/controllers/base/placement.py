@@ -1,4 +1,4 @@
-"""Why a pod may not run on a node, in the scheduler's words. Used by DaemonSets and the scheduler."""
+"""Why a pod may not run on a node, in the scheduler's words."""
 
 from collections.abc import Sequence
 

@@ -13,10 +13,10 @@ from trimtab.decide.horizontal import Memory
 from trimtab.decide.horizontal import memory as memories
 from trimtab.decide.horizontal.memory import (
     EMPTY,
-    caught_up,
+    catch_up_memory,
     restore_memory,
-    retimed,
-    taken_over,
+    shift_times,
+    take_over_memory,
 )
 
 
@@ -54,7 +54,7 @@ class HpaMemory:
             stored = loads(self.stored)
             skew = epoch.skew(stored.clock, now, monotonic)
             self._reaches_to = epoch.last_alive(now, monotonic)
-            dated = taken_over(stored, self._reaches_to, skew)
+            dated = take_over_memory(stored, self._reaches_to, skew)
             self.own = msgspec.structs.replace(dated, clock=epoch.own_clock(now, monotonic))
             self.epoch, self.is_confirmed, self._clock_offset = epoch, not epoch.is_elected, None
             self._is_untried = True
@@ -62,7 +62,7 @@ class HpaMemory:
             self.must_store = skew != 0.0 or (self.own.clock != stored.clock and _has_times(self.own))
         if self._reaches_to is None or replicas is None:
             return is_new
-        self.own = caught_up(self.own, replicas, self._reaches_to)
+        self.own = catch_up_memory(self.own, replicas, self._reaches_to)
         self._reaches_to = None
         return True
 
@@ -120,7 +120,7 @@ class HpaMemory:
         self._clock_offset = offset
         if abs(jump) <= SET_SECONDS:
             return False
-        own = retimed(self.own, lambda at: at + jump)
+        own = shift_times(self.own, lambda at: at + jump)
         clock = self.own.clock if self.epoch is None else self.epoch.own_clock(now, monotonic)
         self.own = msgspec.structs.replace(own, clock=clock)
         self.must_store = True

@@ -10,8 +10,12 @@ from trimtab.cluster.leases.epoch import Epoch
 from trimtab.cluster.resource import Resource
 from trimtab.decide.horizontal import FetchFailure, Record
 from trimtab.decide.horizontal.records.compact import PackedRecord, pack, unpack
-from trimtab.decide.horizontal.records.unchanged import Steady, continued, steady
-from trimtab.decide.horizontal.records.usage_bands import Band, bands_of
+from trimtab.decide.horizontal.records.unchanged import (
+    UnchangedDecision,
+    extend_memory,
+    find_unchanged,
+)
+from trimtab.decide.horizontal.records.usage_bands import UsageBand, usage_bands
 from trimtab.metrics.queries import Query
 from trimtab.model.hpa.dry_run import is_dry_run
 from trimtab.model.hpa.types import HorizontalPodAutoscaler, HorizontalPodAutoscalerSpec
@@ -106,13 +110,13 @@ class HpaState:
     """The metric queries for the registered target. None until they are built."""
     _query_per_metric: tuple[HorizontalPodAutoscalerSpec, str, tuple[Query | FetchFailure, ...]] | None = None
     """The spec, the pod selector, and the query of each metric that they lead to."""
-    unchanged: Steady | None = None
+    unchanged: UnchangedDecision | None = None
     """The last decision, if it holds until an input changes. `memory.own` is then what it left."""
     scaled_at: float = -inf
     """When the scale was last written, on the monotonic clock."""
     next_sync_at: float = -inf
     """The time before which syncs skip the HPA because it was scaled between syncs. -inf if it was not."""
-    _bands: tuple[Band, ...] = ()
+    _bands: tuple[UsageBand, ...] = ()
     _bands_for: Record | None = None
     _logged: tuple[str, str] = ("", "")
 
@@ -192,10 +196,10 @@ class HpaState:
         """Drop the last decision, so that the next reconcile decides anew."""
         self.unchanged = None
 
-    def extend_decision(self, now: float) -> Steady:
+    def extend_decision(self, now: float) -> UnchangedDecision:
         """Leave everything as the last decision left it, only later, and return it."""
         assert self.unchanged is not None
-        self.memory.own = continued(self.memory.own, now)
+        self.memory.own = extend_memory(self.memory.own, now)
         return self.unchanged
 
     def record_decision(self, record: Record, monotonic: float) -> None:
@@ -205,17 +209,17 @@ class HpaState:
         self.records.append(record)
         if decision.action != "none":
             self.scaled_at = monotonic
-        self.unchanged = steady(record.observation, decision)
+        self.unchanged = find_unchanged(record.observation, decision)
 
     def schedule_next(self, at: float = -inf) -> None:
         """Let syncs skip the HPA until that time."""
         self.next_sync_at = at
 
-    def usage_bands(self) -> tuple[Band, ...]:
+    def usage_bands(self) -> tuple[UsageBand, ...]:
         """Return the bands of usage in which the last decision stays the same, if there are any."""
         record = self.records[-1]
         if self._bands_for is not record:
-            self._bands, self._bands_for = bands_of(record.observation, record.decision), record
+            self._bands, self._bands_for = usage_bands(record.observation, record.decision), record
         return self._bands
 
     def new_warnings(self, ignored: str, misspelt: str) -> tuple[str, str]:

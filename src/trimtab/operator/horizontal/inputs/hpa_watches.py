@@ -35,9 +35,9 @@ class HpaWatches:
         self._hpas = hpas
         settings = runtime.settings
         self._missing: dict[str, Resource[HorizontalPodAutoscaler]] = {}
-        if settings.own_hpas:
+        if settings.horizontal.own_hpas:
             self._missing["own"] = OWN_HPAS
-        if settings.native_hpas:
+        if settings.horizontal.native_hpas:
             self._missing["native"] = NATIVE_HPAS
         self._problems: dict[str, str] = {}
 

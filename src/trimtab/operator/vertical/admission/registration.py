@@ -100,7 +100,7 @@ def mutating_webhooks(settings: Settings, bundle: bytes) -> list[Json]:
         "matchConditions": [_IS_VPA_OR_CONTROLLED],
     }
     return [
-        *((both,) if settings.webhook_naming == "upstream" else (pods, vpas)),
+        *((both,) if settings.admission.webhook_naming == "upstream" else (pods, vpas)),
         {
             **_webhook(settings, bundle, "probe", PROBE),
             "rules": [_POD_RULE],
@@ -131,26 +131,26 @@ def validating_webhooks(settings: Settings, bundle: bytes) -> list[Json]:
 
 
 def _webhook(settings: Settings, bundle: bytes, name: str, path: str) -> Json:
-    most = MOST_SECONDS[settings.webhook_naming]
-    if not 1 <= settings.webhook_timeout_seconds <= most:
+    most = MOST_SECONDS[settings.admission.webhook_naming]
+    if not 1 <= settings.admission.webhook_timeout_seconds <= most:
         raise ValueError(
-            f"--webhook-timeout-seconds={settings.webhook_timeout_seconds}: every pod creation waits this long when the "
+            f"--webhook-timeout-seconds={settings.admission.webhook_timeout_seconds}: every pod creation waits this long when the "
             f"webhook hangs; use 1 to {most}"
         )
     client: Json = {"caBundle": base64.b64encode(bundle).decode()}
-    if settings.webhook_url:
-        client["url"] = settings.webhook_url.rstrip("/") + path
+    if settings.admission.webhook_url:
+        client["url"] = settings.admission.webhook_url.rstrip("/") + path
     else:
-        service = {"namespace": settings.namespace, "name": settings.webhook_service, "port": 443}
+        service = {"namespace": settings.namespace, "name": settings.admission.webhook_service, "port": 443}
         client["service"] = {**service, "path": path}
     return {
         "name": f"{name}.vpa.trimtab.dev",
         "clientConfig": client,
         "admissionReviewVersions": ["v1"],
         "sideEffects": "None",
-        "failurePolicy": "Fail" if settings.webhook_failure_policy_fail else "Ignore",
+        "failurePolicy": "Fail" if settings.admission.webhook_failure_policy_fail else "Ignore",
         "matchPolicy": "Equivalent",
-        "timeoutSeconds": settings.webhook_timeout_seconds,
+        "timeoutSeconds": settings.admission.webhook_timeout_seconds,
     }
 
 
@@ -169,8 +169,8 @@ def _namespaces(operator: str, names: list[str]) -> Json:
 
 
 def _configuration(resource: Resource[Json], settings: Settings, webhooks: list[Json]) -> Json:
-    labels = parse_labels(settings.webhook_labels)
-    name: Json = {"name": configuration_name(settings.namespace, settings.webhook_naming)}
+    labels = parse_labels(settings.admission.webhook_labels)
+    name: Json = {"name": configuration_name(settings.namespace, settings.admission.webhook_naming)}
     return {
         "apiVersion": resource.api_version,
         "kind": resource.kind,
@@ -194,12 +194,16 @@ class Registration:
         self._client = client
         self._settings = settings
         self._applied: dict[str, tuple[bytes, int]] = {}
-        if settings.webhook_naming not in NAMINGS:
+        if settings.admission.webhook_naming not in NAMINGS:
             known = " or ".join(NAMINGS)
-            raise ValueError(f"--webhook-naming={settings.webhook_naming} is not known; use {known}")
+            raise ValueError(
+                f"--webhook-naming={settings.admission.webhook_naming} is not known; use {known}"
+            )
         self._name, *self._others = sorted(
             (configuration_name(settings.namespace, naming) for naming in NAMINGS),
-            key=lambda name: name != configuration_name(settings.namespace, settings.webhook_naming),
+            key=lambda name: (
+                name != configuration_name(settings.namespace, settings.admission.webhook_naming)
+            ),
         )
         configurations(settings, b"")  # invalid settings raise at start
 
@@ -231,11 +235,11 @@ class Registration:
     def _is_ours(self, webhook: Json) -> bool:
         client, settings = webhook.get("clientConfig", {}), self._settings
         service = client.get("service") or {}
-        if settings.webhook_url:
-            return str(client.get("url", "")).startswith(settings.webhook_url)
+        if settings.admission.webhook_url:
+            return str(client.get("url", "")).startswith(settings.admission.webhook_url)
         return (service.get("namespace"), service.get("name")) == (
             settings.namespace,
-            settings.webhook_service,
+            settings.admission.webhook_service,
         )
 
     async def _generation(self, resource: Resource[Json]) -> int:

@@ -41,7 +41,7 @@ def refuse_unusable_tls(settings: Settings) -> None:
 
 def tls_context(settings: Settings) -> ssl.SSLContext:
     """Return the SSL context of the flags, or raise ValueError for an unknown version or cipher."""
-    version = settings.min_tls_version
+    version = settings.admission.min_tls_version
     if version not in _VERSIONS:
         raise ValueError(f"--min-tls-version={version} is not known; use tls1_2 or tls1_3")
     context = server_context(_VERSIONS[version])
@@ -50,14 +50,16 @@ def tls_context(settings: Settings) -> ssl.SSLContext:
             context.set_ciphers(":".join(chosen))
         except ssl.SSLError as error:
             raise ValueError(
-                f"--tls-ciphers: OpenSSL on this machine allows none of {settings.tls_ciphers}; name others, or none"
+                f"--tls-ciphers: OpenSSL on this machine allows none of {settings.admission.tls_ciphers}; name others, or none"
             ) from error
     return context
 
 
 def _chosen_ciphers(settings: Settings) -> list[str]:
     """Return the OpenSSL names of the chosen TLS 1.2 ciphers. None means OpenSSL's defaults."""
-    named = [name.strip() for name in settings.tls_ciphers.replace(",", ":").split(":") if name.strip()]
+    named = [
+        name.strip() for name in settings.admission.tls_ciphers.replace(",", ":").split(":") if name.strip()
+    ]
     chosen = [TLS_1_2_CIPHERS[name] for name in named if name in TLS_1_2_CIPHERS]
     unknown = [name for name in named if name not in TLS_1_2_CIPHERS and name not in _TLS_1_3_CIPHERS]
     if VPA in upstreams(settings.compat):  # upstream skips unknown names, and then uses the defaults
@@ -68,7 +70,7 @@ def _chosen_ciphers(settings: Settings) -> list[str]:
         raise ValueError(
             f"--tls-ciphers: {unknown[0]} is not known; use some of {', '.join(TLS_1_2_CIPHERS)}"
         )
-    if named and not chosen and _VERSIONS[settings.min_tls_version] is ssl.TLSVersion.TLSv1_2:
+    if named and not chosen and _VERSIONS[settings.admission.min_tls_version] is ssl.TLSVersion.TLSv1_2:
         raise ValueError(
             "--tls-ciphers names no cipher of TLS 1.2; add one, or set --min-tls-version=tls1_3 to serve TLS 1.3 alone"
         )
@@ -76,14 +78,14 @@ def _chosen_ciphers(settings: Settings) -> list[str]:
 
 
 def _refuse_missing_files(settings: Settings) -> None:
-    if not settings.tls_cert_file:
+    if not settings.admission.tls_cert_file:
         return  # the webhook issues its own pair
-    if not settings.tls_key_file:
+    if not settings.admission.tls_key_file:
         raise ValueError("--tls-private-key-file is missing; name the key of --tls-cert-file")
     files = {
-        "--tls-cert-file": settings.tls_cert_file,
-        "--tls-private-key-file": settings.tls_key_file,
-        "--client-ca-file": settings.tls_ca_file,
+        "--tls-cert-file": settings.admission.tls_cert_file,
+        "--tls-private-key-file": settings.admission.tls_key_file,
+        "--client-ca-file": settings.admission.tls_ca_file,
     }
     for flag, name in files.items():
         try:

@@ -10,8 +10,8 @@ from trimtab.cluster.client import Client
 from trimtab.cluster.resource import LEASES, Json
 from trimtab.model.quantity import Quantity
 from trimtab.model.times import format_micro_time
+from trimtab.operator.settings.admission import STATUS_LEASE_NAMESPACE
 from trimtab.operator.settings.settings import Settings
-from trimtab.operator.settings.webhook import STATUS_LEASE_NAMESPACE
 from trimtab.operator.vertical.admission.app import AdmissionApp
 from trimtab.operator.vertical.admission.certificates import (
     Certificates,
@@ -64,12 +64,12 @@ class AdmissionWebhook:
         self._certificates = certificates or _certificates(clock, client, settings)
         self._tls = tls_context(settings)
         self._registration = Registration(client, settings)
-        self._lease_interval = settings.status_lease_update_interval.total_seconds()
+        self._lease_interval = settings.admission.status_lease_update_interval.total_seconds()
         if self._lease_interval <= 0:
             raise ValueError("--status-lease-update-interval must be longer than nothing")
         self._renewed_at: float | None = None
         self._problems: dict[str, str] = {"admission": "not started"}
-        boost = settings.max_allowed_cpu_boost
+        boost = settings.admission.max_allowed_cpu_boost
         most = parse_quantity("--max-allowed-cpu-boost", boost) if boost else Quantity.zero
         self.app = AdmissionApp(
             Reviewer(clock, VpaLookup(client, view, most), metrics, is_dry_run=client.is_dry_run),
@@ -88,7 +88,7 @@ class AdmissionWebhook:
         await self._view.wait_synced()
         settings = self._settings
         load_pair(self._tls, serving.pair.certificate_pem, serving.pair.key_pem)
-        address, port = settings.webhook_address, settings.webhook_port
+        address, port = settings.admission.webhook_address, settings.admission.webhook_port
         async with served(self.app, address, port, tls=self._tls, limits=LIMITS) as self.port:
             while True:
                 fresh = await self.refresh()
@@ -109,7 +109,7 @@ class AdmissionWebhook:
         try:
             current = await self._certificates.current()
             # Publish the authority before serving its certificate, so that callers always trust the server.
-            if self._settings.register_webhook and not self._client.is_dry_run:
+            if self._settings.admission.register_webhook and not self._client.is_dry_run:
                 await self._registration.ensure(current.bundle)
             self._metrics.certificate_expiry.set(current.pair.not_after.timestamp())
             serving = current
@@ -134,8 +134,8 @@ class AdmissionWebhook:
             and now - self._renewed_at < self._lease_interval - REFRESH_SECONDS / 2
         ):
             return
-        name = self._settings.status_lease_name
-        namespace = self._settings.status_lease_namespace or STATUS_LEASE_NAMESPACE
+        name = self._settings.admission.status_lease_name
+        namespace = self._settings.admission.status_lease_namespace or STATUS_LEASE_NAMESPACE
         spec: Json = {
             "holderIdentity": self._instance,
             "leaseDurationSeconds": _LEASE_SECONDS,
@@ -155,10 +155,12 @@ class AdmissionWebhook:
 
 
 def _certificates(clock: Clock, client: Client, settings: Settings) -> Certificates:
-    if settings.tls_cert_file:
-        authority = Path(settings.tls_ca_file) if settings.tls_ca_file else None
-        return FileCertificates(clock, Path(settings.tls_cert_file), Path(settings.tls_key_file), authority)
-    service = f"{settings.webhook_service}.{settings.namespace}.svc"
+    if settings.admission.tls_cert_file:
+        authority = Path(settings.admission.tls_ca_file) if settings.admission.tls_ca_file else None
+        return FileCertificates(
+            clock, Path(settings.admission.tls_cert_file), Path(settings.admission.tls_key_file), authority
+        )
+    service = f"{settings.admission.webhook_service}.{settings.namespace}.svc"
     names = [service, f"{service}.cluster.local"]
-    host = urlsplit(settings.webhook_url).hostname
+    host = urlsplit(settings.admission.webhook_url).hostname
     return SecretCertificates(clock, client, settings.namespace, (*names, host) if host else tuple(names))

@@ -18,7 +18,7 @@ from trimtab.model.vpa.types import (
     VerticalPodAutoscalerStatus,
     VPAConditionType,
 )
-from trimtab.operator.settings.vertical import VerticalSettings
+from trimtab.operator.settings.settings import Settings
 from trimtab.operator.vertical.cluster_view import ClusterView, ControlSnapshot
 from trimtab.operator.vertical.estimation import Estimation
 from trimtab.operator.vertical.metrics import RecommenderMetrics
@@ -44,7 +44,7 @@ class StatusBuilder:
         self,
         view: ClusterView,
         states: ShardedClusterStates,
-        settings: VerticalSettings,
+        settings: Settings,
         estimation: Estimation,
         metrics: RecommenderMetrics,
         *,

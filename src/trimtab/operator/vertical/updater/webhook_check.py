@@ -11,7 +11,8 @@ from trimtab.clock import Clock
 from trimtab.cluster import errors
 from trimtab.cluster.client import Client
 from trimtab.cluster.resource import LEASES, PODS, Json
-from trimtab.operator.settings.webhook import STATUS_LEASE_NAMESPACE, WebhookSettings
+from trimtab.operator.settings.admission import STATUS_LEASE_NAMESPACE
+from trimtab.operator.settings.updater import UpdaterLoopSettings
 
 PROBE_LABEL = "trimtab.dev/admission-probe"
 PROBE_ANSWER = "trimtab.dev/admitted"
@@ -81,7 +82,7 @@ class AdmissionProbe:
 class LeaseCheck:
     """Upstream's weaker check, by the age of the admission controller's Lease."""
 
-    def __init__(self, clock: Clock, client: Client, settings: WebhookSettings) -> None:
+    def __init__(self, clock: Clock, client: Client, settings: UpdaterLoopSettings) -> None:
         self._clock = clock
         self._client = client
         self._name = settings.admission_lease_name

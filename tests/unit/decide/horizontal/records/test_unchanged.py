@@ -42,7 +42,11 @@ from trimtab.decide.horizontal import (
     decide,
 )
 from trimtab.decide.horizontal.memory import Recommendation, ScaleEvent
-from trimtab.decide.horizontal.records.unchanged import Steady, continued, steady
+from trimtab.decide.horizontal.records.unchanged import (
+    UnchangedDecision,
+    extend_memory,
+    find_unchanged,
+)
 
 STEPS = st.sampled_from([0.5, 1.0, 15.0, 15.0, 15.0, 15.0, 30.0, 100.0, 299.99, 300.0, 1800.0, 3599.0])
 
@@ -53,20 +57,20 @@ class Driver:
     def __init__(self, autoscaler, *, skips: bool) -> None:
         self.hpa = autoscaler
         self.memory = settled(4)
-        self.steady: Steady | None = None
+        self.steady: UnchangedDecision | None = None
         self.skips = skips
         self.skipped = 0
 
     def step(self, inputs: dict[str, Any], now: float) -> tuple[Any, ...]:
         """Return what this step does to the world and leaves in the memory."""
         seen = Observation(hpa=self.hpa, memory=self.memory, gates=EVERY_GATE, **inputs)
-        if self.skips and self.steady is not None and self.steady.covers(seen, now):
+        if self.skips and self.steady is not None and self.steady.still_valid(seen, now):
             self.skipped += 1
-            self.memory = continued(self.memory, now)
+            self.memory = extend_memory(self.memory, now)
             last = self.steady.decision
             return (last.desired, None, self.hpa.status, (), self.memory, last.computations, last.action)
         made = after_scale(seen, decide(seen, datetime.fromtimestamp(now, UTC)))
-        self.steady = steady(seen, made)
+        self.steady = find_unchanged(seen, made)
         self.memory = made.memory
         if made.status_changed:
             self.hpa = msgspec.structs.replace(self.hpa, status=made.status)
@@ -221,11 +225,11 @@ def quiet(autoscaler=None, **fields):
 
 def test_a_workload_at_its_target_is_steady_for_ever():
     seen, decision, now = quiet()
-    held = steady(seen, decision)
+    held = find_unchanged(seen, decision)
     assert held is not None
     assert held.until == float("inf")
     again = msgspec.structs.replace(seen, memory=decision.memory, samples=(usage_of(seen.pods, 50, age=-10),))
-    assert held.covers(again, now.timestamp() + 30)
+    assert held.still_valid(again, now.timestamp() + 30)
 
 
 @pytest.mark.parametrize(
@@ -242,15 +246,15 @@ def test_a_workload_at_its_target_is_steady_for_ever():
 def test_a_sample_that_its_metric_refuses_is_decided_on(max_age, age, is_covered):
     aged = msgspec.structs.replace(cpu(50), max_age_seconds=max_age)
     seen, decision, now = quiet(hpa(aged))
-    held = steady(seen, decision)
+    held = find_unchanged(seen, decision)
     assert held is not None
     moment = now.timestamp() + 15
     taken = moment - age
     again = msgspec.structs.replace(
         seen, memory=decision.memory, samples=(usage_of(seen.pods, 50, age=T - taken),)
     )
-    assert held.covers(again, moment) is is_covered
-    assert held.believes((taken, taken), moment) is is_covered
+    assert held.still_valid(again, moment) is is_covered
+    assert held.accepts((taken, taken), moment) is is_covered
 
 
 def test_a_higher_recommendation_ends_it_when_it_leaves_its_window():
@@ -259,7 +263,7 @@ def test_a_higher_recommendation_ends_it_when_it_leaves_its_window():
     )
     seen = observe(hpa(cpu(50), high=9), 9, usage_of(pods(9), 20), memory=before)
     again, now = later(seen, run(seen), replicas=9)
-    held = steady(again, run(again, now))
+    held = find_unchanged(again, run(again, now))
     assert held is not None
     assert held.until == pytest.approx(T - 200 + 300, abs=0.1)
 
@@ -273,7 +277,7 @@ def test_a_scale_event_ends_it_when_it_leaves_its_period():
     )
     slow = hpa(cpu(50), behavior=behavior(rules(("Pods", 2, 60))))
     seen, decision, now = quiet(slow, memory=before)
-    held = steady(seen, decision)
+    held = find_unchanged(seen, decision)
     assert held is not None
     assert now.timestamp() < held.until <= T + 55
 
@@ -289,21 +293,21 @@ def test_a_scale_event_ends_it_when_it_leaves_its_period():
 )
 def test_what_is_never_steady(fields):
     seen, decision, _ = quiet(**fields)
-    assert steady(seen, decision) is None
+    assert find_unchanged(seen, decision) is None
 
 
 def test_a_young_pod_does_not_matter_to_memory():
     chosen = (*pods(3), pod("web-4", age=100.0))
     seen = observe(hpa(memory(50)), 4, usage_of(chosen, 500_000), pods=chosen)
     again, now = later(seen, run(seen), pods=chosen)
-    assert steady(again, run(again, now)) is not None
+    assert find_unchanged(again, run(again, now)) is not None
 
 
 def test_a_decision_that_writes_is_not_steady():
     seen = observe(hpa(cpu(50)), 4, usage_of(pods(4), 50))
     first = run(seen)
     assert first.status_changed
-    assert steady(seen, first) is None
+    assert find_unchanged(seen, first) is None
 
 
 @pytest.mark.parametrize(
@@ -324,14 +328,14 @@ def test_a_decision_that_writes_is_not_steady():
 )
 def test_what_a_steady_decision_covers(change, is_covered):
     seen, decision, now = quiet()
-    held = steady(seen, decision)
+    held = find_unchanged(seen, decision)
     assert held is not None
     again = msgspec.structs.replace(seen, **({"memory": decision.memory} | change))
-    assert held.covers(again, now.timestamp() + 15) is is_covered
+    assert held.still_valid(again, now.timestamp() + 15) is is_covered
 
 
 def test_a_clock_that_went_back_is_not_covered():
     seen, decision, _ = quiet()
-    held = steady(seen, decision)
+    held = find_unchanged(seen, decision)
     assert held is not None
-    assert not held.covers(msgspec.structs.replace(seen, memory=decision.memory), NOW.timestamp())
+    assert not held.still_valid(msgspec.structs.replace(seen, memory=decision.memory), NOW.timestamp())

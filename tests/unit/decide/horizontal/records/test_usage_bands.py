@@ -24,7 +24,7 @@ from tests.unit.decide.horizontal.builders import (
     usage_of,
     value,
 )
-from trimtab.decide.horizontal.records.usage_bands import bands_of, counted_pods
+from trimtab.decide.horizontal.records.usage_bands import counted_pods, usage_bands
 
 TOLERANT = behavior(rules(("Pods", 4, 15), tolerance="0.3"), rules(("Pods", 4, 15), tolerance="0.01"))
 
@@ -40,7 +40,7 @@ def test_usage_inside_its_band_never_scales(used, metric, rates):
     chosen = pods(4)
     first = observe(hpa(metric, behavior=rates), 4, usage_of(chosen, start["target"]), pods=chosen)
     decision = run(first)
-    [band] = bands_of(first, decision)
+    [band] = usage_bands(first, decision)
     amounts = {one.name: milli for one, milli in zip(chosen, used, strict=True)}
     seen, now = later(first, decision, pods=chosen, samples=(samples(amounts),))
     if band.low <= sum(used) <= band.high:
@@ -54,7 +54,7 @@ def test_usage_inside_its_band_never_scales(used, metric, rates):
 def test_a_band_is_nearly_as_wide_as_the_tolerance(used, is_inside):
     chosen = pods(4)
     seen = observe(hpa(cpu(50)), 4, usage_of(chosen, 50), pods=chosen)
-    [band] = bands_of(seen, run(seen))
+    [band] = usage_bands(seen, run(seen))
     assert (band.low <= 4 * used <= band.high) is is_inside
 
 
@@ -65,7 +65,7 @@ def test_a_band_is_about_the_pods_that_count():
     seen = observe(hpa(cpu(50), selection_strategy="OwnerReference"), 4, samples(amounts), pods=chosen)
     decision = run(seen)
     alone = observe(hpa(cpu(50)), 4, usage_of(pods(4), 50), pods=pods(4))
-    assert bands_of(seen, decision) == bands_of(alone, run(alone)) != ()
+    assert usage_bands(seen, decision) == usage_bands(alone, run(alone)) != ()
     assert counted_pods(seen, decision) == chosen[:4]
 
 
@@ -84,4 +84,4 @@ def test_a_band_is_about_the_pods_that_count():
 )
 def test_what_takes_a_decision_has_no_band(metrics, readings, chosen):
     seen = observe(hpa(*metrics, high=20), 4, *readings, pods=chosen)
-    assert bands_of(seen, run(seen)) == ()
+    assert usage_bands(seen, run(seen)) == ()

@@ -40,7 +40,7 @@ def ask(path: str, body: bytes, *, method: str = "POST", prepare: Any = None) ->
                     json.dumps(crd).encode(),
                 )
             gates = "VPASelectorRefinement=true"
-            site = VerticalRuntime(Runtime(clock, client, Settings(feature_gates=gates)))
+            site = VerticalRuntime(Runtime(clock, client, Settings.of(feature_gates=gates)))
             await site.view.wait_synced()
             app = make_admission(site).app
             answer = await AsgiTransport(app).request(Request(method, path, body=body))

@@ -96,7 +96,7 @@ def test_upstreams_program_refuses_its_missing_certificate_at_once(capsys):
 
 
 def test_files_are_of_no_concern_to_programs_without_webhooks():
-    refuse_unusable_tls(Settings(components=("updater",), tls_cert_file="/nowhere"))
+    refuse_unusable_tls(Settings.of(components=("updater",), tls_cert_file="/nowhere"))
 
 
 @pytest.mark.parametrize(
@@ -116,17 +116,19 @@ def test_files_are_of_no_concern_to_programs_without_webhooks():
     ],
 )
 def test_what_can_be_served_is_accepted(settings):
-    refuse_unusable_tls(Settings(components=("admission",), **settings))
+    refuse_unusable_tls(Settings.of(components=("admission",), **settings))
 
 
 def test_a_pair_that_is_there_is_accepted(pair):
     refuse_unusable_tls(
-        Settings(components=("admission",), tls_cert_file=f"{pair}/tls.crt", tls_key_file=f"{pair}/tls.key")
+        Settings.of(
+            components=("admission",), tls_cert_file=f"{pair}/tls.crt", tls_key_file=f"{pair}/tls.key"
+        )
     )
 
 
 def test_the_context_has_the_ciphers_and_the_version():
-    context = tls_context(Settings(min_tls_version="tls1_2", tls_ciphers=f"{GCM},{SHA}"))
+    context = tls_context(Settings.of(min_tls_version="tls1_2", tls_ciphers=f"{GCM},{SHA}"))
     of_1_2 = {cipher["name"] for cipher in context.get_ciphers() if cipher["protocol"] != "TLSv1.3"}
     assert of_1_2 == {TLS_1_2_CIPHERS[GCM], TLS_1_2_CIPHERS[SHA]}
-    assert tls_context(Settings(min_tls_version="tls1_3")).minimum_version is ssl.TLSVersion.TLSv1_3
+    assert tls_context(Settings.of(min_tls_version="tls1_3")).minimum_version is ssl.TLSVersion.TLSv1_3
