@@ -6,30 +6,21 @@ shown), `pages` (values and words of each page), `web` (HTTP), `auth` (logins an
 What belongs here: presentation. What does not: decisions. The what-if calls the `decide` that runs in production.
 """
 
-from trimtab.dashboard.auth.access import Access, ClusterAccess, OneToken, Viewer
+from trimtab.dashboard.auth.access import ClusterAccess
 from trimtab.dashboard.dashboard import dashboard_for, serving, write_address
 from trimtab.dashboard.pages.views import LoadView
-from trimtab.dashboard.read_only import ReadOnlyDecider
-from trimtab.dashboard.sources import Controls, HorizontalSource, VerticalSource
 from trimtab.dashboard.sources.lab_load import LabLoads
 from trimtab.dashboard.sources.remote import RemoteState
 from trimtab.dashboard.sources.vertical import OperatorVertical
 from trimtab.dashboard.web.app import DashboardApp
 
 __all__ = [
-    "Access",
     "ClusterAccess",
-    "Controls",
     "DashboardApp",
-    "HorizontalSource",
     "LabLoads",
     "LoadView",
-    "OneToken",
     "OperatorVertical",
-    "ReadOnlyDecider",
     "RemoteState",
-    "VerticalSource",
-    "Viewer",
     "dashboard_for",
     "serving",
     "write_address",

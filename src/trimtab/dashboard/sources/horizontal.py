@@ -12,11 +12,7 @@ from trimtab.dashboard.pages.what_if import owners_unknown
 from trimtab.dashboard.sources.history import PointHistory
 from trimtab.decide.horizontal import Observation, Record, owners_to_find, reason_for
 from trimtab.decide.horizontal.explain.explanation import summary_of
-from trimtab.decide.horizontal.explain.from_status import (
-    NOT_ALLOWED,
-    explain_from_status,
-    forbidden_metric,
-)
+from trimtab.decide.horizontal.explain.from_status import NOT_ALLOWED, explain_from_status, forbidden_metric
 from trimtab.decide.horizontal.observation.owners import OwnerLookup
 from trimtab.model.core.meta import Condition
 from trimtab.model.hpa.metric_names import plain_names

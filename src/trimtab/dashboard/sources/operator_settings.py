@@ -8,13 +8,7 @@ from collections.abc import Iterable
 from typing import Final
 
 from trimtab.cluster.client import Client
-from trimtab.operator.settings.published import (
-    PUBLISHED,
-    Found,
-    combined,
-    find_settings,
-    own_settings,
-)
+from trimtab.operator.settings.published import PUBLISHED, Found, combined, find_settings, own_settings
 from trimtab.operator.settings.settings import Settings
 
 REFRESH_SECONDS: Final = 30.0

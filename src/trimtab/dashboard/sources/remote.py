@@ -19,11 +19,7 @@ from trimtab.operator.operator import Parts
 from trimtab.operator.settings.published import Found
 from trimtab.operator.settings.settings import Settings
 from trimtab.operator.vertical.cluster_view import ClusterView, ControlSnapshot, compat_of
-from trimtab.operator.vertical.explain import (
-    CheckpointedState,
-    CheckpointReader,
-    preview_updates,
-)
+from trimtab.operator.vertical.explain import CheckpointedState, CheckpointReader, preview_updates
 from trimtab.operator.vertical.kinds import VPAS
 
 log = logging.getLogger(__name__)
