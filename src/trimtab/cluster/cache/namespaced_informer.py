@@ -1,6 +1,6 @@
 """The objects of one kind, followed in all namespaces or in some.
 
-`--watch-namespaces` means one watch per namespace instead of one for all. Readers of a `KindCache` see no difference.
+`--watch-namespaces` means one watch per namespace instead of one for all. Readers of a `NamespacedInformer` see no difference.
 """
 
 import asyncio
