@@ -17,7 +17,7 @@ from trimtab.decide.vertical.update.actions import PodUpdateResult
 from trimtab.model.core.objects import Event
 from trimtab.model.feature_gates import FeatureGates
 from trimtab.operator.operator import Parts
-from trimtab.operator.settings.published import Found
+from trimtab.operator.settings.published import FoundSettings
 from trimtab.operator.settings.settings import Settings
 from trimtab.operator.vertical.cluster_view import ClusterView, ControlSnapshot, compat_of
 from trimtab.operator.vertical.explain import (
@@ -76,7 +76,7 @@ class RemoteState:
     clock: Clock
     client: Client
     view: ClusterView
-    followed: Callable[[], Found]
+    followed: Callable[[], FoundSettings]
     """Returns the settings of recommender and updater, as far as they are known at the moment."""
 
     async def learned(self, vpa: str, standings: ControlSnapshot) -> CheckpointedState | None:
