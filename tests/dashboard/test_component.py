@@ -303,7 +303,7 @@ async def test_alone_it_shows_the_conditions_that_the_operator_stored():
         async with running(Dashboard(parts(cluster, ALONE), announced.put_nowait).run()):
             address = await announced.get()
             await overview_when(address, is_decided)
-            shown = await page_when(address, "hpa/default/web", lambda page: page["story"])
+            shown = await page_when(address, "hpa/default/web", lambda page: page["decision"])
         stored = await cluster.client.get(OWN_HPAS, "web", "default")
         assert [(one["type"], one["reason"]) for one in shown["conditions"]] == [
             (one.type, one.reason) for one in stored.status.conditions

@@ -80,7 +80,7 @@ _SIZES_PODS: Final = (
         Text("--ignored-vpa-object-namespaces=", Joined("vertical.ignoredNamespaces")),
     ),
 )
-"""Where no pod is changed; the same list for recommender, updater and admission (decision 0181)."""
+"""Where no pod is changed; the same list for recommender, updater and admission (docs/decisions/apply-only-current-recommendations-to-controlled-resources.md)."""
 
 
 def _webhook_files() -> tuple[Tree, ...]:

@@ -1,7 +1,7 @@
 """Amounts of resources and metrics.
 
 `Quantity` holds a whole number of nanos in a Python integer, so sums and milli-values are exact and never wrap around
-as int64 does upstream (docs/decisions/0010-exact-quantities.md). `quantity_syntax` reads and writes the text.
+as int64 does upstream (docs/decisions/quantities-and-replica-arithmetic-never-overflow.md). `quantity_syntax` reads and writes the text.
 """
 
 from functools import lru_cache

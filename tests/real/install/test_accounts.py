@@ -337,7 +337,7 @@ def test_the_dashboard_account_shows_native_hpas_where_the_operator_acts_on_them
                 await stage.wait_for(shown, seconds=60)
                 (row,) = (await get("api/overview"))["horizontal"]
                 assert (row["name"], row["desired"]) == ("web", 4)
-                assert (await get(f"api/hpa?id={row['id']}"))["story"]
+                assert (await get(f"api/hpa?id={row['id']}"))["decision"]
         finally:
             running.cancel()
             await asyncio.gather(running, return_exceptions=True)

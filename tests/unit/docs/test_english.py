@@ -49,6 +49,7 @@ CLEAN: tuple[str, ...] = (
     "decide/horizontal",
     "adapter",
     "serving",
+    "dashboard",
     "lab/__init__",
     "lab/embedded",
     "lab/serve",

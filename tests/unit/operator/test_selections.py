@@ -12,8 +12,16 @@ from pathlib import Path
 import pytest
 
 import trimtab
+from trimtab.cluster.cache.informer import Informer
+from trimtab.cluster.cache.informers import InformerFactory
+from trimtab.cluster.cache.namespaced_informer import NamespacedInformer
+from trimtab.cluster.client import ListOptions
 
 ROOT = Path(trimtab.__file__).parent
+# By the classes themselves, so that a rename cannot make this test blind.
+WATCHERS = {Informer.__name__: 2, NamespacedInformer.__name__: 2, InformerFactory.__name__: 1}
+"""Classes that list and watch, with the position of their namespaces."""
+OPTIONS = ListOptions.__name__
 PROGRAMS = ("operator", "adapter", "dashboard", "cli", "metrics")
 """The packages whose requests go to a user's cluster; `cluster` holds the calls themselves."""
 
@@ -26,12 +34,8 @@ def calls(tree: ast.AST) -> Iterator[tuple[str, ast.Call, int]]:
         match node.func:
             case ast.Attribute(attr="list" | "pages" as name, value=receiver) if is_client(receiver):
                 yield name, node, 1
-            case ast.Name(id="Informer" | "KindCache" as name):
-                yield name, node, 2
-            case ast.Subscript(value=ast.Name(id="Informer" | "KindCache" as name)):
-                yield name, node, 2
-            case ast.Name(id="Caches"):
-                yield "Caches", node, 1
+            case ast.Name(id=name) | ast.Subscript(value=ast.Name(id=name)) if name in WATCHERS:
+                yield name, node, WATCHERS[name]
 
 
 def is_client(receiver: ast.expr) -> bool:
@@ -44,7 +48,7 @@ def is_client(receiver: ast.expr) -> bool:
 def selection_of(call: ast.Call, position: int) -> ast.expr | None:
     """Return what the call says about namespaces."""
     named = {keyword.arg: keyword.value for keyword in call.keywords}
-    found = named.get("selection") or named.get("namespaces")
+    found = named.get("selection") or named.get("options") or named.get("namespaces")
     return found or (call.args[position] if len(call.args) > position else None)
 
 
@@ -55,8 +59,8 @@ def names_a_namespace(selection: ast.expr | None, assigned: dict[str, ast.expr])
     match selection:
         case None | ast.Constant() | ast.Name(id="EVERYTHING"):
             return False
-        case ast.Call(func=ast.Name(id="Selection"), args=args, keywords=keywords):
-            namespace = next((one.value for one in keywords if one.arg == "namespace"), None)
+        case ast.Call(func=ast.Name(id=name), args=args, keywords=keywords) if name == OPTIONS:
+            namespace = next((keyword.value for keyword in keywords if keyword.arg == "namespace"), None)
             first = args[0] if args else namespace
             return first is not None and not isinstance(first, ast.Constant)
         case ast.Tuple(elts=elements):
@@ -96,21 +100,21 @@ def test_no_program_lists_or_watches_without_its_namespaces():
     ("source", "want"),
     [
         ("await self._client.list(HPAS)", ["list(HPAS)"]),
-        ("await client.list(HPAS, Selection())", ["list(HPAS)"]),
-        ("await client.list(HPAS, Selection(labels='app=web'))", ["list(HPAS)"]),
-        ("await client.list(HPAS, Selection(None))", ["list(HPAS)"]),
+        ("await client.list(HPAS, ListOptions())", ["list(HPAS)"]),
+        ("await client.list(HPAS, ListOptions(labels='app=web'))", ["list(HPAS)"]),
+        ("await client.list(HPAS, ListOptions(None))", ["list(HPAS)"]),
         ("await client.list(HPAS, EVERYTHING)", ["list(HPAS)"]),
         ("await self._client_for(key).list(HPAS)", ["list(HPAS)"]),
         ("client.pages(HPAS, limit=5)", ["pages(HPAS)"]),
         ("Informer(client, PODS)", ["Informer(PODS)"]),
-        ("Informer(client, PODS, Selection(fields='reason=Evicted'))", ["Informer(PODS)"]),
-        ("selection = Selection(fields='a=b')\nInformer(client, PODS, selection)", ["Informer(PODS)"]),
-        ("selection = Selection(NAMESPACE, fields='a=b')\nInformer(client, PODS, selection)", []),
-        ("Caches(client)", ["Caches(client)"]),
-        ("Caches(client, ())", ["Caches(client)"]),
-        ("Caches(client, settings.watch_namespaces)", []),
-        ("client.list(HPAS, Selection(namespace or None))", []),
-        ("client.list(HPAS, Selection(namespace=namespace))", []),
+        ("Informer(client, PODS, ListOptions(fields='reason=Evicted'))", ["Informer(PODS)"]),
+        ("selection = ListOptions(fields='a=b')\nInformer(client, PODS, selection)", ["Informer(PODS)"]),
+        ("selection = ListOptions(NAMESPACE, fields='a=b')\nInformer(client, PODS, selection)", []),
+        ("InformerFactory(client)", ["InformerFactory(client)"]),
+        ("InformerFactory(client, ())", ["InformerFactory(client)"]),
+        ("InformerFactory(client, settings.watch_namespaces)", []),
+        ("client.list(HPAS, ListOptions(namespace or None))", []),
+        ("client.list(HPAS, ListOptions(namespace=namespace))", []),
         ("names.list(HPAS)", []),
     ],
 )

@@ -4,8 +4,7 @@ from typing import Literal
 
 from trimtab.decide.horizontal.behavior.normalize import Normalized
 from trimtab.decide.horizontal.memory import EMPTY, Memory
-from trimtab.decide.horizontal.metrics.calculator import Action, Computation, ErrorLabel
-from trimtab.decide.horizontal.metrics.proposal import Result
+from trimtab.decide.horizontal.metrics.proposal import Action, Computation, ErrorLabel, Result
 from trimtab.decide.horizontal.metrics.tolerance import Tolerance
 from trimtab.decide.horizontal.selection.selection import LeftOut
 from trimtab.model.hpa.types import HorizontalPodAutoscalerStatus, SelectionStrategy

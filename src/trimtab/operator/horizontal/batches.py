@@ -9,7 +9,8 @@ from collections.abc import Iterable, Sequence
 from math import inf
 
 from trimtab.clock import Clock
-from trimtab.decide.horizontal import Decision, FetchFailure
+from trimtab.decide.horizontal.decision import Decision
+from trimtab.decide.horizontal.observation.samples import FetchFailure
 from trimtab.operator.horizontal.inputs.hpa_state import HpaState, ReconcileRequest
 from trimtab.operator.horizontal.inputs.metric_queries import (
     MetricFetcher,

@@ -3,8 +3,7 @@
 from dataclasses import dataclass
 from math import inf
 
-from trimtab.decide.horizontal import HpaCompat, HpaSettings
-from trimtab.decide.horizontal.config import NAMED
+from trimtab.decide.horizontal.config import NAMED, HpaCompat, HpaSettings
 from trimtab.model.feature_gates import FeatureGates
 from trimtab.operator.settings.compat import KUBERNETES, upstreams
 from trimtab.operator.settings.settings import Settings

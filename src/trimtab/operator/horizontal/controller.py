@@ -5,8 +5,9 @@ from collections.abc import AsyncIterator
 import msgspec
 
 from trimtab.cluster.leases.shards import Shards
-from trimtab.decide.horizontal import Observation, Record
+from trimtab.decide.horizontal.observation.observation import Observation
 from trimtab.decide.horizontal.observation.owners import OwnerLookup
+from trimtab.decide.horizontal.records.record import Record
 from trimtab.decide.horizontal.status.dry_run import as_dry_run
 from trimtab.operator import gc_tuning
 from trimtab.operator.horizontal.batches import Batches

@@ -5,7 +5,9 @@ from collections.abc import AsyncIterator, Iterable, Sequence
 
 from trimtab.clock import Clock
 from trimtab.cluster import errors
-from trimtab.decide.horizontal import Observation, Record, decide
+from trimtab.decide.horizontal.decide import decide
+from trimtab.decide.horizontal.observation.observation import Observation
+from trimtab.decide.horizontal.records.record import Record
 from trimtab.decide.horizontal.status.dry_run import as_dry_run, must_not_scale
 from trimtab.operator.horizontal.inputs.hpa_state import HpaState
 from trimtab.operator.horizontal.inputs.metric_queries import (

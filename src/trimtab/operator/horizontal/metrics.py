@@ -4,7 +4,7 @@ from collections.abc import Iterable
 
 from prometheus_client import CollectorRegistry, Counter, Gauge, Histogram
 
-from trimtab.decide.horizontal import Decision
+from trimtab.decide.horizontal.decision import Decision
 from trimtab.operator.ownership import shards_gauge
 from trimtab.operator.prometheus import Durations
 

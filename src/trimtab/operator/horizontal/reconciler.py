@@ -7,7 +7,7 @@ from typing import Any, ParamSpec, TypeVar
 
 from trimtab.clock import Clock
 from trimtab.cluster import errors
-from trimtab.decide.horizontal import decide
+from trimtab.decide.horizontal.decide import decide
 from trimtab.decide.horizontal.records.unchanged import UnchangedDecision
 from trimtab.operator.horizontal.inputs.hpa_state import HpaState, ReconcileRequest
 from trimtab.operator.horizontal.inputs.metric_queries import MetricQueries, Samples

@@ -2,7 +2,7 @@
 
 from collections.abc import Callable, Mapping
 
-from trimtab.decide.horizontal import explain
+from trimtab.decide.horizontal.explain.explanation import explain
 from trimtab.decide.horizontal.records.record import dumps
 from trimtab.model.json import wire
 from trimtab.operator.health import HeldByAnotherReplica

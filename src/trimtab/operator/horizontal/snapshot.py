@@ -9,9 +9,12 @@ from datetime import datetime
 import msgspec
 
 from trimtab.clock import Clock
-from trimtab.decide.horizontal import FetchFailure, Memory, MetricSamples, Observation, PodSnapshot
 from trimtab.decide.horizontal.behavior.scale_to_zero import contradicts_condition, needs_metrics
+from trimtab.decide.horizontal.memory import Memory
+from trimtab.decide.horizontal.observation.observation import Observation
 from trimtab.decide.horizontal.observation.owners import OwnerLookup
+from trimtab.decide.horizontal.observation.pods import PodSnapshot
+from trimtab.decide.horizontal.observation.samples import FetchFailure, MetricSamples
 from trimtab.decide.horizontal.records.unchanged import UnchangedDecision
 from trimtab.metrics.queries import Query
 from trimtab.model.hpa.types import HorizontalPodAutoscaler, MetricSpec

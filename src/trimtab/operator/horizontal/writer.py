@@ -17,16 +17,13 @@ from typing import Any
 from trimtab.cluster import errors
 from trimtab.cluster.client import Client, Preconditions
 from trimtab.cluster.events import EventRecorder
-from trimtab.decide.horizontal import (
-    Decision,
-    Memory,
-    Observation,
-    Record,
-    after_scale,
-    after_status,
-)
 from trimtab.decide.horizontal import memory as memories
+from trimtab.decide.horizontal.decision import Decision
 from trimtab.decide.horizontal.explain.wording import change_reason
+from trimtab.decide.horizontal.memory import Memory
+from trimtab.decide.horizontal.observation.observation import Observation
+from trimtab.decide.horizontal.records.record import Record
+from trimtab.decide.horizontal.status.after_write import after_scale, after_status
 from trimtab.decide.horizontal.status.dry_run import annotation_problem, as_dry_run, must_not_scale
 from trimtab.model.core.objects import ObjectReference
 from trimtab.model.hpa.types import ConditionType, HorizontalPodAutoscalerStatus

@@ -9,8 +9,7 @@ from sys import intern
 
 import msgspec
 
-from trimtab.decide.horizontal import PodSnapshot
-from trimtab.decide.horizontal.observation.pods import SharedPodFields, build_snapshot
+from trimtab.decide.horizontal.observation.pods import PodSnapshot, SharedPodFields, build_snapshot
 from trimtab.decide.horizontal.observation.requests import PodRequests, pod_requests
 from trimtab.model.core.meta import OwnerReference
 from trimtab.model.core.pod import Container, Pod, PodSpec, ResourceList, ResourceRequirements

@@ -5,7 +5,6 @@ replicas, because the metric that cannot be read might need the pods. Only a los
 """
 
 from collections.abc import Callable
-from typing import Literal
 
 import msgspec
 
@@ -15,6 +14,8 @@ from trimtab.decide.horizontal.metrics.object import is_average, propose_object
 from trimtab.decide.horizontal.metrics.on_loss import LossPolicies
 from trimtab.decide.horizontal.metrics.pod_metrics import propose_pods, propose_resource
 from trimtab.decide.horizontal.metrics.proposal import (
+    Action,
+    Computation,
     Failure,
     LossFallback,
     Misconfigured,
@@ -34,9 +35,6 @@ from trimtab.model.hpa.types import MetricSourceType, MetricSpec, MetricStatus, 
 from trimtab.model.json.wire import Wire
 from trimtab.model.labels.selector import LabelSelector, Selector, SelectorError
 
-Action = Literal["scale_up", "scale_down", "none"]
-ErrorLabel = Literal["spec", "internal", "none"]
-
 UNREAD = FetchFailure(message="nothing was read for this metric")
 FAILED_METRIC = MetricStatus()
 NO_METRICS = Failure(
@@ -46,14 +44,6 @@ NO_METRICS = Failure(
     error="the spec names no metric",
 )
 """Admission adds a CPU metric to a spec without any; an object that got past it must not scale on nothing."""
-
-
-class Computation(Wire):
-    """Labels of the Prometheus metric that counts computations, one per metric of the spec."""
-
-    type: str
-    action: Action = "none"
-    error: ErrorLabel = "none"
 
 
 class MetricsResult(Wire):

@@ -2,7 +2,7 @@
 
 Without a policy a lost metric holds, as upstream has it: other metrics may raise the replicas and none may lower them. With
 `onLoss` it counts as nothing, as its last good proposal, or as a fixed number of replicas. A policy never replaces a metric
-whose spec is wrong, and never brings a workload to zero (docs/decisions/0063-what-a-lost-metric-counts-as.md).
+whose spec is wrong, and never brings a workload to zero (docs/decisions/each-metric-sets-its-own-loss-policy.md).
 """
 
 import msgspec

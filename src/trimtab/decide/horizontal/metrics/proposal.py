@@ -3,6 +3,7 @@
 from collections.abc import Callable
 from enum import StrEnum
 from hashlib import blake2s
+from typing import Literal
 
 import msgspec
 
@@ -15,6 +16,17 @@ from trimtab.decide.horizontal.observation.staleness import SampleAgeLimits
 from trimtab.model.hpa.types import LossPolicy, MetricSpec, MetricStatus
 from trimtab.model.json import wire
 from trimtab.model.json.wire import Wire
+
+Action = Literal["scale_up", "scale_down", "none"]
+ErrorLabel = Literal["spec", "internal", "none"]
+
+
+class Computation(Wire):
+    """Labels of the Prometheus metric that counts computations, one per metric of the spec."""
+
+    type: str
+    action: Action = "none"
+    error: ErrorLabel = "none"
 
 
 class ProposalOutcome(StrEnum):

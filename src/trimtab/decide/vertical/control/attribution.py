@@ -56,7 +56,7 @@ def _receivers(matching: Sequence[VpaClaim]) -> tuple[str, ...]:
     A VPA in mode Off is a preview: it recommends what it would recommend if it were active. Of these VPAs, the strongest
     of each recommender receives samples, so that two recommenders can be compared on one workload. A controlling VPA of
     a higher level excludes weaker VPAs in mode Off. Beside a controlling VPA of the same level, a VPA in mode Off may be
-    there to compare two policies (decision 0184).
+    there to compare two policies (docs/decisions/a-single-function-decides-which-vpa-controls-a-pod.md).
     """
     controlling = next((claim for claim in matching if claim.is_active), None)
     previews: dict[str, VpaClaim] = {}

@@ -3,7 +3,7 @@
 A sample weighs 2^(age / half-life) against its column's reference time, so stored weights stay valid as time passes.
 Beyond 100 half-lives the column's reference time moves forward. Rows are contiguous in memory (bucket-major), so a
 running sum over the buckets of thousands of columns is one addition per row. Columns live in blocks, so growth copies
-nothing. See decision 0020.
+nothing. See docs/decisions/store-all-vpa-histograms-in-a-matrix.md.
 
 Every operation takes arrays of columns. `Histogram` is the view of a single column.
 """

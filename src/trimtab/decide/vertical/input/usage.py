@@ -1,7 +1,7 @@
 """Adds usage samples and OOM kills to the cluster state, and rejects impossible ones.
 
 A single absurd sample would stay in the histogram and in its checkpoint for days (upstream recommends 1,174 cores after
-one). See decision 0021.
+one). See docs/decisions/recommend-only-from-valid-and-sufficient-samples.md.
 """
 
 from dataclasses import dataclass

@@ -9,10 +9,10 @@ from dataclasses import dataclass
 import msgspec
 
 from trimtab.cluster.leases.epoch import SET_SECONDS, Epoch
-from trimtab.decide.horizontal import Memory
 from trimtab.decide.horizontal import memory as memories
 from trimtab.decide.horizontal.memory import (
     EMPTY,
+    Memory,
     catch_up_memory,
     restore_memory,
     shift_times,

@@ -8,8 +8,9 @@ from typing import overload
 
 from trimtab.cluster.leases.epoch import Epoch
 from trimtab.cluster.resource import Resource
-from trimtab.decide.horizontal import FetchFailure, Record
+from trimtab.decide.horizontal.observation.samples import FetchFailure
 from trimtab.decide.horizontal.records.compact import PackedRecord, pack, unpack
+from trimtab.decide.horizontal.records.record import Record
 from trimtab.decide.horizontal.records.unchanged import (
     UnchangedDecision,
     extend_memory,

@@ -3,7 +3,8 @@
 from collections.abc import Iterable
 from dataclasses import dataclass
 
-from trimtab.decide.horizontal import ConflictingHpa, PodSnapshot, Target
+from trimtab.decide.horizontal.observation.owners import ConflictingHpa, Target
+from trimtab.decide.horizontal.observation.pods import PodSnapshot
 from trimtab.decide.horizontal.selection.selection import (
     count_extra_pods,
     effective_strategy,

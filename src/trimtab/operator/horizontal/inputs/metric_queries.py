@@ -10,9 +10,11 @@ from dataclasses import dataclass
 
 from trimtab.cluster import errors
 from trimtab.cluster.discovery import Discovery
-from trimtab.decide.horizontal import FetchFailure, MetricSamples, PodSnapshot
+from trimtab.decide.horizontal.observation.pods import PodSnapshot
 from trimtab.decide.horizontal.observation.samples import (
     Asked,
+    FetchFailure,
+    MetricSamples,
     read_external_metric,
     read_object_metric,
     read_pods_metric,

@@ -18,17 +18,17 @@ from trimtab.cluster.cache.namespaced_informer import NamespacedInformer
 from trimtab.cluster.client import Client
 from trimtab.cluster.discovery import Discovery, Served, UnknownKindError
 from trimtab.cluster.resource import DAEMON_SETS, JOBS, Resource
-from trimtab.decide.horizontal import (
+from trimtab.decide.horizontal.observation.owners import (
     Owner,
+    OwnerLookup,
     OwnerNotFound,
     OwnerUnavailable,
-    PodSnapshot,
     Target,
     found_owner,
     owner_key,
-    owners_to_find,
 )
-from trimtab.decide.horizontal.observation.owners import OwnerLookup
+from trimtab.decide.horizontal.observation.pods import PodSnapshot
+from trimtab.decide.horizontal.selection.owners import owners_to_find
 from trimtab.model.core.meta import OwnerReference
 from trimtab.operator.horizontal.inputs.kinds import (
     CACHED_TARGETS,

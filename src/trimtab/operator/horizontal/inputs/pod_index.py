@@ -3,7 +3,7 @@
 from collections.abc import Iterable
 
 from trimtab.cluster.cache.subscriptions import Delta
-from trimtab.decide.horizontal import PodSnapshot
+from trimtab.decide.horizontal.observation.pods import PodSnapshot
 from trimtab.model.labels.index import SelectorIndex
 from trimtab.model.labels.selector import Selector, SelectorError
 from trimtab.operator.pods.decoder import CachedPod

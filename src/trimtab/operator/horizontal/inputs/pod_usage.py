@@ -11,8 +11,8 @@ from collections.abc import Collection
 from trimtab.clock import Clock
 from trimtab.cluster.cache.informers import SharedInformers
 from trimtab.cluster.resource import PODS
-from trimtab.decide.horizontal import MetricSamples, PodSnapshot
-from trimtab.decide.horizontal.observation.samples import each_usage, read_usage, span_of
+from trimtab.decide.horizontal.observation.pods import PodSnapshot
+from trimtab.decide.horizontal.observation.samples import MetricSamples, each_usage, read_usage, span_of
 from trimtab.metrics.queries import PodUsage
 from trimtab.model.metrics_api import PodMetrics, PodMetricsList
 

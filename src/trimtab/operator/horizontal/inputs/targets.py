@@ -16,7 +16,7 @@ from trimtab.cluster.client import Client, Preconditions
 from trimtab.cluster.discovery import Discovery, Served
 from trimtab.cluster.resource import Resource
 from trimtab.cluster.scale import read_scale, scale_of, write_scale
-from trimtab.decide.horizontal import ScaleFailure
+from trimtab.decide.horizontal.observation.observation import ScaleFailure
 from trimtab.model.core.meta import CrossVersionObjectReference
 from trimtab.model.core.workloads import Scale
 from trimtab.operator.horizontal.inputs.kinds import (

@@ -1,7 +1,7 @@
 """Loads the initial history of new VPAs from Prometheus or checkpoints.
 
 A VPA gets recommendations and checkpoints only after its history is loaded. Otherwise part of a history would
-overwrite the whole one (decision 0111).
+overwrite the whole one (docs/decisions/checkpoints-are-checked-complete-and-saved-periodically.md).
 """
 
 import asyncio

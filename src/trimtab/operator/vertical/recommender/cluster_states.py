@@ -1,7 +1,7 @@
 """The recommender's cluster states: one per shard that this replica holds, or one in all without shards.
 
 The state of a shard is created when the shard is acquired and dropped when it is lost. History that another replica
-saved meanwhile is then loaded whole, and no sample is counted twice (decision 0036). No other module of the
+saved meanwhile is then loaded whole, and no sample is counted twice (docs/decisions/shard-work-by-lease-and-fence-every-write.md). No other module of the
 recommender works with shard numbers, except to flush or drop a shard.
 """
 

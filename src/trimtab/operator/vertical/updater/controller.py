@@ -2,7 +2,7 @@
 
 A step runs per interval, and early when a pod enters or leaves a scope, so that a new leader gets its size at once.
 Only one replica updates at a time, because the eviction limits count evictions per minute in the whole cluster
-(decision 0036).
+(docs/decisions/shard-work-by-lease-and-fence-every-write.md).
 """
 
 import logging
