@@ -101,13 +101,13 @@ class ClusterObjects:
 
     def health(self) -> Iterator[Health]:
         """Yield the state of each watch of pods, with the reason if it fails."""
-        for namespace, watch in self._pods.watches():
+        for namespace, watch in self._pods.informers():
             reason = (watch.last_error or "") if self._watching is not None else ""
             where = f"pods in namespace {namespace}" if namespace else "pods"
             yield Health(where, State.FAILING if reason else State.OK, reason)
 
     async def _pod_names(self, namespace: str, selector: Selector) -> frozenset[str]:
-        watch = self._pods.watch_of(namespace)
+        watch = self._pods.informer_of(namespace)
         if watch is None:
             raise NotFound(f"namespace {namespace} is not among those of --watch-namespaces")
         if self._watching is None:

@@ -8,7 +8,13 @@ from collections.abc import Iterable
 from typing import Final
 
 from trimtab.cluster.client import Client
-from trimtab.operator.settings.published import PUBLISHED, Found, combined, find_settings, own_settings
+from trimtab.operator.settings.published import (
+    PUBLISHED,
+    FoundSettings,
+    combined,
+    find_settings,
+    own_settings,
+)
 from trimtab.operator.settings.settings import Settings
 
 REFRESH_SECONDS: Final = 30.0
@@ -21,7 +27,7 @@ class OperatorSettings:
         self._client = client
         self._own = own
         self._here = frozenset(here)
-        self.horizontal = self.vertical = Found(own, "not read yet")
+        self.horizontal = self.vertical = FoundSettings(own, "not read yet")
 
     async def refresh(self) -> None:
         """Read the published settings again."""
@@ -67,7 +73,7 @@ class OperatorSettings:
         is_known = self.vertical.is_published or self.vertical.is_partly_published
         return [f"the operator acts on VPAs in {', '.join(watched)} only"] if watched and is_known else []
 
-    async def _find(self, loop: str) -> Found:
+    async def _find(self, loop: str) -> FoundSettings:
         if loop in self._here:
             return own_settings(self._own)
         namespace = self._own.leases.leader_elect_resource_namespace

@@ -16,7 +16,7 @@ from trimtab.decide.vertical.update.actions import PodUpdateResult
 from trimtab.model.core.objects import Event
 from trimtab.model.feature_gates import FeatureGates
 from trimtab.operator.operator import Parts
-from trimtab.operator.settings.published import Found
+from trimtab.operator.settings.published import FoundSettings
 from trimtab.operator.settings.settings import Settings
 from trimtab.operator.vertical.cluster_view import ClusterView, ControlSnapshot, compat_of
 from trimtab.operator.vertical.explain import CheckpointedState, CheckpointReader, preview_updates
@@ -75,7 +75,7 @@ class RemoteState:
     clock: Clock
     client: Client
     view: ClusterView
-    settings: Callable[[], Found]
+    settings: Callable[[], FoundSettings]
     """Returns the current settings of recommender and updater."""
 
     async def checkpointed(self, vpa: str, control: ControlSnapshot) -> CheckpointedState | None:
