@@ -6,7 +6,7 @@ import msgspec
 
 from tests.scenarios.vertical.conftest import play_on_lab
 from tests.scenarios.vertical.stage import FOLLOWER, LEADER, Stage
-from trimtab.dashboard import vertical_of
+from trimtab.dashboard import OperatorVertical
 from trimtab.dashboard.pages.views import VerticalPage, VerticalRow
 
 
@@ -33,7 +33,7 @@ def play(look):
             await stage.pass_time(25 * 3600)
             await stage.recommend(actor, 1)
             await stage.update(actor)
-            await look(stage, vertical_of(actor.site.view, actor.recommender, actor.updater))
+            await look(stage, OperatorVertical(actor.site.view, actor.recommender, actor.updater))
 
     play_on_lab(scenario)
 

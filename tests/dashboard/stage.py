@@ -79,7 +79,7 @@ def wave(source=None, *, one=None, steps=120, until=given.T):
             one, replicas, cpu, queue, at=at, pods=(*owned, job), owners=_owners(), memory=one.memory.own
         )
         if source is not None:
-            source.take()
+            source.refresh()
     return one
 
 

@@ -23,7 +23,7 @@ from trimtab.operator.horizontal.config import decision_config
 from trimtab.operator.horizontal.controller import HpaController
 from trimtab.operator.horizontal.inputs.kinds import OWN_HPAS
 from trimtab.operator.operator import Operator, Parts
-from trimtab.operator.process import elector_of
+from trimtab.operator.process import make_elector
 from trimtab.operator.runtime import Runtime
 from trimtab.operator.settings.settings import Settings
 from trimtab.serving.certificates import issue, make_authority
@@ -127,7 +127,7 @@ async def test_alone_it_goes_by_the_settings_of_the_operator_that_acts():
     """N6 and N12: it decided by its own flags, and told a dry run as if it were carried out."""
     async with cluster_with_an_hpa() as cluster:
         acting = ALONE.replace(components=("horizontal",), dry_run=True, tolerance=0.5)
-        elector = elector_of(cluster.client, acting, "the-operator", lambda _leads: None)
+        elector = make_elector(cluster.client, acting, "the-operator", lambda _leads: None)
         await cluster.apply({"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": "trimtab"}})
         await elector.step()
         announced: asyncio.Queue[str] = asyncio.Queue()
@@ -157,7 +157,7 @@ async def lead(cluster, loop="horizontal", **settings):
     """Let an operator take its Lease and publish its settings, as its first step."""
     acting = ALONE.replace(components=(loop,), **settings)
     await cluster.apply({"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": "trimtab"}})
-    await elector_of(cluster.client, acting, "the-operator", lambda _leads: None).step()
+    await make_elector(cluster.client, acting, "the-operator", lambda _leads: None).step()
     return acting
 
 
@@ -303,7 +303,7 @@ async def test_alone_it_shows_the_conditions_that_the_operator_stored():
         async with running(Dashboard(parts(cluster, ALONE), announced.put_nowait).run()):
             address = await announced.get()
             await overview_when(address, is_decided)
-            shown = await page_when(address, "hpa/default/web", lambda page: page["story"])
+            shown = await page_when(address, "hpa/default/web", lambda page: page["decision"])
         stored = await cluster.client.get(OWN_HPAS, "web", "default")
         assert [(one["type"], one["reason"]) for one in shown["conditions"]] == [
             (one.type, one.reason) for one in stored.status.conditions

@@ -6,7 +6,7 @@ from tests.dashboard.asking import app_of, entered
 from tests.unit.decide.horizontal import builders as given
 from trimtab.clock import FastClock, SystemClock
 from trimtab.dashboard.sources.lab_load import LabLoads
-from trimtab.dashboard.web.app import pace_of
+from trimtab.dashboard.web.app import clock_speed
 from trimtab.lab.load.load import Load
 from trimtab.lab.load.plan import parse_plan
 from trimtab.lab.metrics.values import MetricValues
@@ -45,4 +45,4 @@ async def test_turning_one_up_leaves_the_others(lab):
 
 
 def test_a_fast_clock_does_not_hurry_the_viewer():
-    assert (pace_of(FastClock(60)), pace_of(SystemClock())) == (60, 1.0)
+    assert (clock_speed(FastClock(60)), clock_speed(SystemClock())) == (60, 1.0)

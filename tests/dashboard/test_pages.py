@@ -15,7 +15,7 @@ from trimtab.dashboard.pages import decision
 from trimtab.dashboard.sources import Sources
 from trimtab.dashboard.sources.history import PointHistory
 from trimtab.dashboard.sources.horizontal import OperatorHorizontal
-from trimtab.dashboard.web.http import encoded
+from trimtab.dashboard.web.http import encode_json
 from trimtab.decide.horizontal import DecisionReason, FetchFailure, Owner
 from trimtab.decide.horizontal.explain.wording import SUMMARIES
 from trimtab.decide.horizontal.records.unchanged import extend_memory, find_unchanged
@@ -25,7 +25,7 @@ UGLY = stage.UGLY
 
 def page_of(one, identity="hpa/shop/web"):
     source = OperatorHorizontal([one])
-    source.take()
+    source.refresh()
     page = asyncio.run(source.page(identity))
     assert page is not None
     return page
@@ -49,7 +49,7 @@ def test_an_own_and_a_native_hpa_of_one_name_have_their_own_pages():
 
 def test_an_autoscaler_without_a_decision_waits():
     page = page_of(stage.autoscaler())
-    assert (page.row.state, page.story, page.row.at) == ("waiting", None, 0.0)
+    assert (page.row.state, page.decision, page.row.at) == ("waiting", None, 0.0)
 
 
 def test_a_spec_that_cannot_be_decided_on_is_a_problem_with_its_text():
@@ -69,7 +69,7 @@ def test_the_overview_tells_the_row_again_only_after_another_decision():
 
 
 def test_a_round_about_thousands_is_told_in_several_looks(monkeypatch):
-    monkeypatch.setattr("trimtab.dashboard.sources.horizontal.MOST_TOLD", 2)
+    monkeypatch.setattr("trimtab.dashboard.sources.horizontal.MAX_BUILT_ROWS", 2)
     ones = [stage.steady(f"web-{number}") for number in range(5)]
     source = OperatorHorizontal(ones)
     assert {row.desired for row in source.rows()} == {3}, "what is new is told at once"
@@ -88,7 +88,7 @@ def test_a_foreign_pod_that_counts_comes_first_and_is_marked():
     }
     stage.decided(one, 1, given.samples({"web-1": 50, "scrape-1": 900}), pods=both, owners=owners)
     first, second = page_of(one).pods
-    assert (first.name, first.is_foreign, first.is_counted, first.why) == (
+    assert (first.name, first.is_foreign, first.is_counted, first.reason) == (
         "scrape-1",
         True,
         True,
@@ -100,8 +100,8 @@ def test_a_foreign_pod_that_counts_comes_first_and_is_marked():
 def test_pods_left_out_come_first_with_the_reason_and_their_samples():
     page = page_of(stage.wave(steps=3))
     first, second = page.pods[:2]
-    assert (first.name, first.is_counted, first.why) == ("scrape-x2k9p", False, "it belongs to Job/scrape")
-    assert (first.samples, second.is_counted, second.why) == (("990m", ""), True, "")
+    assert (first.name, first.is_counted, first.reason) == ("scrape-x2k9p", False, "it belongs to Job/scrape")
+    assert (first.samples, second.is_counted, second.reason) == (("990m", ""), True, "")
     assert page.pods_total == len(page.pods)
 
 
@@ -117,7 +117,7 @@ def test_pods_left_out_come_first_with_the_reason_and_their_samples():
 def test_a_pod_that_counts_but_is_not_measured_like_the_others_says_why(pod, samples, why):
     one = stage.autoscaler()
     stage.decided(one, 2, given.samples(samples | {"b": 50}), pods=(pod, given.pod("b")))
-    found = {view.name: view.why for view in page_of(one).pods}
+    found = {view.name: view.reason for view in page_of(one).pods}
     assert found["b"] == ""
     assert found["a"] == why
 
@@ -130,7 +130,7 @@ async def test_history_outlives_the_ring_of_records_and_keeps_events():
         pods = given.pods(replicas)
         usage = given.usage_of(pods, 50 if step % 4 else 95, age=-15.0 * step)
         replicas = stage.decided(one, replicas, usage, at=given.T + 15 * step, pods=pods)
-        source.take()
+        source.refresh()
     page = await source.page("hpa/shop/web")
     assert page is not None
     track = page.track
@@ -150,7 +150,7 @@ async def test_a_decision_that_was_left_out_draws_the_last_one_on():
     source = OperatorHorizontal([one])
     for step in (2, 3, 4):
         one.memory.own = extend_memory(one.memory.own, given.T + 15 * step)
-        source.take()
+        source.refresh()
     page = await source.page("hpa/shop/web")
     assert page is not None
     assert page.track.at == (given.T, given.T + 60)
@@ -160,21 +160,21 @@ async def test_a_decision_that_was_left_out_draws_the_last_one_on():
 async def test_taking_twice_adds_nothing():
     one = stage.steady()
     source = OperatorHorizontal([one])
-    source.take()
-    source.take()
+    source.refresh()
+    source.refresh()
     page = await source.page("hpa/shop/web")
     assert page is not None
     assert len(page.track.at) == 1
 
 
 def test_all_histories_together_are_bounded_and_the_gone_are_forgotten():
-    history = PointHistory(most_points=100)
+    history = PointHistory(max_points=100)
     ones = {f"uid-{number}": stage.wave(steps=30).records for number in range(3)}
     for _ in range(3):
-        history.take(ones)
-    assert [len(history.of(uid).points) for uid in ones] == [20, 20, 20]
-    history.take({})
-    assert len(history.of("uid-0").points) == 0
+        history.refresh(ones)
+    assert [len(history.get(uid).points) for uid in ones] == [20, 20, 20]
+    history.refresh({})
+    assert len(history.get("uid-0").points) == 0
 
 
 def test_a_metric_that_failed_is_a_gap():
@@ -182,13 +182,13 @@ def test_a_metric_that_failed_is_a_gap():
     stage.decided(one, 3, given.unreadable("no metrics today"), at=given.T + 15)
     page = page_of(one)
     assert page.track.metrics[0].value == (50.0, None)
-    assert page.story.metrics[0].problem.endswith("no metrics today")
+    assert page.decision.metrics[0].problem.endswith("no metrics today")
 
 
 def test_infinite_tolerance_is_written_as_nothing_and_not_as_bad_json():
     one = stage.autoscaler(hpa=given.hpa(behavior=given.tolerant(up="1e300", down="1")))
     stage.decided(one, 3, given.usage_of(given.pods(3), 50))
-    assert json.loads(encoded(page_of(one)))["story"]["metrics"][0]["up"] is not None
+    assert json.loads(encode_json(page_of(one)))["decision"]["metrics"][0]["up"] is not None
 
 
 @pytest.mark.parametrize(
@@ -206,7 +206,7 @@ def test_infinite_tolerance_is_written_as_nothing_and_not_as_bad_json():
     ],
 )
 def test_characters_that_hide_or_reorder_text_are_spelt_out(text, shown):
-    assert json.loads(encoded({"message": text})) == {"message": shown}
+    assert json.loads(encode_json({"message": text})) == {"message": shown}
 
 
 async def test_names_that_are_markup_travel_as_json_and_never_as_html():
@@ -222,8 +222,8 @@ async def test_names_that_are_markup_travel_as_json_and_never_as_html():
 async def test_a_page_is_found_by_its_id():
     browser = await entered(app_of(stage.wave(steps=5), stage.steady("other")))
     found = (await browser.get("/api/hpa", query="id=hpa%2Fshop%2Fweb")).json()
-    assert found["story"]["strategy"] == "OwnerReference"
-    assert [metric["label"] for metric in found["story"]["metrics"]] == ["cpu", "orders"]
+    assert found["decision"]["strategy"] == "OwnerReference"
+    assert [metric["label"] for metric in found["decision"]["metrics"]] == ["cpu", "orders"]
     assert (await browser.get("/api/hpa", query="id=hpa%2Fshop%2Fnone")).status == 404
     assert (await browser.get("/api/vpa", query="id=vpa%2Fshop%2Fnone")).status == 404
 
@@ -246,11 +246,11 @@ async def test_a_dashboard_that_may_not_read_a_metric_shows_the_operators_decisi
     refused = FetchFailure(message="pods.metrics.k8s.io is forbidden", is_forbidden=True)
     stage.decided(one, 3, refused)
     one.hpa = msgspec.structs.replace(one.hpa, status=one.records[0].decision.status)
-    row = OperatorHorizontal([one], looks=lambda: True).rows()[0]
+    row = OperatorHorizontal([one], is_read_only=lambda: True).rows()[0]
     assert (row.state, row.reason, row.current, row.desired) == ("waiting", "NotAllowed", 3, 3)
-    page = await OperatorHorizontal([one], looks=lambda: True).page("hpa/shop/web")
+    page = await OperatorHorizontal([one], is_read_only=lambda: True).page("hpa/shop/web")
     assert page is not None
-    assert page.story is None
+    assert page.decision is None
     assert "you may not read a metric" in page.notice
     assert "3 replicas, 3 desired" in page.notice
     assert OperatorHorizontal([one]).rows()[0].reason == "MetricsFailed"

@@ -7,7 +7,7 @@ from tests.unit.decide.horizontal import builders as given
 from trimtab.dashboard.pages.decision import decision_view
 
 
-def story(replicas, *readings, hpa=None, **fields):
+def view(replicas, *readings, hpa=None, **fields):
     one = stage.autoscaler(hpa=hpa)
     stage.decided(one, replicas, *readings, **fields)
     return decision_view(one.records[-1])
@@ -18,7 +18,7 @@ def used(replicas, milli):
 
 
 def test_within_tolerance_both_directions_name_their_threshold():
-    told = story(3, used(3, 52))
+    told = view(3, used(3, 52))
     assert told.more == ("No metric asks for more. It grows when cpu is above 55 %.")
     assert told.less.startswith("The present replicas are needed. It shrinks when cpu")
     assert told.less.endswith("is at 33 % or less and stays so for 300 s.")
@@ -26,7 +26,7 @@ def test_within_tolerance_both_directions_name_their_threshold():
 
 def test_two_metrics_one_is_enough_to_grow_and_all_are_needed_to_shrink():
     two = given.hpa(given.cpu(), given.external(given.average("10")))
-    told = story(3, used(3, 50), given.series(30), hpa=two)
+    told = view(3, used(3, 50), given.series(30), hpa=two)
     assert ", or queue is above 11" in told.more
     assert " and queue is at" in told.less
 
@@ -34,32 +34,32 @@ def test_two_metrics_one_is_enough_to_grow_and_all_are_needed_to_shrink():
 @pytest.mark.parametrize(
     ("told", "more", "less"),
     [
-        (lambda: story(3, used(3, 90)), "It grows from 3 to 6.", "The present replicas"),
+        (lambda: view(3, used(3, 90)), "It grows from 3 to 6.", "The present replicas"),
         (
-            lambda: story(10, used(10, 90)),
+            lambda: view(10, used(10, 90)),
             "The metrics ask for 18, but this is maxReplicas. Next: raise maxReplicas.",
             "The present replicas",
         ),
-        (lambda: story(10, used(10, 50)), "There are 10, which is maxReplicas.", "The present replicas"),
-        (lambda: story(1, used(1, 10)), "No metric asks for more", "There are 1, which is minReplicas."),
+        (lambda: view(10, used(10, 50)), "There are 10, which is maxReplicas.", "The present replicas"),
+        (lambda: view(1, used(1, 10)), "No metric asks for more", "There are 1, which is minReplicas."),
         (
-            lambda: story(4, used(4, 10)),
+            lambda: view(4, used(4, 10)),
             "No metric asks for more",
             "The metrics ask for 1, but more was recommended",
         ),
         (
-            lambda: story(3, used(3, 400), hpa=given.hpa(high=100)),
+            lambda: view(3, used(3, 400), hpa=given.hpa(high=100)),
             "It grows from 3 to 6; the metrics ask for 24, but one sync goes no farther than 6.",
             "The present",
         ),
         (
-            lambda: story(12, used(12, 50)),
+            lambda: view(12, used(12, 50)),
             "There are more replicas than maxReplicas.",
             "It shrinks from 12 to 10.",
         ),
-        (lambda: story(0), "Someone set the replicas to zero", "Someone set the replicas to zero"),
+        (lambda: view(0), "Someone set the replicas to zero", "Someone set the replicas to zero"),
         (
-            lambda: story(3, given.unreadable("gone")),
+            lambda: view(3, given.unreadable("gone")),
             "No metric can be read.",
             "No metric can be read. To change that:",
         ),
@@ -72,7 +72,7 @@ def test_each_kind_of_decision_has_its_sentence(told, more, less):
 
 def test_a_metric_that_cannot_be_read_keeps_the_replicas_from_shrinking():
     two = given.hpa(given.cpu(), given.external(given.average("10")))
-    told = story(3, used(3, 50), given.unreadable("no answer"), hpa=two)
+    told = view(3, used(3, 50), given.unreadable("no answer"), hpa=two)
     assert told.less == "A metric cannot be read, and replicas are not lowered on half the facts."
 
 
@@ -83,20 +83,20 @@ def test_the_limits_tell_how_far_one_sync_may_go():
             given.rules(("Pods", 1, 60), select="Min"),
         )
     )
-    told = story(5, used(5, 50), hpa=calm)
+    told = view(5, used(5, 50), hpa=calm)
     assert (told.up.allowed, told.up.window_seconds, told.up.policies) == (
         7,
         30,
         ("2 pods per 60 s", "10 % per 60 s"),
     )
     assert (told.down.allowed, told.down.window_seconds, told.down.policies) == (4, 300, ("1 pod per 60 s",))
-    plain = story(5, used(5, 50))
+    plain = view(5, used(5, 50))
     assert (plain.up.allowed, plain.down.allowed) == (10, 1)
 
 
 def test_a_metric_with_a_selector_is_called_by_its_labels_and_not_in_gos_notation():
     mail = given.external(given.average("30"), "queue_length", {"matchLabels": {"queue": "mail"}})
-    told = story(2, given.series(150), hpa=given.hpa(mail))
+    told = view(2, given.series(150), hpa=given.hpa(mail))
     assert told.summary == 'scales from 2 to 4: queue_length{queue="mail"} above target'
     assert (told.metrics[0].label, told.metrics[0].name) == (
         'queue_length{queue="mail"}',
@@ -106,20 +106,20 @@ def test_a_metric_with_a_selector_is_called_by_its_labels_and_not_in_gos_notatio
 
 def test_at_zero_there_is_nothing_left_to_remove():
     queue = given.hpa(given.external(given.average("30")), low=0, status=given.marked())
-    told = story(0, given.series(0), hpa=queue)
+    told = view(0, given.series(0), hpa=queue)
     assert told.less == "There is nothing left to remove."
 
 
 def test_a_lost_metric_says_what_it_counts_as():
     queue = given.losing(given.external(given.average("10")), "Replicas", replicas=3)
-    told = story(3, used(3, 50), given.unreadable("the adapter is down"), hpa=given.hpa(given.cpu(), queue))
+    told = view(3, used(3, 50), given.unreadable("the adapter is down"), hpa=given.hpa(given.cpu(), queue))
     assert told.reason == "WithinTolerance"
     lost = told.metrics[1]
     assert lost.label == "queue"
     assert lost.fallback == "its fall-back of 3 replicas counts"
     assert lost.problem.endswith("the adapter is down")
     assert lost.replicas == 3
-    alone = story(3, given.unreadable("the adapter is down"), hpa=given.hpa(queue))
+    alone = view(3, given.unreadable("the adapter is down"), hpa=given.hpa(queue))
     assert (alone.reason, alone.state) == ("LossPolicy", "held")
     assert alone.less.startswith(
         "queue cannot be read: its fall-back of 3 replicas counts. Next: make this metric readable"

@@ -9,7 +9,7 @@ import trustme
 
 from tests.dashboard import stage
 from tests.dashboard.asking import app_of
-from trimtab.dashboard import keep_address, serving
+from trimtab.dashboard import serving, write_address
 
 
 async def test_it_listens_on_loopback_and_refuses_other_names():
@@ -66,5 +66,5 @@ async def test_stopping_ends_open_streams_and_frees_the_port():
 def test_the_address_is_kept_for_its_owner_only(tmp_path):
     path = tmp_path / "new" / "dashboard.url"
     for address in ("http://127.0.0.1:1/#token=old", "http://127.0.0.1:1/#token=new"):
-        keep_address(path, address)
+        write_address(path, address)
     assert (path.read_text(), path.stat().st_mode & 0o777) == ("http://127.0.0.1:1/#token=new\n", 0o600)

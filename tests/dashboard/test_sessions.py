@@ -6,7 +6,7 @@ from tests.dashboard import stage
 from tests.dashboard.asking import Browser, app_of, ask, entered
 from trimtab.clock import VirtualClock
 from trimtab.dashboard.auth.access import OneToken
-from trimtab.dashboard.auth.sessions import LIFETIME_SECONDS, MOST_SESSIONS
+from trimtab.dashboard.auth.sessions import LIFETIME_SECONDS, MAX_SESSIONS
 
 
 async def test_the_printed_token_opens_and_any_other_does_not():
@@ -75,7 +75,7 @@ def test_a_session_ends_after_twelve_hours():
 async def test_sessions_are_bounded_and_the_oldest_goes_first():
     app = app_of()
     first = await entered(app)
-    for _ in range(MOST_SESSIONS):
+    for _ in range(MAX_SESSIONS):
         last = await entered(app)
     assert (await first.get("/api/session")).status == 401
     assert (await last.get("/api/session")).status == 200

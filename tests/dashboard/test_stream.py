@@ -48,14 +48,14 @@ def test_a_deleted_autoscaler_is_gone_from_the_page():
     async def main(clock):
         book = [stage.steady(), stage.steady("other")]
         app = app_of(clock=clock)
-        app._sources.horizontal._autoscalers = book
+        app._sources.horizontal._hpa_states = book
         running = asyncio.ensure_future(app.run())
         browser = await entered(app)
         await clock.sleep(0.5)
         async with stream(app, browser) as (sent, _):
             await sent.get(), await sent.get()
             book.pop()
-            assert rows_in(await sent.get())["gone"] == ["hpa/shop/other"]
+            assert rows_in(await sent.get())["removed"] == ["hpa/shop/other"]
         running.cancel()
 
     in_virtual_time(main)
@@ -71,7 +71,7 @@ def test_a_quiet_stream_still_gives_a_sign():
             await sent.get(), await sent.get()
             began = clock.monotonic()
             assert (await sent.get())["body"] == b": still here\n\n"
-            assert clock.monotonic() - began == pytest.approx(streams.QUIET_LOOKS, abs=1.1)
+            assert clock.monotonic() - began == pytest.approx(streams.QUIET_REFRESHES, abs=1.1)
         running.cancel()
 
     in_virtual_time(main)
@@ -97,7 +97,7 @@ def test_streams_are_bounded():
     async def main(clock):
         app = app_of(clock=clock)
         browser = await entered(app)
-        app._streams._open = streams.MOST_STREAMS
+        app._streams._open = streams.MAX_STREAMS
         assert (await ask(app, "GET", "/events", headers={"cookie": browser.cookie})).status == 503
 
     in_virtual_time(main)
@@ -106,14 +106,14 @@ def test_streams_are_bounded():
 def test_what_cannot_be_shown_does_not_end_the_program_that_is_shown(caplog):
     async def main(clock):
         app = app_of(clock=clock)
-        app._sources.horizontal._autoscalers = [None]
+        app._sources.horizontal._hpa_states = [None]
         running = asyncio.ensure_future(app.run())
         await clock.sleep(2.5)
         assert not running.done()
         running.cancel()
 
     in_virtual_time(main)
-    assert {record.message for record in caplog.records} == {"the dashboard could not be brought up to date"}
+    assert {record.message for record in caplog.records} == {"refreshing the dashboard failed"}
 
 
 class Knobs:

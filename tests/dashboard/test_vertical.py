@@ -2,8 +2,8 @@
 
 from tests.dashboard.roles import play
 from tests.scenarios.vertical.stage import LEADER_TARGET
-from trimtab.dashboard import vertical_of
-from trimtab.dashboard.web.http import encoded
+from trimtab.dashboard import OperatorVertical
+from trimtab.dashboard.web.http import encode_json
 
 
 def test_the_role_its_histogram_and_its_numbers_are_shown():
@@ -19,7 +19,7 @@ def test_the_role_its_histogram_and_its_numbers_are_shown():
         assert any(text.startswith("target: ") for text in memory.reasons)
         assert (memory.upper, memory.upper_text) == (None, f"no bound yet: {memory.samples} samples")
         assert memory.requests[0][0] == "db-0"
-        assert encoded(page)
+        assert encode_json(page)
 
     play(look)
 
@@ -45,7 +45,7 @@ def test_the_overview_lists_vpas_and_an_unknown_one_has_no_page():
         assert [row.name for row in source.rows()] == ["base", "lead"]
         assert "memory 8.96 GiB" in source.rows()[1].amounts
         assert await source.page(f"vpa/{stage.namespace}/none") is None
-        without = vertical_of(source.view)
+        without = OperatorVertical(source.view)
         page = await without.page(f"vpa/{stage.namespace}/lead")
         assert page is not None
         assert [one.resource for one in page.amounts] == ["cpu", "memory"]

@@ -56,10 +56,10 @@ def test_without_edits_it_is_the_decision_that_was_made():
 def test_it_equals_decide_on_the_edited_observation(edits):
     record = record_of()
     decision = decision_of(record, edits)
-    story = what_if(record, edits)
-    assert story == decision_view(Record(observation=edited(record, edits), decision=decision))
+    view = what_if(record, edits)
+    assert view == decision_view(Record(observation=edited(record, edits), decision=decision))
     told = explain(Record(observation=edited(record, edits), decision=decision))
-    assert (story.reason, story.desired, story.asked) == (
+    assert (view.reason, view.desired, view.asked) == (
         told.reason,
         decision.desired,
         decision.trace.recommended,
@@ -76,8 +76,8 @@ def test_the_record_stays_as_it_is():
 @pytest.mark.parametrize("percent", [0, 1, 33, 44, 50, 54, 56, 99, 100, 250])
 def test_a_utilisation_comes_to_exactly_the_percent_that_was_set(percent):
     usage = given.samples({"web-1": 31, "web-2": 57, "web-3": 62})
-    story = what_if(record_of(usage), Edits(metrics=(MetricEdit(0, percent),)))
-    assert story.metrics[0].value == percent
+    view = what_if(record_of(usage), Edits(metrics=(MetricEdit(0, percent),)))
+    assert view.metrics[0].value == percent
 
 
 @pytest.mark.parametrize("value", [0, 0.5, 3, 17.25, 4000])
@@ -91,8 +91,8 @@ def test_a_utilisation_comes_to_exactly_the_percent_that_was_set(percent):
 )
 def test_a_series_comes_to_the_value_that_was_set(metric, value):
     record = record_of(given.series(2.5, 4) if metric.external else given.series(7), hpa=given.hpa(metric))
-    story = what_if(record, Edits(metrics=(MetricEdit(0, value),)))
-    assert story.metrics[0].value == pytest.approx(value, abs=0.002, rel=0.001)
+    view = what_if(record, Edits(metrics=(MetricEdit(0, value),)))
+    assert view.metrics[0].value == pytest.approx(value, abs=0.002, rel=0.001)
 
 
 def test_a_metric_that_is_zero_can_be_raised():
@@ -186,13 +186,13 @@ class TestCountingByOwner:
         hpa = given.hpa(metadata=note, selection_strategy="LabelSelector")
         busy = given.usage_of(self.OWN, 90)
         record = record_of(busy, replicas=2, hpa=hpa, pods=self.OWN, owners=self.OWNERS)
-        story = what_if(record, Edits(selection_strategy="OwnerReference"))
-        assert (story.reason, story.next_step) == ("ScalesUp", "the new pods become ready and are measured")
+        view = what_if(record, Edits(selection_strategy="OwnerReference"))
+        assert (view.reason, view.next_step) == ("ScalesUp", "the new pods become ready and are measured")
 
     def test_with_owners_it_answers_what_the_switch_would_bring(self):
         record = record_of(self.READING, replicas=2, pods=(*self.OWN, self.FOREIGN), owners=self.OWNERS)
-        story = what_if(record, Edits(selection_strategy="OwnerReference", forgets=True))
-        assert (story.reason, story.asked, story.counted) == ("WithinTolerance", 2, 2)
+        view = what_if(record, Edits(selection_strategy="OwnerReference", forgets=True))
+        assert (view.reason, view.asked, view.counted) == ("WithinTolerance", 2, 2)
 
     def test_without_them_it_says_why_it_cannot(self):
         record = record_of(given.usage_of(self.OWN, 50), replicas=2, pods=self.OWN)

@@ -20,7 +20,7 @@ from trimtab.install.values import CHART_VALUES
 from trimtab.model.feature_gates import GATES
 from trimtab.operator import operator, process
 from trimtab.operator.horizontal.config import decision_config
-from trimtab.operator.settings.published import PUBLISHED, combined, note_of
+from trimtab.operator.settings.published import PUBLISHED, combined, settings_annotation
 from trimtab.operator.settings.settings import declared
 
 ROOT = Path(__file__).parents[2]
@@ -104,7 +104,7 @@ def read_by(tmp_path_factory: pytest.TempPathFactory) -> dict[str, frozenset[str
     found = {}
     with pytest.MonkeyPatch.context() as patch:
         # These look at all settings at once, and honour none of them.
-        patch.setattr(process, "note_of", unnoticed(note_of))
+        patch.setattr(process, "settings_annotation", unnoticed(settings_annotation))
         patch.setattr(operator_settings, "combined", unnoticed(combined))
         for program in RUN:
             # Every process checks them at its start; only decisions about HPAs go by them.

@@ -21,7 +21,7 @@ from trimtab.adapter.errors import ConfigurationError
 from trimtab.adapter.files import below, seconds
 from trimtab.adapter.metrics import AdapterMetrics
 from trimtab.adapter.sources.forward import ForwardSource
-from trimtab.adapter.sources.objects import ClusterObjects, Objects
+from trimtab.adapter.sources.objects import ClusterObjects
 from trimtab.adapter.sources.prometheus.source import PrometheusSource
 from trimtab.adapter.sources.router import Router
 from trimtab.adapter.sources.source import Source
@@ -117,7 +117,7 @@ async def _open_admin(
     log.info("admin port started", extra={"facts": {"source": source.name, "port": server.port}})
 
 
-def _build_source(clock: Clock, objects: Objects, settings: SourceSettings, root: Path) -> Source:
+def _build_source(clock: Clock, objects: ClusterObjects, settings: SourceSettings, root: Path) -> Source:
     if settings.testing is not None:
         file = below(root, settings.testing.file) if settings.testing.file else None
         return TestingSource(clock, settings.name, objects, file)

@@ -1,14 +1,15 @@
 """Errors of a request, each of them a Kubernetes Status.
 
 AdapterError
-├── BadRequest        400   the query is invalid: a selector, a parameter
-├── Unauthorized      401   the request has no valid credentials
-├── Forbidden         403   the cluster does not allow it to this user
-├── NotFound          404   no such path, metric or value
-├── NotAllowed        405   only reads are served
-├── TooLarge          413   the body is too large
-├── Invalid           422   a part of the path is not a valid name
-└── Unavailable       503   a source, a rule or the review API failed; try again
+├── BadRequest             400   the query is invalid: a selector, a parameter
+├── Unauthorized           401   the request has no valid credentials
+├── Forbidden              403   the cluster does not allow it to this user
+├── NotFound               404   no such path, metric or value
+├── MethodNotAllowed       405   only reads are served
+├── RequestEntityTooLarge  413   the body is too large
+├── Invalid                422   a part of the path is not a valid name
+├── InternalError          500   a bug of the adapter
+└── ServiceUnavailable     503   a source, a rule or the review API failed; try again
 
 ConfigurationError is the administrator's: a file is invalid.
 """
@@ -25,10 +26,9 @@ class ConfigurationError(ValueError):
 
 
 class AdapterError(Exception):
-    """An error whose response is a Status."""
+    """An error whose response is a Status. The class is named after its reason."""
 
-    code: ClassVar[int] = 500
-    reason: ClassVar[str] = "InternalError"
+    code: ClassVar[int]
 
     def status(self) -> bytes:
         """Return the Status as JSON."""
@@ -38,7 +38,7 @@ class AdapterError(Exception):
             "metadata": {},
             "status": "Failure",
             "message": str(self),
-            "reason": self.reason,
+            "reason": type(self).__name__,
             "code": self.code,
         }
         return wire.encode(body)
@@ -48,53 +48,51 @@ class BadRequest(AdapterError):
     """The query is invalid."""
 
     code = 400
-    reason = "BadRequest"
 
 
 class Unauthorized(AdapterError):
     """The request has no valid credentials."""
 
     code = 401
-    reason = "Unauthorized"
 
 
 class Forbidden(AdapterError):
     """The cluster does not allow the request to this user."""
 
     code = 403
-    reason = "Forbidden"
 
 
 class NotFound(AdapterError):
     """There is no such path, metric or value."""
 
     code = 404
-    reason = "NotFound"
 
 
-class NotAllowed(AdapterError):
+class MethodNotAllowed(AdapterError):
     """Only reads are served."""
 
     code = 405
-    reason = "MethodNotAllowed"
 
 
-class TooLarge(AdapterError):
+class RequestEntityTooLarge(AdapterError):
     """The body is too large."""
 
     code = 413
-    reason = "RequestEntityTooLarge"
 
 
 class Invalid(AdapterError):
     """A part of the path is not a valid name."""
 
     code = 422
-    reason = "Invalid"
 
 
-class Unavailable(AdapterError):
+class InternalError(AdapterError):
+    """A bug of the adapter."""
+
+    code = 500
+
+
+class ServiceUnavailable(AdapterError):
     """A source, a rule or the review API failed, and a retry may succeed."""
 
     code = 503
-    reason = "ServiceUnavailable"

@@ -7,7 +7,7 @@ from prometheus_client.core import GaugeMetricFamily
 from prometheus_client.registry import Collector
 
 from trimtab.adapter.api.health import State
-from trimtab.adapter.sources.objects import Objects
+from trimtab.adapter.sources.objects import ClusterObjects
 from trimtab.adapter.sources.source import Source
 
 CONTENT_TYPE = "text/plain; version=0.0.4; charset=utf-8"
@@ -17,7 +17,7 @@ _BUCKETS = (0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1.0, 2.5, 5
 class AdapterMetrics:
     """Counts requests and exports the health of sources and rules."""
 
-    def __init__(self, sources: Sequence[Source], objects: Objects) -> None:
+    def __init__(self, sources: Sequence[Source], objects: ClusterObjects) -> None:
         self._registry = CollectorRegistry()
         self._requests = Counter(
             "trimtab_adapter_requests",
@@ -45,7 +45,7 @@ class AdapterMetrics:
 
 
 class _HealthCollector(Collector):
-    def __init__(self, sources: Sequence[Source], objects: Objects) -> None:
+    def __init__(self, sources: Sequence[Source], objects: ClusterObjects) -> None:
         self._sources = sources
         self._objects = objects
 

@@ -16,12 +16,12 @@ from trimtab.cli.errors import CommandError
 from trimtab.cluster.client import Client
 from trimtab.operator.settings.published import (
     ANNOTATION,
-    Found,
+    FoundSettings,
     UnreadableSettings,
     combined,
-    described,
+    describe_settings,
     find_settings,
-    read_note,
+    parse_annotation,
 )
 from trimtab.operator.settings.settings import Settings
 
@@ -45,7 +45,7 @@ class Choice:
     feature_gates: str = ""
     compat: str = ""
 
-    def over(self, found: Found) -> Found:
+    def over(self, found: FoundSettings) -> FoundSettings:
         """Return the settings with the user's own, and a note where they replace the operator's."""
         settings, given = found.settings, []
         if self.feature_gates:
@@ -59,13 +59,13 @@ class Choice:
         return replace(found, settings=settings, source=f"{found.source}; with {' '.join(given)} instead")
 
 
-async def settings_for(client: Client, loop: str, choice: Choice) -> Found:
+async def settings_for(client: Client, loop: str, choice: Choice) -> FoundSettings:
     """Return the settings of the operator that runs a component, or the assumed ones."""
     fallback = Settings.of(feature_gates=GATES)
     return choice.over(await find_settings(client, choice.namespace, loop, fallback))
 
 
-async def vertical_settings(client: Client, choice: Choice, recommender: str = "") -> Found:
+async def vertical_settings(client: Client, choice: Choice, recommender: str = "") -> FoundSettings:
     """Return the settings of the named recommender and of the updater."""
     fallback = Settings.of(feature_gates=GATES)
     recommender_settings = await find_settings(
@@ -98,14 +98,14 @@ def assumptions(settings: Settings, sync_period: float, *, is_given: bool) -> st
     """Return a sentence that names the settings of the decisions."""
     source = "the operator's settings" if is_given else "assumed settings (--settings takes the operator's)"
     return (
-        f"decided every {sync_period:g} s by {source}: {described(settings, ['horizontal'])}; "
+        f"decided every {sync_period:g} s by {source}: {describe_settings(settings, ['horizontal'])}; "
         "without the look between two syncs"
     )
 
 
 def _read(file: Path) -> Settings:
     try:
-        notes = [read_note(text)[0] for text in _annotations(yaml.safe_load(file.read_text()))]
+        notes = [parse_annotation(text)[0] for text in _annotations(yaml.safe_load(file.read_text()))]
     except (yaml.YAMLError, UnicodeDecodeError, UnreadableSettings) as error:
         raise CommandError(f"{file}: {error}") from error
     found = [settings for settings in notes if "horizontal" in settings.components]

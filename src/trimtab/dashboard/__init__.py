@@ -1,34 +1,27 @@
-"""The web page: shows what the operator decided and why; decides nothing.
+"""The web page that shows what the operator decided and why.
 
-`source` says what is asked of the program that is shown, `horizontal` and `vertical` answer it for a running operator.
-`app` serves the page behind `guard` (Host, Origin, headers), `sessions` and `access` (who may look at what). `whatif`
-asks the very `decide` that runs in production. What belongs here: words, pages, and the way to them.
+Reading order: `dashboard` (the component), `read_only` (decisions of a replica that must not act), `sources` (what is
+shown), `pages` (values and words of each page), `web` (HTTP), `auth` (logins and permissions), `static` (the scripts).
+
+What belongs here: presentation. What does not: decisions. The what-if calls the `decide` that runs in production.
 """
 
-from trimtab.dashboard.auth.access import Access, ClusterAccess, OneToken, Viewer
-from trimtab.dashboard.dashboard import dashboard_for, keep_address, serving, vertical_of
+from trimtab.dashboard.auth.access import ClusterAccess
+from trimtab.dashboard.dashboard import dashboard_for, serving, write_address
 from trimtab.dashboard.pages.views import LoadView
-from trimtab.dashboard.read_only import ReadOnlyDecider
-from trimtab.dashboard.sources import Controls, HorizontalSource, VerticalSource
 from trimtab.dashboard.sources.lab_load import LabLoads
 from trimtab.dashboard.sources.remote import RemoteState
+from trimtab.dashboard.sources.vertical import OperatorVertical
 from trimtab.dashboard.web.app import DashboardApp
 
 __all__ = [
-    "Access",
     "ClusterAccess",
-    "Controls",
     "DashboardApp",
-    "HorizontalSource",
     "LabLoads",
     "LoadView",
-    "OneToken",
-    "ReadOnlyDecider",
+    "OperatorVertical",
     "RemoteState",
-    "VerticalSource",
-    "Viewer",
     "dashboard_for",
-    "keep_address",
     "serving",
-    "vertical_of",
+    "write_address",
 ]

@@ -1,8 +1,8 @@
-"""Looks at a cluster's HPAs without acting on them, wherever another copy or nobody acts.
+"""Decides about HPAs for the page alone, while another replica or none acts on them.
 
-It decides as the operator does, from the memory that the operator stored, and keeps the records to itself. Its
-decisions are a few seconds younger or older than the operator's, and none of them is ever written. Beside an operator
-that may become the leader it works only while that operator does not lead.
+It decides as the operator does, from the memory that the operator stored, and writes nothing. Its decisions are a few
+seconds younger or older than the operator's. Next to an operator that may become the leader, it works only while that
+operator does not lead.
 """
 
 import asyncio
@@ -23,7 +23,7 @@ log = logging.getLogger(__name__)
 
 
 class ReadOnlyDecider:
-    """Decides about every HPA once per period, for the page alone, while the fence is closed."""
+    """Decides about every HPA once per period while the fence is closed."""
 
     def __init__(self, clock: Clock, horizontal: HpaController, fence: Fence, period: float) -> None:
         self._clock = clock
@@ -32,61 +32,61 @@ class ReadOnlyDecider:
         self.period = period
 
     @property
-    def looks(self) -> bool:
-        """Return whether what is shown now is decided here and by nobody who acts."""
+    def is_active(self) -> bool:
+        """Return whether the decisions on the page are made here and not written."""
         return not self._fence.may_write()
 
     async def run(self) -> None:
-        """Look until cancelled."""
+        """Decide once per period until cancelled."""
         while True:
-            if self.looks and self.horizontal.is_started:
+            if self.is_active and self.horizontal.is_started:
                 try:
                     await self.step()
                 except errors.ClusterError as error:
-                    log.warning("the cluster cannot be looked at: %s", error)
+                    log.warning("deciding for the dashboard failed: %s", error)
             await self._clock.sleep(self.period if self.horizontal.is_started else 1.0)
 
     async def step(self) -> None:
-        """Decide about every HPA once; stop as soon as this process leads."""
-        async for one, record in self.horizontal.dry_run_all():
-            if not self.looks:
+        """Decide about every HPA once. Stop as soon as this process leads."""
+        async for hpa_state, record in self.horizontal.dry_run_all():
+            if not self.is_active:
                 return
-            if not one.is_deleted and record.observation.hpa.metadata.uid == one.uid:
-                one.records.append(record)
-            # Thousands of them take a while, and the page wants to be answered meanwhile.
+            if not hpa_state.is_deleted and record.observation.hpa.metadata.uid == hpa_state.uid:
+                hpa_state.records.append(record)
+            # Thousands of HPAs take a while; serve requests in between.
             await asyncio.sleep(0)
 
 
-class LookingCopy:
-    """A component that never acts, made anew whenever the settings of the operator that acts change.
+class ReadOnlyController:
+    """An HPA controller that never acts, recreated when the operator's settings change.
 
-    Which kinds and namespaces are watched is settled when a component starts, so a running one cannot take them up.
+    A controller chooses its kinds and namespaces when it starts, so a running one cannot change them.
     """
 
     def __init__(self, clock: Clock, client: Client, settings: Settings) -> None:
         self._clock = clock
         self._client = client
         self._settings = settings
-        self.component = self._made(settings)
+        self.controller = self._build(settings)
         self._starting: asyncio.Task[None] | None = None
 
     def __iter__(self) -> Iterator[HpaState]:
-        yield from self.component.hpas
+        yield from self.controller.hpas
 
     def start(self) -> None:
-        """Begin to watch; the first lists come in meanwhile."""
-        self._starting = asyncio.ensure_future(self.component.start())
+        """Start the informers in the background."""
+        self._starting = asyncio.ensure_future(self.controller.start())
 
-    async def adopt(self, settings: Settings) -> HpaController:
-        """Return the component that goes by these settings; raise ValueError if they are wrong."""
+    async def apply_settings(self, settings: Settings) -> HpaController:
+        """Return the controller for these settings. Raise ValueError if they are invalid."""
         if settings is not self._settings and settings != self._settings:
-            fresh = self._made(settings)
+            controller = self._build(settings)
             was_started = self._starting is not None
             await self.close()
-            self.component, self._settings = fresh, settings
+            self.controller, self._settings = controller, settings
             if was_started:
                 self.start()
-        return self.component
+        return self.controller
 
     async def close(self) -> None:
         """Stop watching."""
@@ -95,9 +95,9 @@ class LookingCopy:
         self._starting.cancel()
         await asyncio.gather(self._starting, return_exceptions=True)
         self._starting = None
-        await self.component.close()
-        await self.component.runtime.close()
+        await self.controller.close()
+        await self.controller.runtime.close()
 
-    def _made(self, settings: Settings) -> HpaController:
+    def _build(self, settings: Settings) -> HpaController:
         runtime = Runtime(self._clock, self._client, settings, fence=ClosedFence())
         return HpaController(runtime, config=decision_config(settings))

@@ -1,7 +1,7 @@
-"""The operator's port: /healthz, /livez, /readyz, /metrics and the records, as one small ASGI application.
+"""Serves /healthz, /livez, /readyz, /metrics and the records as an ASGI application.
 
-`/livez` fails when the event loop stands still, because then nothing answers; `/readyz` fails while a component has a
-problem and names it. Records show what was decided and why: they need the token, if one is set.
+`/livez` fails when the event loop is blocked, because then nothing answers. `/readyz` fails while a component has a
+problem, and names it. Metrics and records need the token, if one is set.
 """
 
 import hmac
@@ -23,11 +23,11 @@ Pages = Mapping[str, Page]
 
 
 class HeldByAnotherReplica(Exception):  # noqa: N818 - HTTP's own word for it
-    """What was asked for is known to another copy; the message says to which."""
+    """Another replica decides about the object; the message names it."""
 
 
 class HealthApp:
-    """Answers what monitoring and `trimtab explain` ask; GET only, nothing changes anything."""
+    """Answers monitoring and `trimtab explain`. It accepts GET and HEAD only."""
 
     def __init__(
         self,
@@ -73,20 +73,20 @@ class HealthApp:
         page = self._pages.get(path)
         if page is None:
             return _text(404, f"nothing is served at {path}")
-        wanted = parse_qs(query.decode("ascii", "replace")).get("name", [""])[0]
+        name = parse_qs(query.decode("ascii", "replace")).get("name", [""])[0]
         try:
-            body = page(wanted)
-        except HeldByAnotherReplica as elsewhere:
-            return _text(421, str(elsewhere))
+            body = page(name)
+        except HeldByAnotherReplica as error:
+            return _text(421, str(error))
         if body is None:
-            return _text(404, f"nothing is known about {wanted!r}")
+            return _text(404, f"nothing is known about {name!r}")
         return 200, "application/json", body
 
     def _readiness(self) -> Answer:
         problems = {
-            f"{component.name}/{name}": why
+            f"{component.name}/{name}": problem
             for component in self._components
-            for name, why in component.health().items()
+            for name, problem in component.health().items()
         }
         body = json.dumps({"ready": not problems, "problems": problems}, indent=1).encode()
         return 503 if problems else 200, "application/json", body

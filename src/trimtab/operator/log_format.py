@@ -1,6 +1,6 @@
-"""Log lines: one per change, with its facts, for people or for machines.
+"""Formats log lines, as text or as JSON.
 
-Names and messages come from objects that anybody may create, so control characters never reach the line (S19).
+Names and messages come from objects of all users, so control characters are escaped (S19).
 """
 
 import json
@@ -43,7 +43,7 @@ class JsonFormatter(logging.Formatter):
 
 
 DETAILS = 5
-"""From this verbosity on, details are logged: client-go's first level of details."""
+"""The verbosity from which on details are logged, as in client-go."""
 
 
 def set_up(form: str, *, verbosity: int = 4) -> None:

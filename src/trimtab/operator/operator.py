@@ -1,4 +1,4 @@
-"""Puts one operator process together from its settings."""
+"""Assembles one operator process from its settings."""
 
 import logging
 import socket
@@ -22,13 +22,13 @@ from trimtab.operator.process import (
     Component,
     Work,
     acting_client,
-    elector_of,
+    make_elector,
+    make_shards,
     run_until_stopped,
-    shards_of,
 )
 from trimtab.operator.prometheus import RequestMetrics
 from trimtab.operator.runtime import Runtime
-from trimtab.operator.settings.published import ANNOTATION, EXPLAINED, note_of
+from trimtab.operator.settings.published import ANNOTATION, EXPLAINED, settings_annotation
 from trimtab.operator.settings.publisher import SettingsPublisher
 from trimtab.operator.settings.settings import LOOPS, Settings
 from trimtab.serving.server import served
@@ -39,14 +39,14 @@ if TYPE_CHECKING:
 log = logging.getLogger(__name__)
 
 HORIZONTAL, VERTICAL = LOOPS[0], LOOPS[1:]
-"""The loops that size pods; each can run by itself."""
+"""The loops that change replicas or pods; each can run by itself."""
 SHARED = ("horizontal", "recommender", "roles")
-"""The loops whose work `--shards` shares out among copies."""
+"""The loops whose work `--shards` divides among replicas."""
 
 
 @dataclass(frozen=True, slots=True)
 class Parts:
-    """What runs in this process, for a component that shows or serves it."""
+    """The parts of this process, for components of higher layers."""
 
     runtime: Runtime
     horizontal: HpaController | None
@@ -76,11 +76,11 @@ class Parts:
 
 
 Beside = Callable[[Parts], Component]
-"""Makes a component of a layer above this one; `trimtab run` knows them."""
+"""Makes a component of a higher layer, such as the dashboard."""
 
 
 class Operator:
-    """All that `trimtab run` runs."""
+    """One process of `trimtab run`."""
 
     def __init__(
         self,
@@ -101,17 +101,17 @@ class Operator:
         self._client = acting_client(client, settings)
         self._settings = settings
         self._token = token
-        self._rules = decision_config(settings)
+        self._config = decision_config(settings)
         self._identity = unique_identity(socket.gethostname())
         self._registry = CollectorRegistry()
         RequestMetrics(client, self._registry)
         self._elector: LeaderElector | None = None
         self._publisher: SettingsPublisher | None = None
-        self._shards = self._shared() if settings.leases.shards != 1 else None
+        self._shards = self._make_shards() if settings.leases.shards != 1 else None
         self._horizontal: HpaController | None = None
 
     async def run(self) -> None:
-        """Work until a signal asks to stop."""
+        """Run the components until a signal arrives."""
         async with AsyncExitStack() as stack:
             runtime = Runtime(
                 self._clock,
@@ -123,7 +123,9 @@ class Operator:
             )
             stack.push_async_callback(runtime.close)
             components = self._components(runtime)
-            pages: dict[str, Page] = {"/settings": lambda _name: note_of(self._settings)[ANNOTATION].encode()}
+            pages: dict[str, Page] = {
+                "/settings": lambda _name: settings_annotation(self._settings)[ANNOTATION].encode()
+            }
             if self._horizontal is not None:
                 pages |= record_pages(self._horizontal.hpas, self._horizontal.ownership)
             app = HealthApp(components, self._registry, token=self._token, pages=pages)
@@ -132,34 +134,34 @@ class Operator:
             )
             names = ",".join(self._settings.components)
             log.info("started", extra={"facts": {"port": port, "components": names}})
-            held = (self._elector, self._shards, self._publisher)
-            leases: list[Work] = [one.run for one in held if one is not None]
+            holders = (self._elector, self._shards, self._publisher)
+            leases: list[Work] = [holder.run for holder in holders if holder is not None]
             await run_until_stopped([component.run for component in components], [runtime.run], leases)
 
-    def _shared(self) -> Shards:
+    def _make_shards(self) -> Shards:
         if not any(name in SHARED for name in self._settings.components):
             raise ValueError(
                 f"--shards: nothing of {', '.join(self._settings.components)} is shared out, only {', '.join(SHARED)}: "
                 "the updater works in one copy at a time, and the others in every copy"
             )
-        return shards_of(self._client, self._settings, self._identity)
+        return make_shards(self._client, self._settings, self._identity)
 
     async def _fence(self) -> Fence:
         if all(name in self._beside for name in self._settings.components):
-            return ClosedFence()  # nothing here writes, so there is nothing to lead
+            return ClosedFence()  # no component writes
         if self._shards is not None:
             return self._shards
         if not self._settings.leases.leader_elect:
             if any(name in EXPLAINED for name in self._settings.components):
                 self._publisher = SettingsPublisher(self._client, self._settings, self._identity)
             return NoFence()
-        self._elector = elector_of(self._client, self._settings, self._identity, self._on_leadership)
+        self._elector = make_elector(self._client, self._settings, self._identity, self._on_leadership)
         return self._elector
 
     def _components(self, runtime: Runtime) -> list[Component]:
         components: list[Component] = []
         if HORIZONTAL in self._settings.components:
-            self._horizontal = HpaController(runtime, config=self._rules)
+            self._horizontal = HpaController(runtime, config=self._config)
             components.append(self._horizontal)
         vertical = [name for name in VERTICAL if name in self._settings.components]
         site, loops = _make_vertical(runtime, vertical) if vertical else (None, {})
@@ -173,7 +175,7 @@ class Operator:
 
 
 def _make_vertical(runtime: Runtime, names: Sequence[str]) -> "tuple[VerticalRuntime, dict[str, Component]]":
-    # Imported when it runs: numpy and cryptography, which only these loops need, take 24 MB.
+    # Imported when needed: numpy and cryptography take 24 MB.
     from trimtab.operator.vertical.wiring import LOOPS, VerticalRuntime  # noqa: PLC0415
 
     site = VerticalRuntime(runtime)

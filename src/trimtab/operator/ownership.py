@@ -1,12 +1,11 @@
-"""Which HPAs and VPAs this process decides about, and the fence of the writes for each.
+"""Decides which HPAs and VPAs this replica of Trimtab owns, and fences the writes for each.
 
-One copy of the program owns all of them while it leads; several copies with `--shards` own what their shards hold.
+Without `--shards` the leader owns all of them. With `--shards` a replica owns the objects of the shards that it holds.
 """
 
 from collections import Counter
 from collections.abc import Iterator
 from contextlib import AbstractContextManager, contextmanager
-from typing import Protocol
 
 from prometheus_client import CollectorRegistry, Gauge
 
@@ -17,150 +16,112 @@ from trimtab.cluster.leases.fence import Fence
 from trimtab.cluster.leases.shards import Shards, shard_of
 
 _SILENT_AFTER = 30.0
-"""Seconds without a look at the Leases after which a copy is not ready: it could not take over from another."""
-
-
-class Ownership(Protocol):
-    """Who decides about what."""
-
-    def may_write(self) -> bool:
-        """Return whether there is anything that we own."""
-        ...
-
-    def held(self) -> tuple[int, ...]:
-        """Return the shares that are ours, by number."""
-        ...
-
-    def epoch_for(self, key: str) -> Epoch | None:
-        """Return the epoch in which `namespace/name` is ours; None if it is not ours now."""
-        ...
-
-    def share(self, key: str) -> int:
-        """Return the share that `namespace/name` belongs to, whoever has it."""
-        ...
-
-    def owns(self, key: str) -> bool:
-        """Return whether `namespace/name` is ours to decide."""
-        ...
-
-    def client_for(self, key: str) -> Client:
-        """Return the client whose writes stop when the object is no longer ours."""
-        ...
-
-    @contextmanager
-    def writing(self, share: int, *, is_last: bool = False) -> Iterator[Client]:
-        """Lend the client of a share for one write; the last writes go on while the share is handed over."""
-        ...
-
-    def writing_for(self, key: str) -> AbstractContextManager[Client]:
-        """Lend the client of the shard that `namespace/name` belongs to, for one write."""
-        ...
-
-    def is_busy(self, shard: int) -> bool:
-        """Return whether a write for a shard is under way."""
-        ...
-
-    def elsewhere(self, key: str) -> str:
-        """Return who decides about an object that is not ours, in words; empty if we do."""
-        ...
-
-    def problem(self) -> str:
-        """Return what keeps us from taking over from others; empty when all is well."""
-        ...
+"""Seconds without reading the Leases after which a replica is not ready, because it could not take over."""
 
 
 class SingleOwner:
-    """All or nothing: one lease, or none at all."""
+    """Owns everything while the fence is open. There is one shard, number 0."""
 
     def __init__(self, client: Client, fence: Fence) -> None:
         self._fence = fence
         self._client = client.fenced(fence)
 
     def may_write(self) -> bool:
-        """Return whether we lead."""
+        """Return whether this replica may write for any object."""
         return self._fence.may_write()
 
     def held(self) -> tuple[int, ...]:
-        """Return the one share there is; what is decided without the lease is stopped at the fence."""
+        """Return the numbers of the shards of this replica. Without the Lease, the fence stops the writes."""
         return (0,)
 
     def epoch_for(self, key: str) -> Epoch | None:
-        """Return the epoch in which we lead, if we do."""
+        """Return the epoch in which this replica owns `namespace/name`; None if it does not."""
         if not self._fence.may_write():
             return None
         return self._fence.epoch if isinstance(self._fence, LeaderElector) else UNSHARED
 
     def share(self, key: str) -> int:
-        """Return the one share there is."""
+        """Return the shard of `namespace/name`, whichever replica holds it."""
         return 0
 
     def owns(self, key: str) -> bool:
-        """Return whether we lead; what is decided all the same is stopped at the fence."""
+        """Return whether this replica decides about `namespace/name`."""
         return True
 
     def client_for(self, key: str) -> Client:
-        """Return the one client."""
+        """Return the client whose writes stop when the object changes its owner."""
         return self._client
 
     @contextmanager
     def writing(self, share: int, *, is_last: bool = False) -> Iterator[Client]:
-        """Lend the one client."""
+        """Lend the client of a shard for one write. The last writes are allowed while the shard is handed over."""
         yield self._client
 
     def writing_for(self, key: str) -> AbstractContextManager[Client]:
-        """Lend the one client."""
-        return self.writing(0)
+        """Lend the client of the shard of `namespace/name` for one write."""
+        return self.writing(self.share(key))
 
     def is_busy(self, shard: int) -> bool:
-        """Return False: the one share is never handed over."""
+        """Return whether a write for a shard is under way that its hand-over must wait for."""
         return False
 
-    def elsewhere(self, key: str) -> str:
-        """Return who leads, for those who ask a copy that stands by."""
+    def describe_owner(self, key: str) -> str:
+        """Return a sentence that names the replica that decides about an object; empty if it is this one."""
         if self._fence.may_write() or not isinstance(self._fence, LeaderElector):
             return ""
         holder = self._fence.holder or "nobody at the moment"
         return f"{key} is decided by the copy that leads, {holder}, and this copy stands by: ask that copy"
 
     def problem(self) -> str:
-        """Return nothing: the election speaks for itself."""
+        """Return what keeps this replica from taking over; empty if nothing does."""
         return ""
+
+    def forget(self, key: str) -> None:
+        """Drop what is cached about a deleted object."""
 
 
 class ShardedOwner:
-    """A share: the shards that we hold."""
+    """Owns the objects of the shards that this replica holds. Its methods are those of `SingleOwner`."""
 
     def __init__(self, client: Client, shards: Shards) -> None:
         self._shards = shards
         self._clients = [client.fenced(shards[number]) for number in range(shards.count)]
         # A shard that is being handed over is closed to decisions, but its Lease is still ours.
         self._last = [client.fenced(shards[number].elector) for number in range(shards.count)]
-        self._known: dict[str, int] = {}
+        self._shard_of: dict[str, int] = {}
+        """Shards by key: every sync needs the shard of every HPA."""
         self._under_way: Counter[int] = Counter()
 
     def may_write(self) -> bool:
-        """Return whether we hold any shard."""
+        """Return whether this replica holds any shard."""
         return self._shards.may_write()
 
     def held(self) -> tuple[int, ...]:
-        """Return the shards that we may write for."""
+        """Return the shards for which this replica may write."""
         return self._shards.held()
 
     def epoch_for(self, key: str) -> Epoch | None:
-        """Return the epoch of its shard, if we may write for it."""
+        """Return the epoch of the object's shard, if this replica may write for it."""
         return self._shards[self.share(key)].epoch
 
+    def share(self, key: str) -> int:
+        """Return the shard of an object."""
+        number = self._shard_of.get(key)
+        if number is None:
+            number = self._shard_of[key] = shard_of(key, self._shards.count)
+        return number
+
     def owns(self, key: str) -> bool:
-        """Return whether we hold its shard."""
+        """Return whether this replica holds the object's shard."""
         return self._shards[self.share(key)].may_write()
 
     def client_for(self, key: str) -> Client:
-        """Return the client that its shard fences."""
+        """Return the client that the object's shard fences."""
         return self._clients[self.share(key)]
 
     @contextmanager
     def writing(self, share: int, *, is_last: bool = False) -> Iterator[Client]:
-        """Lend the client that a shard fences; it `is_busy` until the client is given back."""
+        """Lend the client that a shard fences. The shard `is_busy` until the client is returned."""
         self._under_way[share] += 1
         try:
             yield (self._last if is_last else self._clients)[share]
@@ -168,45 +129,41 @@ class ShardedOwner:
             self._under_way[share] -= 1
 
     def writing_for(self, key: str) -> AbstractContextManager[Client]:
-        """Lend the client of an object's shard."""
+        """Lend the client of the object's shard."""
         return self.writing(self.share(key))
 
     def is_busy(self, shard: int) -> bool:
         """Return whether a write for a shard is under way."""
         return self._under_way[shard] > 0
 
-    def elsewhere(self, key: str) -> str:
-        """Return the shard and its holder, for those who ask the wrong copy."""
+    def describe_owner(self, key: str) -> str:
+        """Return a sentence that names the object's shard and its holder; empty if it is this replica."""
         if self.owns(key):
             return ""
         number = self.share(key)
         holder = self._shards[number].elector.holder or "nobody at the moment"
         return f"{key} is in shard {number} of {self._shards.count}, held by {holder}: ask that copy"
 
-    def share(self, key: str) -> int:
-        """Return the shard of an object; worked out once, because it is asked for all of them in every round."""
-        number = self._known.get(key)
-        if number is None:
-            number = self._known[key] = shard_of(key, self._shards.count)
-        return number
-
     def problem(self) -> str:
-        """Return what is wrong with the shards; empty when all is well."""
+        """Return what is wrong with the Leases; empty if nothing is."""
         silence = self._shards.silence()
         return f"the Leases could not be read for {silence:.0f} s" if silence > _SILENT_AFTER else ""
 
     def forget(self, key: str) -> None:
-        """Drop what is known of an object that is gone."""
-        self._known.pop(key, None)
+        """Drop the cached shard of a deleted object."""
+        self._shard_of.pop(key, None)
 
 
-def ownership_of(client: Client, fence: Fence) -> SingleOwner | ShardedOwner:
-    """Return who owns what behind a fence."""
+Ownership = SingleOwner | ShardedOwner
+
+
+def ownership_of(client: Client, fence: Fence) -> Ownership:
+    """Return the ownership behind a fence."""
     return ShardedOwner(client, fence) if isinstance(fence, Shards) else SingleOwner(client, fence)
 
 
 def shards_gauge(registry: CollectorRegistry) -> Gauge:
-    """Return the metric that counts the shards of this process; one per registry."""
+    """Return the metric of the shards of this process. Create it once per registry."""
     return Gauge(
         "trimtab_shards_held", "Shards that this copy decides about; 0 without --shards.", registry=registry
     )

@@ -1,4 +1,4 @@
-"""One process: its components, the lease that allows it to write, its port, and its orderly end."""
+"""The parts of a process around its components: dry run, Leases, start and end."""
 
 import asyncio
 import logging
@@ -10,21 +10,22 @@ from trimtab.cluster.client import Client
 from trimtab.cluster.leases.election import LeaderElector, LeaseTimes
 from trimtab.cluster.leases.shards import Shards
 from trimtab.cluster.transport.dry_run import DryRun
-from trimtab.operator.settings.published import note_of
+from trimtab.operator.settings.process import LeaseSettings
+from trimtab.operator.settings.published import settings_annotation
 from trimtab.operator.settings.settings import Settings
 
 log = logging.getLogger(__name__)
 
 Work = Callable[[], Awaitable[None]]
-"""Something that runs until it is cancelled."""
+"""A coroutine function that runs until it is cancelled."""
 
 
 class Component(Protocol):
-    """A loop that runs in this process."""
+    """A part of the process that `--components` names."""
 
     @property
     def name(self) -> str:
-        """Return what logs and health checks call it."""
+        """Return the name for logs and health checks."""
         ...
 
     async def run(self) -> None:
@@ -32,34 +33,34 @@ class Component(Protocol):
         ...
 
     def health(self) -> dict[str, str]:
-        """Return what is wrong, by name; empty when all is well."""
+        """Return the problems, by name; empty if the component is healthy."""
         ...
 
 
 def acting_client(client: Client, settings: Settings) -> Client:
-    """Return the client of all loops: with `--dry-run`, one that sends nothing that others act on."""
+    """Return the client of all components. With `--dry-run` it writes only events and its Lease."""
     if not settings.dry_run or client.is_dry_run:
         return client
     return client.in_dry_run(DryRun(settings.leases.leader_elect_resource_namespace, settings.lease_name))
 
 
-def elector_of(
+def make_elector(
     client: Client, settings: Settings, identity: str, on_change: Callable[[bool], None]
 ) -> LeaderElector:
-    """Return the election that the settings describe."""
+    """Return the leader election of the settings."""
     return LeaderElector(
         client,
         settings.leases.leader_elect_resource_namespace,
         settings.lease_name,
         identity,
-        times=lease_times(settings),
-        annotations=note_of(settings),
+        times=_lease_times(settings.leases),
+        annotations=settings_annotation(settings),
         on_change=on_change,
     )
 
 
-def shards_of(client: Client, settings: Settings, identity: str) -> Shards:
-    """Return the shards that the settings describe; raise ValueError if they do not make sense."""
+def make_shards(client: Client, settings: Settings, identity: str) -> Shards:
+    """Return the shards of the settings; raise ValueError if these contradict each other."""
     if not settings.leases.leader_elect:
         raise ValueError("--shards needs Leases: leave --no-leader-elect away")
     return Shards(
@@ -68,42 +69,41 @@ def shards_of(client: Client, settings: Settings, identity: str) -> Shards:
         settings.lease_name,
         identity,
         settings.leases.shards,
-        times=lease_times(settings),
-        annotations=note_of(settings),
+        times=_lease_times(settings.leases),
+        annotations=settings_annotation(settings),
     )
 
 
-def lease_times(settings: Settings) -> LeaseTimes:
-    """Return the times of the settings."""
+def _lease_times(settings: LeaseSettings) -> LeaseTimes:
     return LeaseTimes(
-        duration=settings.leases.leader_elect_lease_duration.total_seconds(),
-        renew_deadline=settings.leases.leader_elect_renew_deadline.total_seconds(),
-        retry=settings.leases.leader_elect_retry_period.total_seconds(),
+        duration=settings.leader_elect_lease_duration.total_seconds(),
+        renew_deadline=settings.leader_elect_renew_deadline.total_seconds(),
+        retry=settings.leader_elect_retry_period.total_seconds(),
     )
 
 
 async def run_until_stopped(*stages: Sequence[Work]) -> None:
     """Run all stages until a signal arrives or a task fails, then end them one after the other.
 
-    Components come first and Leases last: some components write once more when they end, which needs the Lease.
+    Components come first and Leases last, because some components write once more when they end.
     """
     stop = asyncio.Event()
     loop = asyncio.get_running_loop()
     for number in (signal.SIGINT, signal.SIGTERM):
         loop.add_signal_handler(number, stop.set)
-    # The last stage starts first: nothing is decided before the Leases are asked for.
+    # The last stage starts first, so that the Leases come before the decisions.
     running = [[asyncio.ensure_future(work()) for work in stage] for stage in reversed(stages)]
-    waiting = asyncio.ensure_future(stop.wait())
+    stopped = asyncio.ensure_future(stop.wait())
     try:
         done, _ = await asyncio.wait(
-            [waiting, *(task for stage in running for task in stage)],
+            [stopped, *(task for stage in running for task in stage)],
             return_when=asyncio.FIRST_COMPLETED,
         )
-        for task in done - {waiting}:
+        for task in done - {stopped}:
             task.result()  # raises what ended it
         log.info("stopping")
     finally:
-        await _end([waiting])
+        await _end([stopped])
         for tasks in reversed(running):
             await _end(tasks)
 

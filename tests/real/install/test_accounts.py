@@ -28,9 +28,9 @@ from trimtab.dashboard.dashboard import Dashboard
 from trimtab.install import manifests, set_values
 from trimtab.operator.horizontal.inputs.kinds import KUBE_CONTROLLER_MANAGER, RivalControllerError
 from trimtab.operator.operator import Operator
-from trimtab.operator.process import elector_of
+from trimtab.operator.process import make_elector
 from trimtab.operator.runtime import Runtime
-from trimtab.operator.settings.published import ANNOTATION, read_note
+from trimtab.operator.settings.published import ANNOTATION, parse_annotation
 from trimtab.operator.settings.publisher import SettingsPublisher
 from trimtab.operator.settings.settings import Settings
 from trimtab.operator.vertical.admission.registration import MUTATING, VALIDATING, configuration_name
@@ -296,7 +296,7 @@ def test_an_account_publishes_the_settings_of_a_program_without_election(act, ac
         name = f"{settings.lease_name}-settings"
         lease = await place.stage.client.get(LEASES, name, "trimtab")
         await place.stage.client.delete(LEASES, name, "trimtab")
-        assert read_note(lease.metadata.annotations[ANNOTATION])[0].components == (account,)
+        assert parse_annotation(lease.metadata.annotations[ANNOTATION])[0].components == (account,)
 
     act(account, scenario, f"dryRun={str(dry_run).lower()}")
 
@@ -312,7 +312,7 @@ def test_the_dashboard_account_shows_native_hpas_where_the_operator_acts_on_them
         stage.use_cpu(web="90m")
         await stage.hpa("web", metrics=[CPU])
         acting = Settings.of(watch_namespaces=place.namespaces, native_hpas=True)
-        elector = elector_of(stage.client, acting, "one", lambda _leads: None)
+        elector = make_elector(stage.client, acting, "one", lambda _leads: None)
         await elector.step()
         settings = Settings.of(
             components=("dashboard",), watch_namespaces=place.namespaces, port=0, dashboard_port=0
@@ -337,7 +337,7 @@ def test_the_dashboard_account_shows_native_hpas_where_the_operator_acts_on_them
                 await stage.wait_for(shown, seconds=60)
                 (row,) = (await get("api/overview"))["horizontal"]
                 assert (row["name"], row["desired"]) == ("web", 4)
-                assert (await get(f"api/hpa?id={row['id']}"))["story"]
+                assert (await get(f"api/hpa?id={row['id']}"))["decision"]
         finally:
             running.cancel()
             await asyncio.gather(running, return_exceptions=True)
@@ -498,7 +498,7 @@ def test_a_viewer_of_one_namespace_explains_by_the_operators_settings(installed,
             stage.use_cpu(web="90m")
             await stage.hpa("web", metrics=[CPU])
             await stage.client.create(VPAS.untyped(), vpa("web"), stage.namespace)
-            elector = elector_of(place.client, Settings.of(tolerance=5.0), "one", lambda _leads: None)
+            elector = make_elector(place.client, Settings.of(tolerance=5.0), "one", lambda _leads: None)
             while not elector.is_leader:
                 await elector.step()
                 await stage.pass_time(2)

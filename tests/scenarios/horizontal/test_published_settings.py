@@ -25,9 +25,9 @@ from trimtab.operator.horizontal.inputs.kinds import NATIVE_HPAS
 from trimtab.operator.horizontal.records import record_pages
 from trimtab.operator.operator import Operator
 from trimtab.operator.ownership import SingleOwner
-from trimtab.operator.process import elector_of, shards_of
+from trimtab.operator.process import make_elector, make_shards
 from trimtab.operator.runtime import Runtime
-from trimtab.operator.settings.published import ANNOTATION, read_note
+from trimtab.operator.settings.published import ANNOTATION, parse_annotation
 from trimtab.operator.settings.publisher import SettingsPublisher
 from trimtab.operator.settings.settings import Settings
 
@@ -40,7 +40,7 @@ async def lead(stage: Stage, identity: str = "one", **settings: Any) -> None:
     with suppress(errors.AlreadyExists):
         await stage.client.create(NAMESPACES, {"metadata": {"name": HOME}})
     chosen = Settings.of(**settings)
-    elector = elector_of(stage.client, chosen, identity, lambda _leads: None)
+    elector = make_elector(stage.client, chosen, identity, lambda _leads: None)
     await elector.step()
     while not elector.is_leader:
         await stage.pass_time(2)
@@ -235,7 +235,7 @@ def test_settings_change_hands_with_the_lease(play_lab):
         await lead(stage, "two", tolerance=0.4)
         lease = await stage.client.get(LEASES, "trimtab-horizontal", HOME)
         assert lease.spec.holder_identity == "two"
-        assert read_note(lease.metadata.annotations[ANNOTATION])[0].horizontal.tolerance == 0.4
+        assert parse_annotation(lease.metadata.annotations[ANNOTATION])[0].horizontal.tolerance == 0.4
 
     play_lab(scenario)
 
@@ -243,7 +243,7 @@ def test_settings_change_hands_with_the_lease(play_lab):
 def test_copies_that_share_publish_on_the_leases_of_their_shards(play_lab):
     async def scenario(stage: Stage) -> None:
         await stage.client.create(NAMESPACES, {"metadata": {"name": HOME}})
-        shards = shards_of(
+        shards = make_shards(
             stage.client, Settings.of(shards=2, tolerance=2.0, native_hpas=stage.native), "one"
         )
         async with running(shards.run()):
@@ -301,7 +301,7 @@ def test_a_copy_that_stands_by_names_the_leader(play_lab):
         await busy(stage)
         await lead(stage, "the-leader")
         async with stage.running() as actor:
-            elector = elector_of(stage.client, Settings(), "me", lambda _leads: None)
+            elector = make_elector(stage.client, Settings(), "me", lambda _leads: None)
             await elector.step()
             pages = record_pages(actor.operator.hpas, SingleOwner(stage.client, elector))
             for page in ("/explain", "/records"):

@@ -17,7 +17,7 @@ from trimtab.cluster.resource import LEASES, PODS, Json
 from trimtab.cluster.transport.dry_run import DryRun
 from trimtab.cluster.transport.transport import Request
 from trimtab.decide.vertical.control.role_labels import LEASE_ANNOTATION
-from trimtab.operator.process import acting_client, elector_of
+from trimtab.operator.process import acting_client, make_elector
 from trimtab.operator.settings.admission import STATUS_LEASE_NAME as LEASE_NAME
 from trimtab.operator.settings.admission import STATUS_LEASE_NAMESPACE as LEASE_NAMESPACE
 from trimtab.operator.settings.settings import Settings
@@ -284,7 +284,7 @@ def test_a_dry_run_leads_by_a_lease_of_its_own_beside_a_live_process(play_lab):
                 leader_elect_resource_namespace=stage.own_namespace,
             )
             client = acting_client(stage.client, settings)
-            return elector_of(client, settings, f"dry {dry_run}", lambda _: None)
+            return make_elector(client, settings, f"dry {dry_run}", lambda _: None)
 
         electors = [electing(dry_run=dry_run) for dry_run in (False, True)]
         running = [asyncio.ensure_future(elector.run()) for elector in electors]

@@ -22,8 +22,8 @@ from trimtab.cluster.client import ListOptions
 from trimtab.cluster.discovery import Discovery
 from trimtab.cluster.resource import LIMIT_RANGES, NODES, PODS, STATEFUL_SETS, Json, Resource
 from trimtab.cluster.transport.transport import Request, Response
-from trimtab.dashboard import RemoteState, vertical_of
-from trimtab.dashboard.sources.operator_settings import FollowedSettings
+from trimtab.dashboard import OperatorVertical, RemoteState
+from trimtab.dashboard.sources.operator_settings import OperatorSettings
 from trimtab.decide.vertical.explain import PodExplanation
 from trimtab.model.core.objects import Node
 from trimtab.model.core.pod import Pod
@@ -149,7 +149,7 @@ def test_a_vpa_whose_pods_stay_says_why_until_the_cause_is_gone(play, begin, end
             lines = await explained(stage, actor)
             assert [line for line in lines if "ReplacementRefused: " in line and words in line]
             await stage.caught_up(actor)
-            page = await vertical_of(actor.site.view).page(f"vpa/{stage.namespace}/base")
+            page = await OperatorVertical(actor.site.view).page(f"vpa/{stage.namespace}/base")
             assert page is not None
             assert (page.row.state, page.row.summary) == ("problem", told["message"])
             assert "ReplacementRefused" in [one.type for one in page.conditions]
@@ -581,10 +581,10 @@ def test_page_and_explain_foresee_what_an_updater_does_that_does_not_know_the_fr
             # The recommender watches more than the updater, so its namespaces say nothing about free room.
             await publish(stage, "recommender")
             await publish(stage, "updater", **{"watch_namespaces": (stage.namespace,), **updater})
-            followed = FollowedSettings(stage.client, Settings(), ())
-            await followed.refresh()
-            elsewhere = RemoteState(stage.clock, stage.client, actor.site.view, lambda: followed.vertical)
-            page = await vertical_of(actor.site.view, elsewhere=elsewhere).page(f"vpa/{stage.namespace}/base")
+            settings = OperatorSettings(stage.client, Settings(), ())
+            await settings.refresh()
+            remote = RemoteState(stage.clock, stage.client, actor.site.view, lambda: settings.vertical)
+            page = await OperatorVertical(actor.site.view, remote=remote).page(f"vpa/{stage.namespace}/base")
             assert page is not None
             assert page.pods[0].update.startswith(want)
             explained, _ = await explain_size(stage.client, "pod", stage.namespace, "db-0", Choice("trimtab"))

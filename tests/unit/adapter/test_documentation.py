@@ -8,7 +8,7 @@ import yaml
 
 from trimtab.adapter.config import load_configuration
 from trimtab.adapter.sources.prometheus.rules import example_queries, load_rules
-from trimtab.adapter.sources.testing.values import build_table, load_values
+from trimtab.adapter.sources.testing.values import load_table
 
 PAGE = Path(__file__).parents[3] / "docs" / "adapter.md"
 BLOCKS = {
@@ -33,7 +33,7 @@ def test_the_configuration_loads(block):
 
 
 def test_the_values_load(block):
-    assert build_table(load_values(block("MetricValues"))).count == 4
+    assert load_table(block("MetricValues")).count == 4
 
 
 def test_every_rule_can_be_used(block):

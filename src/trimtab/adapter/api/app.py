@@ -9,9 +9,9 @@ from trimtab.adapter.api.requests import CustomMetricQuery
 from trimtab.adapter.api.routes import is_metrics_path, route, split_path, versions_of
 from trimtab.adapter.auth.authentication import Authenticator
 from trimtab.adapter.auth.authorization import SubjectAccessAuthorizer
-from trimtab.adapter.errors import AdapterError, NotAllowed, NotFound, Unavailable
+from trimtab.adapter.errors import AdapterError, InternalError, MethodNotAllowed, NotFound, ServiceUnavailable
 from trimtab.adapter.metrics import CONTENT_TYPE, AdapterMetrics
-from trimtab.adapter.sources.objects import Objects
+from trimtab.adapter.sources.objects import ClusterObjects
 from trimtab.adapter.sources.router import Router
 from trimtab.clock import Clock
 from trimtab.cluster.access_reviews import NonResourceAttributes, ReviewFailedError, UserInfo
@@ -46,7 +46,7 @@ class AdapterApp:
     """The API server of the adapter."""
 
     def __init__(
-        self, clock: Clock, auth: Auth, router: Router, objects: Objects, metrics: AdapterMetrics
+        self, clock: Clock, auth: Auth, router: Router, objects: ClusterObjects, metrics: AdapterMetrics
     ) -> None:
         self._clock = clock
         self._auth = auth
@@ -62,11 +62,11 @@ class AdapterApp:
         except AdapterError as error:
             response = error_response(error)
         except ReviewFailedError as error:
-            response = error_response(Unavailable(str(error)))
+            response = error_response(ServiceUnavailable(str(error)))
         except Exception:
             # The border: any other error is a 500 for the client and a traceback in the log.
             log.exception("%s request failed", scope["method"])
-            response = error_response(AdapterError("the adapter failed on this request"))
+            response = error_response(InternalError("the adapter failed on this request"))
         self._metrics.record(_api_group(scope["path"]), response.status, self._clock.monotonic() - started)
         await reply(scope, send, response)
 
@@ -78,7 +78,7 @@ class AdapterApp:
         headers = _headers(scope)
         user = await self._auth.authenticator.authenticate(scope["state"].get(CERTIFICATES, ()), headers)
         if scope["method"] != "GET":
-            raise NotAllowed(f"{scope['method']} is not served; metrics are read only")
+            raise MethodNotAllowed(f"{scope['method']} is not served; metrics are read only")
         parts = split_path(raw_path)
         if is_metrics_path(parts):
             return await self._metric(user, parts, scope["query_string"])

@@ -2,12 +2,7 @@
 
 from trimtab.adapter.errors import Forbidden
 from trimtab.clock import Clock
-from trimtab.cluster.access_reviews import (
-    AccessReviewer,
-    Attributes,
-    NonResourceAttributes,
-    UserInfo,
-)
+from trimtab.cluster.access_reviews import AccessReviewer, Attributes, NonResourceAttributes, UserInfo
 from trimtab.cluster.client import Client
 
 

@@ -3,7 +3,7 @@
 from collections.abc import Sequence
 from enum import StrEnum
 
-from trimtab.adapter.errors import Unavailable
+from trimtab.adapter.errors import ServiceUnavailable
 from trimtab.adapter.sources.source import CustomSample
 from trimtab.model.quantity import Quantity
 
@@ -31,7 +31,7 @@ def _reduce(samples: Sequence[CustomSample], how: Collapse) -> CustomSample:
     if len(samples) == 1:
         return first
     if how is Collapse.REFUSE:
-        raise Unavailable(
+        raise ServiceUnavailable(
             f"{len(samples)} series match {first.name}; narrow the selector or let the rule collapse them"
         )
     windows = [sample.window_seconds for sample in samples if sample.window_seconds is not None]

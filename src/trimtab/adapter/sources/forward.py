@@ -18,7 +18,7 @@ from trimtab.adapter.api.requests import (
     MetricQuery,
 )
 from trimtab.adapter.config import ForwardSettings
-from trimtab.adapter.errors import AdapterError, ConfigurationError, NotFound, Unavailable
+from trimtab.adapter.errors import AdapterError, ConfigurationError, NotFound, ServiceUnavailable
 from trimtab.adapter.sources.source import Catalogue, CustomSample, ExternalSample, Offer
 from trimtab.clock import Clock
 from trimtab.cluster import errors as cluster
@@ -176,7 +176,7 @@ class ForwardSource:
 
     def _failed(self, reason: str) -> AdapterError:
         self._health.record_failure(reason)
-        return Unavailable(f"source {self.name}: {reason}")
+        return ServiceUnavailable(f"source {self.name}: {reason}")
 
 
 def _compile(name: str, pattern: str) -> re.Pattern[str]:

@@ -5,12 +5,11 @@ It starts with the first query about pods. Other objects are listed per query.
 """
 
 import asyncio
-from collections.abc import Iterable, Iterator, Mapping, Sequence
-from typing import Protocol
+from collections.abc import Iterator, Mapping, Sequence
 
 from trimtab import tasks
 from trimtab.adapter.api.health import Health, State
-from trimtab.adapter.errors import NotFound, Unavailable
+from trimtab.adapter.errors import NotFound, ServiceUnavailable
 from trimtab.cluster.cache.informer import Informer
 from trimtab.cluster.cache.namespaced_informer import NamespacedInformer
 from trimtab.cluster.client import Client, ListOptions
@@ -60,22 +59,6 @@ class _Group(Wire):
     preferred_version: _Version = _Version()
 
 
-class Objects(Protocol):
-    """What sources need of the cluster's objects."""
-
-    async def names(self, resource: str, namespace: str, selector: Selector) -> frozenset[str]:
-        """Return the names of the objects that a selector selects."""
-        ...
-
-    async def kind_of(self, resource: str) -> tuple[str, str]:
-        """Return the apiVersion and kind of a resource."""
-        ...
-
-    def health(self) -> Iterable[Health]:
-        """Return the state of each watch."""
-        ...
-
-
 class ClusterObjects:
     """Reads objects from the API server."""
 
@@ -97,7 +80,7 @@ class ClusterObjects:
                 served.resource().into(NamedObject), ListOptions(namespace or None, str(selector))
             )
         except ClusterError as error:
-            raise Unavailable(f"listing {resource}: {error}") from error
+            raise ServiceUnavailable(f"listing {resource}: {error}") from error
         return frozenset(obj.metadata.name for obj in listing.items)
 
     async def kind_of(self, resource: str) -> tuple[str, str]:
@@ -107,7 +90,7 @@ class ClusterObjects:
         try:
             served = await self._served(resource)
         except ClusterError as error:
-            raise Unavailable(f"looking up {resource}: {error}") from error
+            raise ServiceUnavailable(f"looking up {resource}: {error}") from error
         return served.resource().api_version, served.kind
 
     async def close(self) -> None:
@@ -118,13 +101,13 @@ class ClusterObjects:
 
     def health(self) -> Iterator[Health]:
         """Yield the state of each watch of pods, with the reason if it fails."""
-        for namespace, watch in self._pods.watches():
+        for namespace, watch in self._pods.informers():
             reason = (watch.last_error or "") if self._watching is not None else ""
             where = f"pods in namespace {namespace}" if namespace else "pods"
             yield Health(where, State.FAILING if reason else State.OK, reason)
 
     async def _pod_names(self, namespace: str, selector: Selector) -> frozenset[str]:
-        watch = self._pods.watch_of(namespace)
+        watch = self._pods.informer_of(namespace)
         if watch is None:
             raise NotFound(f"namespace {namespace} is not among those of --watch-namespaces")
         if self._watching is None:
@@ -132,7 +115,7 @@ class ClusterObjects:
         await _wait_synced(watch)
         if watch.staleness() > STALE_SECONDS and watch.last_error:
             # Values of deleted pods, and none of new pods, would scale in the wrong direction.
-            raise Unavailable(f"the list of pods is {watch.staleness():.0f} s old: {watch.last_error}")
+            raise ServiceUnavailable(f"the list of pods is {watch.staleness():.0f} s old: {watch.last_error}")
         pods = watch.store.in_namespace(namespace)
         return frozenset(name for name, pod in pods.items() if selector.matches(pod.metadata.labels))
 
@@ -153,4 +136,6 @@ async def _wait_synced(watch: Informer[NamedObject]) -> None:
         async with asyncio.timeout(SYNC_SECONDS):
             await watch.wait_synced()
     except TimeoutError:
-        raise Unavailable(f"the pods cannot be listed: {watch.last_error or 'no answer yet'}") from None
+        raise ServiceUnavailable(
+            f"the pods cannot be listed: {watch.last_error or 'no answer yet'}"
+        ) from None

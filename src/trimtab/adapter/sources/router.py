@@ -10,7 +10,7 @@ from typing import Any
 
 from trimtab.adapter.api.health import Health
 from trimtab.adapter.api.requests import CustomMetricQuery, ExternalMetricQuery, MetricQuery
-from trimtab.adapter.errors import AdapterError, NotFound, Unavailable
+from trimtab.adapter.errors import AdapterError, NotFound, ServiceUnavailable
 from trimtab.adapter.sources.source import Catalogue, CustomSample, ExternalSample, Source
 
 SLOTS = 64
@@ -84,7 +84,9 @@ class Router:
                     return await source.custom(query)
                 return await source.external(query)
         except TimeoutError:
-            raise Unavailable(f"source {source.name} did not answer within {self._deadline:g} s") from None
+            raise ServiceUnavailable(
+                f"source {source.name} did not answer within {self._deadline:g} s"
+            ) from None
 
 
 def _not_found(query: MetricQuery) -> AdapterError:

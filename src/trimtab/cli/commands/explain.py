@@ -29,7 +29,7 @@ from trimtab.model.json import wire
 from trimtab.operator.horizontal.config import decision_config
 from trimtab.operator.horizontal.controller import HpaController
 from trimtab.operator.runtime import Runtime
-from trimtab.operator.settings.published import Found
+from trimtab.operator.settings.published import FoundSettings
 from trimtab.operator.settings.settings import Settings
 from trimtab.operator.vertical.explain import (
     CannotLookError,
@@ -164,7 +164,7 @@ async def _recommender_of(client: Client, namespace: str, name: str) -> str:
     return vpa.spec.recommenders[0].name if vpa.spec.recommenders else DEFAULT_RECOMMENDER
 
 
-def _dry_run(found: Found) -> list[str]:
+def _dry_run(found: FoundSettings) -> list[str]:
     return ["dry run: the operator runs with --dry-run and changes nothing"] if found.settings.dry_run else []
 
 
@@ -231,13 +231,13 @@ async def _glance(client: Client, settings: Settings, namespace: str, name: str)
         await runtime.close()
 
 
-def _not_acted_on(found: Found) -> str:
+def _not_acted_on(found: FoundSettings) -> str:
     flag = "--no-own-hpas" if not found.settings.horizontal.own_hpas else "no --native-hpas"
     who = "the operator" if found.is_published else "an operator with default settings"
     return f"not acted on: {who} runs with {flag}; this is what it would decide otherwise"
 
 
-def _unwatched(found: Found, namespace: str) -> list[str]:
+def _unwatched(found: FoundSettings, namespace: str) -> list[str]:
     watched = found.settings.watch_namespaces
     if not watched or namespace in watched:
         return []

@@ -16,7 +16,7 @@ from trimtab.cli.vpa_flags import as_pflag, upstream_options, with_upstream_flag
 from trimtab.model.feature_gates import BOOLEANS
 from trimtab.model.times import format_duration, parse_duration
 from trimtab.operator import gc_tuning
-from trimtab.operator.settings.bounds import refuse_absurd_values
+from trimtab.operator.settings.bounds import reject_out_of_range
 from trimtab.operator.settings.flags import Flag
 from trimtab.operator.settings.settings import Settings, declared, with_values
 from trimtab.operator.vertical.admission.tls import refuse_unusable_tls
@@ -166,7 +166,7 @@ def _command() -> click.Command:
 def _run(**values: Any) -> None:
     try:
         settings = with_values(with_upstream_flags(values))
-        refuse_absurd_values(settings)
+        reject_out_of_range(settings)
     except ValueError as error:
         raise CommandError(str(error)) from error
     run_settings(settings)

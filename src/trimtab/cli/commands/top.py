@@ -24,7 +24,7 @@ from trimtab.model.hpa.dry_run import DRY_RUN, MODE_ANNOTATION, mode_problem
 from trimtab.model.hpa.selection_strategy import named_strategies, strategy_problem
 from trimtab.model.hpa.types import ConditionType, HorizontalPodAutoscaler
 from trimtab.operator.horizontal.inputs.kinds import NATIVE_HPAS, OWN_HPAS
-from trimtab.operator.settings.published import Found
+from trimtab.operator.settings.published import FoundSettings
 from trimtab.operator.settings.settings import Settings
 
 _NUMBERS = {"min", "max", "current", "desired"}
@@ -93,7 +93,7 @@ def top(
     with_client(kubeconfig, context, act)
 
 
-def notes_of(found: Found, namespace: str = "") -> list[str]:
+def notes_of(found: FoundSettings, namespace: str = "") -> list[str]:
     """Return a line about the operator's settings that concerns all rows, or nothing."""
     settings, notes = found.settings, []
     if not found.is_published:

@@ -108,7 +108,7 @@ class _Stage:
     async def _start_operator(self, cluster: "EmbeddedCluster", stack: AsyncExitStack) -> None:
         from prometheus_client import CollectorRegistry  # noqa: PLC0415
 
-        from trimtab.dashboard import LabLoads, RemoteState, dashboard_for, serving, vertical_of  # noqa: PLC0415
+        from trimtab.dashboard import LabLoads, OperatorVertical, RemoteState, dashboard_for, serving  # noqa: PLC0415
         from trimtab.operator import log_format  # noqa: PLC0415
         from trimtab.operator.health import HealthApp  # noqa: PLC0415
         from trimtab.operator.horizontal.config import decision_config  # noqa: PLC0415
@@ -145,7 +145,7 @@ class _Stage:
         page = dashboard_for(
             self._clock,
             horizontal.hpas,
-            vertical=vertical_of(
+            vertical=OperatorVertical(
                 site.view,
                 recommender,
                 updater,

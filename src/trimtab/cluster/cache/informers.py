@@ -14,7 +14,7 @@ T = TypeVar("T", bound=Object)
 
 
 class InformerFactory:
-    """Starts at most one informer per resource."""
+    """Starts at most one informer per resource and type that it is decoded into."""
 
     def __init__(self, client: Client, namespaces: Sequence[str] = ()) -> None:
         self._client = client
@@ -24,7 +24,7 @@ class InformerFactory:
         self._tasks: list[asyncio.Task[None]] = []
 
     def informer(self, what: Resource[T] | TransformedResource[T]) -> NamespacedInformer[T]:
-        """Return the informer of a resource; start it if it does not run yet."""
+        """Return the informer of a resource, which starts on first use."""
         resource = resource_of(what)
         informer: NamespacedInformer[T] | None = self._informers.get(resource)
         if informer is None:
@@ -44,15 +44,15 @@ class InformerFactory:
 
 
 class SharedInformers:
-    """The informers that one component uses. Its health and its waits depend on no others."""
+    """The informers that one component uses, so that its health depends on no others."""
 
     def __init__(self, factory: InformerFactory) -> None:
         self._factory = factory
         self.namespaces = factory.namespaces
         self._informers: dict[tuple[str, str], NamespacedInformer[Any]] = {}
 
-    def want(self, what: Resource[T] | TransformedResource[T]) -> NamespacedInformer[T]:
-        """Return the informer of a resource; start it if it does not run yet."""
+    def get(self, what: Resource[T] | TransformedResource[T]) -> NamespacedInformer[T]:
+        """Return the informer of a resource, which starts on first use."""
         resource = resource_of(what)
         key = (resource.group, resource.kind)
         if key not in self._informers:

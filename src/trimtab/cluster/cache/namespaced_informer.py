@@ -1,6 +1,6 @@
-"""The objects of one kind, followed in all namespaces or in some.
+"""Caches the objects of one kind, in all namespaces or in the watched ones.
 
-`--watch-namespaces` means one watch per namespace instead of one for all. Readers of a `NamespacedInformer` see no difference.
+`--watch-namespaces` means one informer per namespace instead of one for all.
 """
 
 import asyncio
@@ -17,7 +17,7 @@ T = TypeVar("T", bound=Object)
 
 
 class NamespacedInformer(Generic[T]):
-    """The objects of one kind in the namespaces that we look at."""
+    """The cached objects of one kind in the watched namespaces."""
 
     def __init__(
         self, client: Client, what: Resource[T] | TransformedResource[T], namespaces: Sequence[str]
@@ -31,23 +31,25 @@ class NamespacedInformer(Generic[T]):
 
     @property
     def has_synced(self) -> bool:
-        """Return whether every first list is complete; once it is, it stays so."""
+        """Return whether every first list is complete."""
         if not self._has_synced:
             self._has_synced = all(informer.has_synced for informer in self._informers.values())
         return self._has_synced
 
     def staleness(self) -> float:
-        """Return the age of the oldest part, in seconds."""
+        """Return the staleness of the oldest informer, in seconds."""
         return max(informer.staleness() for informer in self._informers.values())
 
     def last_error(self) -> str | None:
-        """Return what a watch last complained about, if it has not recovered since."""
-        return next((one.last_error for one in self._informers.values() if one.last_error), None)
+        """Return the last error of an informer that has not recovered since."""
+        return next(
+            (informer.last_error for informer in self._informers.values() if informer.last_error), None
+        )
 
     def get(self, name: str, namespace: str = "") -> T | None:
         """Return an object, or None."""
-        watch = self.watch_of(namespace)
-        return watch.store.get(name, namespace) if watch else None
+        informer = self.informer_of(namespace)
+        return informer.store.get(name, namespace) if informer else None
 
     def __iter__(self) -> Iterator[T]:
         for informer in self._informers.values():
@@ -56,29 +58,29 @@ class NamespacedInformer(Generic[T]):
     def __len__(self) -> int:
         return sum(len(informer.store) for informer in self._informers.values())
 
-    def watch_of(self, namespace: str) -> Informer[T] | None:
-        """Return the watch that follows a namespace; None if it is not among ours."""
+    def informer_of(self, namespace: str) -> Informer[T] | None:
+        """Return the informer of a namespace; None if it is not watched."""
         return self._informers.get("") or self._informers.get(namespace)
 
     def count_in(self, namespace: str) -> int:
-        """Return how many objects a namespace has."""
-        watch = self.watch_of(namespace)
-        return len(watch.store.in_namespace(namespace)) if watch else 0
+        """Return the number of objects in a namespace."""
+        informer = self.informer_of(namespace)
+        return len(informer.store.in_namespace(namespace)) if informer else 0
 
-    def watches(self) -> Iterator[tuple[str, Informer[T]]]:
-        """Yield each watch with its namespace; the empty one stands for all."""
+    def informers(self) -> Iterator[tuple[str, Informer[T]]]:
+        """Yield each informer with its namespace; an empty name means all."""
         yield from self._informers.items()
 
     def subscribe(self, subscriber: Callable[[Delta[T]], None]) -> None:
-        """Tell `subscriber` of every change."""
+        """Call `subscriber` with every change."""
         for informer in self._informers.values():
             informer.subscribe(subscriber)
 
     def note_written(self, namespace: str, resource_version: str) -> None:
-        """Believe no list that is older than one of our own writes."""
-        watch = self.watch_of(namespace)
-        if watch is not None:
-            watch.note_written(resource_version)
+        """Reject lists that are older than a write of this process."""
+        informer = self.informer_of(namespace)
+        if informer is not None:
+            informer.note_written(resource_version)
 
     async def wait_synced(self) -> None:
         """Wait for the first lists."""
@@ -91,5 +93,5 @@ class NamespacedInformer(Generic[T]):
 
 
 def resource_of(what: Resource[T] | TransformedResource[T]) -> Resource[Any]:
-    """Return the resource itself, however its objects are kept."""
+    """Return the resource, with or without a transform."""
     return what.resource if isinstance(what, TransformedResource) else what

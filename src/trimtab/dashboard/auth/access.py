@@ -25,7 +25,7 @@ T = TypeVar("T")
 
 OWN_GROUP: Final = "autoscaling.trimtab.dev"
 _MAX_REVIEWS: Final = 8
-"""Reviews in flight."""
+"""Concurrent reviews."""
 
 
 class Viewer(Protocol):
@@ -50,7 +50,7 @@ class Access(Protocol):
 
 
 class LocalViewer:
-    """The user who started the program. May see everything."""
+    """The user who started the program. This viewer may see everything."""
 
     name = "owner"
 
@@ -99,7 +99,7 @@ class ClusterAccess:
 
 
 class ClusterUser:
-    """A user of the cluster. Sees the namespaces in which they may list HPAs."""
+    """A user of the cluster. Visible are the namespaces in which the user may list HPAs."""
 
     def __init__(self, user: UserInfo, access: ClusterAccess) -> None:
         self._user = user

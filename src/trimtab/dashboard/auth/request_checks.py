@@ -1,4 +1,4 @@
-"""What every request must pass, whoever sends it, and the headers that every answer carries (S15, S17, S18)."""
+"""Checks of every request, and security headers of every reply (S15, S17, S18)."""
 
 from collections.abc import Iterable
 from typing import Final
@@ -10,12 +10,12 @@ LOOPBACK: Final = frozenset({"127.0.0.1", "localhost", "::1"})
 
 CSRF_HEADER: Final = "x-trimtab-csrf"
 
-POLICY: Final = (
+CONTENT_SECURITY_POLICY: Final = (
     "default-src 'self'; base-uri 'none'; form-action 'self'; frame-ancestors 'none'; object-src 'none'"
 )
 
-SECURITY: Final[tuple[Header, ...]] = (
-    ("content-security-policy", POLICY),
+_SECURITY: Final[tuple[Header, ...]] = (
+    ("content-security-policy", CONTENT_SECURITY_POLICY),
     ("cross-origin-opener-policy", "same-origin"),
     ("cross-origin-resource-policy", "same-origin"),
     ("permissions-policy", "camera=(), geolocation=(), microphone=(), payment=(), usb=()"),
@@ -24,47 +24,46 @@ SECURITY: Final[tuple[Header, ...]] = (
     ("x-frame-options", "DENY"),
 )
 
-HTTPS_ONLY: Final[tuple[Header, ...]] = (("strict-transport-security", "max-age=31536000"),)
+_HTTPS_ONLY: Final[tuple[Header, ...]] = (("strict-transport-security", "max-age=31536000"),)
 
 
-class Guard:
-    """Refuses requests that a browser was tricked into sending."""
+class RequestChecks:
+    """Rejects requests that another site made a browser send."""
 
     def __init__(self, hosts: Iterable[str] = ()) -> None:
         self._hosts = LOOPBACK | {host.lower() for host in hosts}
 
     def check(self, request: WebRequest) -> None:
-        """Raise RefusedError if the request is for another host or comes from another site's page."""
-        if _name(request.host) not in self._hosts:
-            # A page of evil.example whose name was pointed at 127.0.0.1 still says evil.example here.
+        """Raise RefusedError if the request is for another host or from another site's page."""
+        if _host_name(request.host) not in self._hosts:
+            # DNS rebinding: a page of evil.example that resolves to 127.0.0.1 still sends Host: evil.example.
             raise RefusedError(421, "this server does not answer for that host; see --dashboard-host")
         if request.headers.get("sec-fetch-site", "same-origin") not in {"same-origin", "none"}:
             raise RefusedError(403, "requests from other sites are refused")
         origin = request.headers.get("origin")
-        if origin is not None and not _is_same(origin, request):
+        if origin is not None and not _is_same_origin(origin, request):
             raise RefusedError(403, "requests from other origins are refused")
 
     def check_change(self, request: WebRequest) -> None:
-        """Raise RefusedError if a request that does something does not prove that our own page sent it."""
+        """Raise RefusedError unless a request that changes state comes from our own page."""
         if "origin" not in request.headers:
             raise RefusedError(403, "a request that changes something must say its Origin")
         if request.headers.get("content-type", "").partition(";")[0].strip() != "application/json":
             raise RefusedError(415, "the body must be application/json")
 
 
-def headers_for(request: WebRequest) -> tuple[Header, ...]:
-    """Return the security headers of an answer."""
-    return SECURITY + HTTPS_ONLY if request.is_https else SECURITY
+def security_headers(request: WebRequest) -> tuple[Header, ...]:
+    """Return the security headers of a reply."""
+    return _SECURITY + _HTTPS_ONLY if request.is_https else _SECURITY
 
 
-def _name(host: str) -> str:
-    """Return a Host header without its port."""
+def _host_name(host: str) -> str:
     try:
         return (urlsplit(f"//{host}").hostname or "").lower()
     except ValueError:
         return ""
 
 
-def _is_same(origin: str, request: WebRequest) -> bool:
+def _is_same_origin(origin: str, request: WebRequest) -> bool:
     scheme = "https" if request.is_https else "http"
     return origin.lower() == f"{scheme}://{request.host}".lower()

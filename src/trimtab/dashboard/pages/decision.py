@@ -1,4 +1,4 @@
-"""A decision as the page tells it: `explain` for the words, the trace for the numbers behind them."""
+"""The view of one decision: words from `explain`, numbers from the decision trace."""
 
 from math import isfinite
 from typing import Final
@@ -45,23 +45,23 @@ _STATES = {
 
 
 def state_of(reason: DecisionReason) -> str:
-    """Return the state; a reason that is in no other group is a problem that somebody has to look at."""
+    """Return the state of the page for a reason. A reason without an entry is a problem."""
     return _STATES.get(reason, PROBLEM)
 
 
 def decision_view(record: Record) -> DecisionView:
-    """Tell one decision."""
-    seen, decision = record.observation, record.decision
-    told, trace = explain(record), decision.trace
+    """Return the view of a decision."""
+    observation, decision = record.observation, record.decision
+    explanation, trace = explain(record), decision.trace
     normalized = trace.normalized
-    remembered = normalized.stabilized.recommendations if normalized else decision.memory.recommendations
+    recommendations = normalized.stabilized.recommendations if normalized else decision.memory.recommendations
     return DecisionView(
-        reason=str(told.reason),
-        state=state_of(told.reason),
-        summary=told.summary,
-        next_step=told.next_step,
-        more=why_not_more(seen, decision),
-        less=why_not_less(seen, decision),
+        reason=str(explanation.reason),
+        state=state_of(explanation.reason),
+        summary=explanation.summary,
+        next_step=explanation.next_step,
+        more=why_not_more(observation, decision),
+        less=why_not_less(observation, decision),
         current=decision.current,
         desired=decision.desired,
         asked=trace.recommended,
@@ -72,38 +72,40 @@ def decision_view(record: Record) -> DecisionView:
         left_out=len(trace.left_out),
         extra=trace.extra_pods,
         fallback=trace.selection_fallback,
-        limit=told.limit,
-        ignored=told.ignored_fields,
+        limit=explanation.limit,
+        ignored=explanation.ignored_fields,
         tolerance_up=finite(trace.tolerance.up) or 0.0,
         tolerance_down=finite(trace.tolerance.down) or 0.0,
         metrics=tuple(
-            _metric(words, found, decision)
-            for words, found in zip(told.metrics, trace.proposals, strict=True)
+            _metric(words, result, decision)
+            for words, result in zip(explanation.metrics, trace.proposals, strict=True)
         ),
-        up=up_limits(seen, decision),
-        down=down_limits(seen, decision),
-        window=tuple((one.at, one.replicas) for one in remembered or ()),
+        up=up_limits(observation, decision),
+        down=down_limits(observation, decision),
+        window=tuple(
+            (recommendation.at, recommendation.replicas) for recommendation in recommendations or ()
+        ),
     )
 
 
-def _metric(words: MetricExplanation, found: Result, decision: Decision) -> MetricView:
-    if not isinstance(found, Proposal):
+def _metric(words: MetricExplanation, result: Result, decision: Decision) -> MetricView:
+    if not isinstance(result, Proposal):
         return MetricView(
-            name=f"{found.type} metric",
+            name=f"{result.type} metric",
             label=words.name,
-            type=found.type,
+            type=result.type,
             problem=words.problem,
             fallback=words.fallback,
             replicas=words.replicas,
             is_winner=words.is_winner,
         )
-    value, target, up, down = numbers_of(found, decision)
+    value, target, up, down = numbers_of(result, decision)
     return MetricView(
-        name=_full_name(found),
+        name=_full_name(result),
         label=words.name,
-        type=found.type,
-        unit=unit_of(found),
-        is_per_pod=is_average(found.status),
+        type=result.type,
+        unit=unit_of(result),
+        is_per_pod=is_average(result.status),
         value=value,
         target=target,
         up=up,
@@ -120,18 +122,16 @@ def _metric(words: MetricExplanation, found: Result, decision: Decision) -> Metr
 
 
 def _full_name(proposal: Proposal) -> str:
-    """Return what kind of number it is, for those who do not know the metric."""
     if is_percent(proposal.status):
         return f"{proposal.type} metric, percent of requests"
-    return (
-        f"{proposal.type} metric, average per pod"
-        if is_average(proposal.status)
-        else f"{proposal.type} metric"
-    )
+    return f"{proposal.type} metric" + (", average per pod" if is_average(proposal.status) else "")
 
 
 def numbers_of(proposal: Proposal, decision: Decision) -> tuple[float | None, ...]:
-    """Return value, target, and the values beyond which it asks for more or fewer, in the metric's own unit."""
+    """Return value, target, upper and lower edge in the metric's own unit.
+
+    Above the upper edge the metric asks for more replicas, at or below the lower edge for fewer.
+    """
     divisor = 1.0 if is_percent(proposal.status) else 1000.0
     edges = edges_of(proposal, decision.trace.tolerance, decision.current)
     down = None if edges.down < 0 else finite(edges.down / divisor)
@@ -139,7 +139,7 @@ def numbers_of(proposal: Proposal, decision: Decision) -> tuple[float | None, ..
 
 
 def unit_of(proposal: Proposal) -> str:
-    """Return the unit that a metric's numbers are in."""
+    """Return the unit of a metric's numbers."""
     if is_percent(proposal.status):
         return "%"
     source = proposal.status.resource or proposal.status.container_resource
@@ -147,5 +147,5 @@ def unit_of(proposal: Proposal) -> str:
 
 
 def finite(number: float) -> float | None:
-    """Return the number if JSON has a way to write it."""
+    """Return the number, or None if JSON cannot express it."""
     return number if isfinite(number) else None

@@ -1,4 +1,4 @@
-"""A VPA's usage history as bars: its aggregates and its loaded past, put together without touching the model."""
+"""Histograms of a VPA's usage: the aggregates and loaded history of one container, merged."""
 
 from typing import Final
 
@@ -11,31 +11,38 @@ from trimtab.decide.vertical.cluster_state.vpa import VPAState
 from trimtab.decide.vertical.histogram.histogram import Histogram
 from trimtab.model.core.pod import CPU
 
-MOST_BARS: Final = 60
+MAX_BARS: Final = 60
 
 
-def samples_of(vpa: VPAState, container: str) -> int:
+def count_samples(vpa: VPAState, container: str) -> int:
     """Return how many samples a container's history has."""
     members = _members(vpa, container)
-    tables = [one for one in (*vpa.aggregates.values(), *vpa.initial.values()) if one.row in members]
-    return sum(int(one.table.count[one.row]) for one in tables)
+    aggregates = (*vpa.aggregates.values(), *vpa.initial.values())
+    return sum(
+        int(aggregate.table.count[aggregate.row]) for aggregate in aggregates if aggregate.row in members
+    )
 
 
-def bars_of(table: AggregateTable, vpa: VPAState, container: str, resource: str) -> tuple[BucketView, ...]:
-    """Return the share of each bucket in a container's history, neighbours joined until they are few."""
+def usage_bars(table: AggregateTable, vpa: VPAState, container: str, resource: str) -> tuple[BucketView, ...]:
+    """Return the share of each bucket in a container's history, in at most 60 bars."""
     matrix = table.cpu if resource == CPU else table.memory
-    columns = [Histogram(matrix, row) for row in _members(vpa, container)]
-    columns = [one for one in columns if not one.is_empty]
-    if not columns:
+    histograms = [Histogram(matrix, row) for row in _members(vpa, container)]
+    histograms = [histogram for histogram in histograms if not histogram.is_empty]
+    if not histograms:
         return ()
-    newest = max(one.reference_ns for one in columns)
-    # A sample weighs by its age against its histogram's own reference time: bring all to the newest one.
+    newest = max(histogram.reference_ns for histogram in histograms)
+    # Weights decay relative to each histogram's reference time, so scale all to the newest one.
     half_life = matrix.half_life_ns or 1
     weights = np.sum(
-        [one.weights * 2.0 ** ((one.reference_ns - newest) / half_life) for one in columns], axis=0
+        [
+            histogram.weights * 2.0 ** ((histogram.reference_ns - newest) / half_life)
+            for histogram in histograms
+        ],
+        axis=0,
     )
-    first, last = min(one.min_bucket for one in columns), max(one.max_bucket for one in columns)
-    step = -(-(last - first + 1) // MOST_BARS)
+    first = min(histogram.min_bucket for histogram in histograms)
+    last = max(histogram.max_bucket for histogram in histograms)
+    step = -(-(last - first + 1) // MAX_BARS)
     total = float(weights[first : last + 1].sum()) or 1.0
     return tuple(
         BucketView(
@@ -48,4 +55,4 @@ def bars_of(table: AggregateTable, vpa: VPAState, container: str, resource: str)
 
 
 def _members(vpa: VPAState, container: str) -> tuple[int, ...]:
-    return next((one.members for one in profiles_of(vpa) if one.container == container), ())
+    return next((profile.members for profile in profiles_of(vpa) if profile.container == container), ())

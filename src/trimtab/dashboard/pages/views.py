@@ -1,6 +1,6 @@
-"""What the pages show, as values: the JSON that the server sends and the scripts draw.
+"""The values of all pages: the JSON that the server sends and the scripts draw.
 
-Nothing here is decided; each value is put together from what `trimtab.decide` returned.
+They are built from what `trimtab.decide` returned. Nothing is decided here.
 """
 
 from typing import dataclass_transform
@@ -8,17 +8,17 @@ from typing import dataclass_transform
 import msgspec
 
 
-# Tells type checkers that subclasses are frozen without each of them having to say so again.
+# For type checkers: subclasses are frozen too.
 @dataclass_transform(frozen_default=True, kw_only_default=True, field_specifiers=(msgspec.field,))
 class JsonView(msgspec.Struct, frozen=True, rename="camel", kw_only=True, gc=False):
-    """A value for the page: every field is sent, zeros included, because the scripts read them all."""
+    """A value for the page. Every field is sent, also zeros, because the scripts read all fields."""
 
 
 class HorizontalRow(JsonView):
     """One HPA in the overview."""
 
     id: str
-    """`hpa/namespace/name`, or `native/namespace/name` for an object of autoscaling/v2 itself."""
+    """`hpa/namespace/name`, or `native/namespace/name` for an HPA of autoscaling/v2."""
     namespace: str
     name: str
     target: str
@@ -31,7 +31,7 @@ class HorizontalRow(JsonView):
     reason: str = ""
     summary: str = "no decision yet"
     at: float = 0.0
-    """When it was last decided about, in seconds since 1970."""
+    """The time of the last decision, in seconds since 1970."""
     is_dry_run: bool = False
 
 
@@ -48,19 +48,19 @@ class VerticalRow(JsonView):
     state: str = "waiting"
     summary: str = "no recommendation yet"
     amounts: str = ""
-    """The recommended targets, in short."""
+    """The recommended targets, abbreviated."""
 
 
 Row = HorizontalRow | VerticalRow
 
 
 class MetricView(JsonView):
-    """What one metric said, in words and as numbers in its own unit."""
+    """One metric of a decision, in words and as numbers in its own unit."""
 
     name: str
-    """What kind of number it is."""
+    """The type of the metric and of its number."""
     label: str
-    """In short: the resource or the metric."""
+    """The name of the resource or metric."""
     type: str
     unit: str = ""
     """`%`, `cores`, `bytes` or nothing."""
@@ -69,9 +69,9 @@ class MetricView(JsonView):
     value: float | None = None
     target: float | None = None
     up: float | None = None
-    """It asks for more above this value."""
+    """Above this value the metric asks for more replicas."""
     down: float | None = None
-    """It asks for fewer below this value, or at it."""
+    """At or below this value the metric asks for fewer replicas."""
     value_text: str = ""
     target_text: str = ""
     up_text: str = ""
@@ -81,22 +81,22 @@ class MetricView(JsonView):
     is_winner: bool = False
     problem: str = ""
     fallback: str = ""
-    """What it counts as while it cannot be read, if it has a loss policy."""
+    """What the metric counts as while it cannot be read, if it has a loss policy."""
     notes: tuple[str, ...] = ()
 
 
 class PolicyView(JsonView):
-    """The rules of one direction and what they allow now."""
+    """The rules of one direction, and what they allow now."""
 
     window_seconds: float
     select: str
     policies: tuple[str, ...]
     allowed: int
-    """The farthest that one sync may go now, bounds included."""
+    """The replicas that one sync may reach now, within the bounds."""
 
 
 class DecisionView(JsonView):
-    """One decision, told."""
+    """One decision with its explanation."""
 
     reason: str
     state: str
@@ -105,7 +105,7 @@ class DecisionView(JsonView):
     more: str
     """Why not more replicas, in words."""
     less: str
-    """Why not fewer."""
+    """Why not fewer replicas, in words."""
     current: int
     desired: int
     asked: int | None
@@ -113,39 +113,39 @@ class DecisionView(JsonView):
     high: int
     strategy: str
     counted: int | None
-    """None when the decision ended before any pod was looked at."""
+    """None if the decision ended before pods were selected."""
     left_out: int
     extra: int
-    """Of those counted, how many are more than the target has."""
+    """Counted pods that do not belong to the target."""
     fallback: str
     limit: str
     ignored: tuple[str, ...]
-    """Fields of the spec that have no effect, because their feature gate is off."""
+    """Fields of the spec without effect, because their feature gate is off."""
     tolerance_up: float
     tolerance_down: float
     metrics: tuple[MetricView, ...]
     up: PolicyView
     down: PolicyView
     window: tuple[tuple[float, int], ...]
-    """Remembered recommendations: moment and replicas."""
+    """Remembered recommendations: time and replicas."""
 
 
 class PodView(JsonView):
-    """A pod with the target's labels: whether it counts, and its samples."""
+    """A pod that matches the selector: whether it counts, and its samples."""
 
     name: str
     phase: str
     is_ready: bool
     is_counted: bool
     is_foreign: bool = False
-    """Whether it counts although it is not the target's own."""
-    why: str = ""
+    """Whether it counts although the target does not own it."""
+    reason: str = ""
     samples: tuple[str, ...] = ()
-    """One per metric; empty where the metric is not one of pods or has no sample."""
+    """One per metric, empty if the metric has no sample of this pod."""
 
 
 class EventView(JsonView):
-    """An event that was told about an autoscaler."""
+    """An event of an autoscaler."""
 
     at: float
     type: str
@@ -164,7 +164,7 @@ class ConditionView(JsonView):
 
 
 class MetricTrack(JsonView):
-    """A metric over time; a gap is None."""
+    """A metric over time, with None in gaps."""
 
     unit: str
     value: tuple[float | None, ...]
@@ -186,25 +186,25 @@ class Track(JsonView):
 
 
 class HorizontalPage(JsonView):
-    """Everything about one HPA."""
+    """The page of one HPA."""
 
     row: HorizontalRow
-    story: DecisionView | None
+    decision: DecisionView | None
     pods: tuple[PodView, ...] = ()
     pods_total: int = 0
     events: tuple[EventView, ...] = ()
     conditions: tuple[ConditionView, ...] = ()
     track: Track = Track()
     problem: str = ""
-    """Why the spec cannot be decided on."""
+    """Why the spec is invalid."""
     notice: str = ""
-    """Why this program cannot decide, and what the operator last decided by the HPA's status."""
+    """Why this process cannot decide, and the operator's last decision from the HPA's status."""
     spec: dict[str, object] = msgspec.field(default_factory=dict)
-    """The spec as JSON, from which the what-if form starts."""
+    """The spec as JSON, the initial state of the what-if form."""
     honours_tolerance: bool = True
-    """Whether the gate is on under which `tolerance` counts."""
+    """Whether the feature gate of `tolerance` is on."""
     owners_unknown: str = ""
-    """Why the what-if cannot count pods by owner; empty if it can."""
+    """Why the what-if cannot count pods by owner, or an empty text."""
 
 
 class BucketView(JsonView):
@@ -216,7 +216,7 @@ class BucketView(JsonView):
 
 
 class AmountView(JsonView):
-    """One resource of one container: history, recommendation and what led to it."""
+    """One resource of one container: usage, recommendation and its derivation."""
 
     container: str
     resource: str
@@ -231,12 +231,12 @@ class AmountView(JsonView):
     samples: int = 0
     histogram: tuple[BucketView, ...] = ()
     requests: tuple[tuple[str, float], ...] = ()
-    """What each pod under its control requests now."""
+    """The current request of each controlled pod."""
     reasons: tuple[str, ...] = ()
 
 
 class SizedPod(JsonView):
-    """A pod of the target: who controls it, whom it teaches, and what comes next."""
+    """A pod of the target: the VPA that controls it, the VPAs it feeds, and its next update."""
 
     name: str
     controlled_by: str
@@ -245,11 +245,11 @@ class SizedPod(JsonView):
     teaches: tuple[str, ...] = ()
     sizes: tuple[str, ...] = ()
     update: str = ""
-    """What the last update loop did with it, or why it left it alone."""
+    """What the last update loop did with the pod, or why it skipped it."""
 
 
 class VerticalPage(JsonView):
-    """Everything about one VPA."""
+    """The page of one VPA."""
 
     row: VerticalRow
     level: int = 0
@@ -262,7 +262,7 @@ class VerticalPage(JsonView):
 
 
 class Notice(JsonView):
-    """Something about the program itself that every viewer should know."""
+    """A notice about the program itself for every viewer."""
 
     text: str
     is_problem: bool = False
@@ -277,7 +277,7 @@ class Overview(JsonView):
 
 
 class LoadView(JsonView):
-    """A load that a person can turn up and down."""
+    """A load that a viewer can change."""
 
     name: str
     title: str

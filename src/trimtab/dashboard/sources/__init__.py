@@ -1,4 +1,10 @@
-"""What the dashboard asks of the program it shows: a source of autoscalers and, where there are any, load controls."""
+"""What the dashboard shows, read from a running operator or from the cluster.
+
+This module declares the protocols that `web` uses. Reading order: `horizontal` (HPAs) with `history` (their past),
+`vertical` (VPAs), `remote` (state of loops in other processes), `operator_settings` (their settings), `lab_load`.
+
+What does not belong here: words and layout of pages (`pages`) and HTTP (`web`).
+"""
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
@@ -16,18 +22,18 @@ from trimtab.decide.horizontal import Record
 
 
 class HorizontalSource(Protocol):
-    """Knows the HPAs."""
+    """Returns the HPAs and their decisions."""
 
-    def take(self) -> None:
-        """Note what was decided since the last call; called about once a second."""
+    def refresh(self) -> None:
+        """Record the decisions since the last call. The app calls it once a second."""
         ...
 
     def rows(self) -> Sequence[HorizontalRow]:
-        """Return every HPA, by id."""
+        """Return every HPA, sorted by id."""
         ...
 
     async def page(self, identity: str) -> HorizontalPage | None:
-        """Return everything about one HPA; None if there is none of that id."""
+        """Return the page of an HPA, or None if there is no such HPA."""
         ...
 
     async def record(self, identity: str) -> Record | None:
@@ -36,26 +42,26 @@ class HorizontalSource(Protocol):
 
 
 class VerticalSource(Protocol):
-    """Knows the VPAs."""
+    """Returns the VPAs."""
 
     def rows(self) -> Sequence[VerticalRow]:
-        """Return every VPA, by id."""
+        """Return every VPA, sorted by id."""
         ...
 
     async def page(self, identity: str) -> VerticalPage | None:
-        """Return everything about one VPA; None if there is none of that id."""
+        """Return the page of a VPA, or None if there is no such VPA."""
         ...
 
 
 class Controls(Protocol):
-    """Loads that a person can turn up and down."""
+    """Loads that a viewer can change."""
 
     def loads(self) -> Sequence[LoadView]:
-        """Return every load with its present factor."""
+        """Return every load with its current factor."""
         ...
 
     async def set_factor(self, name: str, factor: float) -> None:
-        """Multiply a load by `factor` from now on; KeyError if there is none of that name."""
+        """Multiply a load by `factor` from now on. Raise KeyError if there is no such load."""
         ...
 
 
@@ -74,9 +80,9 @@ class NoVertical:
 
 @dataclass(frozen=True)
 class Sources:
-    """All that a dashboard shows."""
+    """All sources of one dashboard."""
 
     horizontal: HorizontalSource
     vertical: VerticalSource = field(default_factory=NoVertical)
     notices: Callable[[], tuple[Notice, ...]] = tuple
-    """What is told at the top of every page."""
+    """Notices at the top of every page."""

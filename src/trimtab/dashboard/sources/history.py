@@ -1,7 +1,7 @@
-"""What was decided about each HPA over time, longer than the operator's ring of records and far smaller.
+"""The past decisions of each HPA, longer than the operator's record history and smaller.
 
-A record holds every pod; a point holds a dozen numbers. All points together have one bound, shared by the HPAs there
-are: a hundred keep hours, ten thousand keep minutes.
+A record contains every pod; a point contains about 12 numbers. All points share one limit: 100 HPAs keep hours,
+10,000 HPAs keep minutes.
 """
 
 from collections import deque
@@ -16,12 +16,12 @@ from trimtab.decide.horizontal import Decision
 from trimtab.decide.horizontal.metrics.proposal import Proposal
 from trimtab.operator.horizontal.inputs.hpa_state import RecordHistory
 
-MOST_POINTS: Final = 200_000
-"""Points of all HPAs together; about 300 bytes each."""
-MOST_PER_HPA: Final = 960
-"""Four hours of decisions every 15 s: more than a chart of a thousand pixels can show."""
-LEAST_PER_HPA: Final = 20
-MOST_EVENTS: Final = 50
+MAX_POINTS: Final = 200_000
+"""Points of all HPAs together, at about 300 bytes each."""
+MAX_PER_HPA: Final = 960
+"""4 hours of decisions every 15 s, more than a chart of 1,000 pixels can show."""
+MIN_PER_HPA: Final = 20
+MAX_EVENTS: Final = 50
 
 _NO_NUMBERS: Final = (None, None, None, None)
 
@@ -44,22 +44,22 @@ class HpaHistory:
 
     def __init__(self) -> None:
         self.points: deque[HistoryPoint] = deque()
-        self.events: deque[EventView] = deque(maxlen=MOST_EVENTS)
+        self.events: deque[EventView] = deque(maxlen=MAX_EVENTS)
         self._units: tuple[str, ...] = ()
 
-    def take(self, records: RecordHistory, most: int) -> None:
-        """Note the records that are newer than the last point."""
+    def add(self, records: RecordHistory, max_points: int) -> None:
+        """Add the records that are newer than the last point."""
         last = self.points[-1].at if self.points else float("-inf")
         for record in records.newer_than(last):
             decision = record.decision
             self.points.append(_point(decision))
             self.events.extend(_events(decision))
             self._units = _units(decision) or self._units
-        while len(self.points) > most:
+        while len(self.points) > max_points:
             self.points.popleft()
 
-    def lasts(self, at: float) -> None:
-        """Draw the last point out to a moment up to which nothing changed; a flat stretch has two points."""
+    def extend_last(self, at: float) -> None:
+        """Extend the last point to a time until which nothing changed. A flat stretch has 2 points."""
         if not self.points or at <= self.points[-1].at:
             return
         last = msgspec.structs.replace(self.points[-1], at=at)
@@ -71,39 +71,39 @@ class HpaHistory:
         """Return the points as columns."""
         points = self.points
         return Track(
-            at=tuple(one.at for one in points),
-            current=tuple(one.current for one in points),
-            desired=tuple(one.desired for one in points),
-            asked=tuple(one.asked for one in points),
-            low=tuple(one.low for one in points),
-            high=tuple(one.high for one in points),
-            metrics=tuple(self._metric(place) for place in range(len(self._units))),
+            at=tuple(point.at for point in points),
+            current=tuple(point.current for point in points),
+            desired=tuple(point.desired for point in points),
+            asked=tuple(point.asked for point in points),
+            low=tuple(point.low for point in points),
+            high=tuple(point.high for point in points),
+            metrics=tuple(self._metric(index) for index in range(len(self._units))),
         )
 
-    def _metric(self, place: int) -> MetricTrack:
-        rows = [one.metrics[place] if place < len(one.metrics) else _NO_NUMBERS for one in self.points]
+    def _metric(self, index: int) -> MetricTrack:
+        rows = [point.metrics[index] if index < len(point.metrics) else _NO_NUMBERS for point in self.points]
         value, target, up, down = zip(*rows, strict=True) if rows else ((), (), (), ())
-        return MetricTrack(unit=self._units[place], value=value, target=target, up=up, down=down)
+        return MetricTrack(unit=self._units[index], value=value, target=target, up=up, down=down)
 
 
 class PointHistory:
-    """The past of every HPA, by uid."""
+    """The history of every HPA, by uid."""
 
-    def __init__(self, most_points: int = MOST_POINTS) -> None:
-        self._most_points = most_points
-        self._pasts: dict[str, HpaHistory] = {}
+    def __init__(self, max_points: int = MAX_POINTS) -> None:
+        self._max_points = max_points
+        self._histories: dict[str, HpaHistory] = {}
 
-    def take(self, records: Mapping[str, RecordHistory]) -> None:
-        """Note what is new, and forget the HPAs that are gone."""
-        most = min(max(self._most_points // max(len(records), 1), LEAST_PER_HPA), MOST_PER_HPA)
-        for gone in self._pasts.keys() - records.keys():
-            del self._pasts[gone]
-        for uid, ring in records.items():
-            self._pasts.setdefault(uid, HpaHistory()).take(ring, most)
+    def refresh(self, records: Mapping[str, RecordHistory]) -> None:
+        """Add new records, and drop the HPAs that were deleted."""
+        max_points = min(max(self._max_points // max(len(records), 1), MIN_PER_HPA), MAX_PER_HPA)
+        for uid in self._histories.keys() - records.keys():
+            del self._histories[uid]
+        for uid, hpa_records in records.items():
+            self._histories.setdefault(uid, HpaHistory()).add(hpa_records, max_points)
 
-    def of(self, uid: str) -> HpaHistory:
-        """Return the past of an HPA; an empty one if there is none."""
-        return self._pasts.get(uid) or HpaHistory()
+    def get(self, uid: str) -> HpaHistory:
+        """Return the history of an HPA, empty if there is none."""
+        return self._histories.get(uid) or HpaHistory()
 
 
 def _point(decision: Decision) -> HistoryPoint:
@@ -116,18 +116,20 @@ def _point(decision: Decision) -> HistoryPoint:
         low=trace.min_replicas,
         high=trace.max_replicas,
         metrics=tuple(
-            numbers_of(one, decision) if isinstance(one, Proposal) else _NO_NUMBERS for one in trace.proposals
+            numbers_of(result, decision) if isinstance(result, Proposal) else _NO_NUMBERS
+            for result in trace.proposals
         ),
     )
 
 
 def _units(decision: Decision) -> tuple[str, ...]:
-    """Return each metric's unit; a metric that failed has none to tell."""
-    return tuple(unit_of(one) if isinstance(one, Proposal) else "" for one in decision.trace.proposals)
+    return tuple(
+        unit_of(result) if isinstance(result, Proposal) else "" for result in decision.trace.proposals
+    )
 
 
 def _events(decision: Decision) -> Iterable[EventView]:
     return (
-        EventView(at=decision.now, type=one.type, reason=one.reason, message=one.message)
-        for one in decision.events
+        EventView(at=decision.now, type=event.type, reason=event.reason, message=event.message)
+        for event in decision.events
     )

@@ -1,4 +1,4 @@
-"""What the vertical loops of another process know, as far as the cluster tells it."""
+"""State of vertical loops in other processes, read from the cluster: events, checkpoints, VPAs."""
 
 import logging
 from collections.abc import Callable, Mapping, Sequence
@@ -9,7 +9,6 @@ from trimtab.clock import Clock
 from trimtab.cluster import errors
 from trimtab.cluster.cache.informers import InformerFactory, SharedInformers
 from trimtab.cluster.client import Client, ListOptions
-from trimtab.cluster.discovery import Discovery
 from trimtab.cluster.resource import CORE_EVENTS
 from trimtab.dashboard.pages.views import EventView, VerticalPage, VerticalRow
 from trimtab.dashboard.sources.vertical import OperatorVertical
@@ -17,20 +16,18 @@ from trimtab.decide.vertical.update.actions import PodUpdateResult
 from trimtab.model.core.objects import Event
 from trimtab.model.feature_gates import FeatureGates
 from trimtab.operator.operator import Parts
-from trimtab.operator.settings.published import Found
+from trimtab.operator.settings.published import FoundSettings
 from trimtab.operator.settings.settings import Settings
 from trimtab.operator.vertical.cluster_view import ClusterView, ControlSnapshot, compat_of
-from trimtab.operator.vertical.explain import (
-    CheckpointedState,
-    CheckpointReader,
-    preview_updates,
-)
+from trimtab.operator.vertical.explain import CheckpointedState, CheckpointReader, preview_updates
 from trimtab.operator.vertical.kinds import VPAS
 
 log = logging.getLogger(__name__)
 
-MOST_EVENTS: Final = 50
-_ABOUT: Final = {
+DISCOVERY_SECONDS: Final = 30.0
+"""How often the cluster is checked for VPAs until it serves them."""
+MAX_EVENTS: Final = 50
+_INVOLVED_OBJECTS: Final = {
     "hpa": ("HorizontalPodAutoscaler", "autoscaling.trimtab.dev/"),
     "native": ("HorizontalPodAutoscaler", "autoscaling/"),
     "vpa": ("VerticalPodAutoscaler", "autoscaling.k8s.io/"),
@@ -38,23 +35,25 @@ _ABOUT: Final = {
 
 
 class ClusterEvents:
-    """Reads events; where that is not allowed there are none to show."""
+    """Lists stored events. If that is forbidden, there are none."""
 
     def __init__(self, client: Client) -> None:
         self._client = client
 
     async def about(self, identity: str) -> tuple[EventView, ...]:
-        """Return what was told about one autoscaler, newest first, by its id."""
+        """Return the events of an autoscaler by its id, newest first."""
         kind, namespace, name = identity.split("/")
-        wanted, group = _ABOUT[kind]
-        fields = f"involvedObject.kind={wanted},involvedObject.name={name}"
+        involved_kind, group = _INVOLVED_OBJECTS[kind]
+        fields = f"involvedObject.kind={involved_kind},involvedObject.name={name}"
         try:
-            found = await self._client.list(CORE_EVENTS.into(Event), ListOptions(namespace, fields=fields))
+            events = await self._client.list(CORE_EVENTS.into(Event), ListOptions(namespace, fields=fields))
         except errors.ClusterError as error:
-            log.info("events about %s cannot be read: %s", identity, error)
+            log.info("events of %s cannot be listed: %s", identity, error)
             return ()
-        told = [_view(one) for one in found.items if one.involved_object.api_version.startswith(group)]
-        return tuple(sorted(told, key=lambda one: -one.at)[:MOST_EVENTS])
+        views = [
+            _view(event) for event in events.items if event.involved_object.api_version.startswith(group)
+        ]
+        return tuple(sorted(views, key=lambda view: -view.at)[:MAX_EVENTS])
 
 
 def _view(event: Event) -> EventView:
@@ -71,73 +70,69 @@ def _view(event: Event) -> EventView:
 
 @dataclass(frozen=True)
 class RemoteState:
-    """Checkpoints for what the recommender learned, a trial loop for what the updater would do, stored events."""
+    """Reads checkpoints of the recommender, previews the updater, and lists events."""
 
     clock: Clock
     client: Client
     view: ClusterView
-    followed: Callable[[], Found]
-    """Returns the settings of recommender and updater, as far as they are known at the moment."""
+    settings: Callable[[], FoundSettings]
+    """Returns the current settings of recommender and updater."""
 
-    async def learned(self, vpa: str, standings: ControlSnapshot) -> CheckpointedState | None:
-        """Return what the recommender saved about a VPA."""
+    async def checkpointed(self, vpa: str, control: ControlSnapshot) -> CheckpointedState | None:
+        """Return the recommender's checkpointed state of a VPA, or None."""
         try:
-            saved = CheckpointReader(self.clock, self.client, self.view, self.followed().settings)
-            return await saved.read(vpa, standings)
+            reader = CheckpointReader(self.clock, self.client, self.view, self.settings().settings)
+            return await reader.read(vpa, control)
         except errors.ClusterError as error:
-            log.info("the saved history of %s cannot be read: %s", vpa, error)
+            log.info("checkpoints of VPA %s cannot be read: %s", vpa, error)
             return None
 
-    async def verdicts(self) -> Mapping[str, PodUpdateResult]:
+    async def preview(self) -> Mapping[str, PodUpdateResult]:
         """Return what the next update loop would do with each pod."""
-        found = self.followed()
+        settings = self.settings()
         try:
             return await preview_updates(
                 self.client,
                 self.view,
-                found.settings,
+                settings.settings,
                 self.clock.now(),
-                sees_all_pods=found.updater_sees_all_pods,
+                sees_all_pods=settings.updater_sees_all_pods,
             )
         except errors.ClusterError as error:
-            log.info("what the updater would do cannot be foreseen: %s", error)
+            log.info("updates cannot be previewed: %s", error)
             return {}
 
     async def events(self, identity: str) -> tuple[EventView, ...]:
-        """Return what was told about a VPA, by its id."""
+        """Return the events of a VPA by its id."""
         return await ClusterEvents(self.client).about(identity)
 
 
-SEEK_SECONDS: Final = 30.0
-
-
 class ServedVPAs:
-    """A source of VPAs that is empty until there is something to watch."""
+    """Returns the VPAs, from the time on when the cluster serves the kind."""
 
     def __init__(
         self,
         parts: Parts,
-        source: Callable[[ClusterView], OperatorVertical],
+        build_source: Callable[[ClusterView], OperatorVertical],
         settings: Callable[[], Settings],
     ) -> None:
-        """Take what makes the source, and what returns the settings of one who looks, as they are at the moment."""
         self._parts = parts
         self._settings = settings
-        self._make = source
-        self._source = source(parts.site.view.size_pods()) if parts.site is not None else None
+        self._build_source = build_source
+        self._source = build_source(parts.site.view.size_pods()) if parts.site is not None else None
         self._informers: InformerFactory | None = None
         self._view = parts.site.view if parts.site is not None else None
 
     def rows(self) -> Sequence[VerticalRow]:
-        """Return every VPA, by id."""
+        """Return every VPA, sorted by id."""
         return self._source.rows() if self._source is not None else ()
 
     async def page(self, identity: str) -> VerticalPage | None:
-        """Return everything about one VPA."""
+        """Return the page of a VPA, or None if there is no such VPA."""
         return await self._source.page(identity) if self._source is not None else None
 
     def problems(self) -> dict[str, str]:
-        """Return what keeps VPAs from being seen."""
+        """Return why VPAs or their pods cannot be listed, by resource."""
         return {
             cache.resource.plural: cache.last_error() or "the first list is not complete"
             for cache in (self._view.all_caches() if self._view is not None else ())
@@ -148,18 +143,16 @@ class ServedVPAs:
         """Watch the VPAs as soon as the cluster serves them."""
         if self._source is not None:
             return
-        discovery = self._parts.runtime.discovery
-        while not await self._is_served(discovery):
-            await self._parts.clock.sleep(SEEK_SECONDS)
+        while not await self._is_served():
+            await self._parts.clock.sleep(DISCOVERY_SECONDS)
         await self._watch()
 
-    async def adopt(self) -> None:
-        """Go by the settings as they are now, if the view is this page's own."""
+    async def apply_settings(self) -> None:
+        """Apply the current settings, unless the view belongs to the operator."""
         if self._informers is not None:
             await self._watch()
 
     async def _watch(self) -> None:
-        """Watch the namespaces of the settings, and go by their gates."""
         settings = self._settings()
         if self._informers is None or self._informers.namespaces != settings.watch_namespaces:
             await self.close()
@@ -168,24 +161,26 @@ class ServedVPAs:
             self._view = ClusterView(
                 client, self._parts.runtime.discovery, SharedInformers(self._informers)
             ).size_pods()
-            # Shown at once: a kind that may not be listed must not hide the others.
-            self._source = self._make(self._view)
+            # Set before the first list, so that a forbidden kind does not hide the others.
+            self._source = self._build_source(self._view)
         assert self._view is not None
         self._view.gates = FeatureGates.parse(settings.feature_gates)
         self._view.compat = compat_of(settings.compat)
         try:
             await self._view.begin()
         except errors.ClusterError as error:
-            log.info("whether there are scopes cannot be told: %s", error)
+            log.info("discovering VPAScopes failed: %s", error)
 
     async def close(self) -> None:
         """Stop watching."""
         if self._informers is not None:
             await self._informers.close()
 
-    async def _is_served(self, discovery: Discovery) -> bool:
+    async def _is_served(self) -> bool:
         try:
-            return await discovery.served(VPAS.group, VPAS.version, VPAS.plural) is not None
+            return (
+                await self._parts.runtime.discovery.served(VPAS.group, VPAS.version, VPAS.plural) is not None
+            )
         except errors.ClusterError as error:
-            log.info("whether there are VPAs cannot be told: %s", error)
+            log.info("discovering VPAs failed: %s", error)
             return False

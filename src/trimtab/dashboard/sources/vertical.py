@@ -1,4 +1,4 @@
-"""Shows the VPAs of a running operator: what the recommender learned, who controls which pod, and what comes next."""
+"""The VPAs of a running operator: recommendations, usage, and the VPA that controls each pod."""
 
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
@@ -6,16 +6,10 @@ from typing import Final, Protocol
 
 import msgspec
 
-from trimtab.dashboard.pages import decision
-from trimtab.dashboard.pages.histograms import bars_of, samples_of
-from trimtab.dashboard.pages.views import (
-    AmountView,
-    EventView,
-    SizedPod,
-    VerticalPage,
-    VerticalRow,
-)
-from trimtab.dashboard.sources.horizontal import conditions_of
+from trimtab.dashboard.pages.decision import PROBLEM, STEADY, WAITING
+from trimtab.dashboard.pages.histograms import count_samples, usage_bars
+from trimtab.dashboard.pages.views import AmountView, EventView, SizedPod, VerticalPage, VerticalRow
+from trimtab.dashboard.sources.horizontal import view_conditions
 from trimtab.decide.vertical.cluster_state.cluster import ClusterState
 from trimtab.decide.vertical.control.control import VpaClaim
 from trimtab.decide.vertical.explain import PodExplanation, describe_scope, explain_pod, explain_vpa
@@ -30,14 +24,14 @@ from trimtab.model.readable import readable_amount
 from trimtab.model.vpa.types import RecommendedContainerResources, VerticalPodAutoscaler
 from trimtab.operator.vertical.cluster_view import ClusterView, ControlSnapshot
 
-MOST_PODS: Final = 300
+MAX_PODS: Final = 300
 
 
 class RecommenderView(Protocol):
-    """What is asked of the recommender."""
+    """What the page needs of the recommender."""
 
     def model_of(self, vpa: str) -> ClusterState | None:
-        """Return the model that a VPA is in, by `namespace/name`; None if this recommender does not know it."""
+        """Return the cluster state that contains a VPA, by `namespace/name`, or None."""
         ...
 
     def recommendation(self, vpa: str) -> VPARecommendation | None:
@@ -46,107 +40,104 @@ class RecommenderView(Protocol):
 
 
 class UpdaterView(Protocol):
-    """What is asked of the updater."""
+    """What the page needs of the updater."""
 
     def verdict(self, pod: str) -> PodUpdateResult | None:
         """Return what the last loop did with a pod."""
         ...
 
 
-class Elsewhere(Protocol):
-    """Finds out what the loops of another process know, from what they left in the cluster."""
+class RemoteLoops(Protocol):
+    """Reads the state of loops in other processes from the cluster."""
 
-    async def learned(self, vpa: str, standings: ControlSnapshot) -> RecommenderView | None:
-        """Return what the recommender saved about a VPA."""
+    async def checkpointed(self, vpa: str, control: ControlSnapshot) -> RecommenderView | None:
+        """Return the recommender's checkpointed state of a VPA, or None."""
         ...
 
-    async def verdicts(self) -> Mapping[str, PodUpdateResult]:
+    async def preview(self) -> Mapping[str, PodUpdateResult]:
         """Return what the next update loop would do with each pod."""
         ...
 
     async def events(self, identity: str) -> tuple[EventView, ...]:
-        """Return what was told about a VPA, by its id."""
+        """Return the events of a VPA by its id."""
         ...
 
 
 @dataclass(frozen=True)
 class OperatorVertical:
-    """The source of VPAs for a dashboard beside an operator; a process may lack the recommender or the updater."""
+    """Returns the VPAs of an operator. The process may lack the recommender or the updater."""
 
     view: ClusterView
     recommender: RecommenderView | None = None
     updater: UpdaterView | None = None
-    elsewhere: Elsewhere | None = None
+    remote: RemoteLoops | None = None
 
     def rows(self) -> Sequence[VerticalRow]:
-        """Return every VPA, by id."""
+        """Return every VPA, sorted by id."""
         return sorted((_row(vpa) for vpa in self.view.vpas), key=lambda row: row.id)
 
     async def page(self, identity: str) -> VerticalPage | None:
-        """Return everything about one VPA."""
+        """Return the page of a VPA, or None if there is no such VPA."""
         _, namespace, name = identity.split("/")
         vpa = self.view.vpas.get(name, namespace)
         if vpa is None:
             return None
-        standings = await self.view.control_snapshot()
-        claim = standings.claims.get(vpa.key)
-        here = await self._with_elsewhere(vpa.key, standings)
-        events = await self.elsewhere.events(identity) if self.elsewhere is not None else ()
-        return msgspec.structs.replace(here._page(vpa, claim, standings), events=events)
+        control = await self.view.control_snapshot()
+        claim = control.claims.get(vpa.key)
+        source = await self._with_remote(vpa.key, control)
+        events = await self.remote.events(identity) if self.remote is not None else ()
+        return msgspec.structs.replace(source._page(vpa, claim, control), events=events)
 
-    async def _with_elsewhere(self, vpa: str, standings: ControlSnapshot) -> "OperatorVertical":
-        """Return the same source with what other processes know, where the loops of this one know nothing."""
-        if self.elsewhere is None:
+    async def _with_remote(self, vpa: str, control: ControlSnapshot) -> "OperatorVertical":
+        """Return this source with the state of other processes, where this process has none."""
+        if self.remote is None:
             return self
-        recommender, updater = self.recommender, self.updater
+        recommender = self.recommender
         if recommender is None or recommender.model_of(vpa) is None:
-            recommender = await self.elsewhere.learned(vpa, standings)
-        updater = _Foreseen(await self.elsewhere.verdicts(), updater)
+            recommender = await self.remote.checkpointed(vpa, control)
+        updater = _UpdaterWithPreview(self.updater, await self.remote.preview())
         return OperatorVertical(self.view, recommender, updater)
 
     def _page(
-        self, vpa: VerticalPodAutoscaler, claim: VpaClaim | None, standings: ControlSnapshot
+        self, vpa: VerticalPodAutoscaler, claim: VpaClaim | None, control: ControlSnapshot
     ) -> VerticalPage:
         pods = [pod for pod in self.view.pods if pod.metadata.namespace == vpa.metadata.namespace]
-        explained = [self._pod(pod, standings) for pod in pods] if claim is not None else []
-        # A pod of another workload is of no interest; one of ours that somebody else controls is.
-        ours = [(pod, one) for pod, one in zip(pods, explained, strict=False) if _concerns(one, vpa.key)]
+        explained = [(pod, self._explain(pod, control)) for pod in pods] if claim is not None else []
+        # Pods of the target are listed even if another VPA controls them.
+        ours = [(pod, explanation) for pod, explanation in explained if _concerns(explanation, vpa.key)]
         ours.sort(key=lambda pair: (pair[1].controlled_by != vpa.key, pair[1].pod))
-        controlled = [pod for pod, one in ours if one.controlled_by == vpa.key]
+        controlled = [pod for pod, explanation in ours if explanation.controlled_by == vpa.key]
         return VerticalPage(
             row=_row(vpa, claim),
             level=claim.level if claim is not None else 0,
             amounts=tuple(self._amounts(vpa, controlled)),
-            pods=tuple(_sized(one, vpa.key) for _, one in ours[:MOST_PODS]),
+            pods=tuple(_sized_pod(explanation, vpa.key) for _, explanation in ours[:MAX_PODS]),
             pods_total=len(ours),
-            cuts=self._cuts(claim, pods, standings),
-            conditions=conditions_of(vpa.status.conditions),
+            cuts=self._cuts(claim, pods, control),
+            conditions=view_conditions(vpa.status.conditions),
         )
 
-    def _pod(self, pod: Pod, standings: ControlSnapshot) -> PodExplanation:
-        verdict = self.updater.verdict(pod.metadata.key) if self.updater is not None else None
+    def _explain(self, pod: Pod, control: ControlSnapshot) -> PodExplanation:
+        last_update = self.updater.verdict(pod.metadata.key) if self.updater is not None else None
         return explain_pod(
             pod,
-            standings.index,
-            standings.owners,
-            standings.nodes,
-            last_update=verdict,
+            control.index,
+            control.owners,
+            control.nodes,
+            last_update=last_update,
             compat=self.view.compat,
         )
 
-    def _cuts(
-        self, claim: VpaClaim | None, pods: Iterable[Pod], standings: ControlSnapshot
-    ) -> tuple[str, ...]:
-        found = self.recommender.recommendation(claim.key) if self.recommender and claim else None
-        if claim is None or found is None:
+    def _cuts(self, claim: VpaClaim | None, pods: Iterable[Pod], control: ControlSnapshot) -> tuple[str, ...]:
+        recommendation = self.recommender.recommendation(claim.key) if self.recommender and claim else None
+        if claim is None or recommendation is None:
             return ()
         return explain_vpa(
-            claim, pods, standings.index, standings.owners, standings.nodes, cuts=found.cuts
+            claim, pods, control.index, control.owners, control.nodes, cuts=recommendation.cuts
         ).cuts
 
     def _amounts(self, vpa: VerticalPodAutoscaler, pods: Sequence[Pod]) -> Iterable[AmountView]:
-        recommended = vpa.status.recommendation
-        for entry in recommended.container_recommendations if recommended else ():
+        for entry in _container_recommendations(vpa):
             for resource in (CPU, MEMORY):
                 if resource in entry.target:
                     yield self._amount(vpa.key, entry, resource, pods)
@@ -155,40 +146,40 @@ class OperatorVertical:
         self, vpa: str, entry: RecommendedContainerResources, resource: str, pods: Sequence[Pod]
     ) -> AmountView:
         state = self.recommender.model_of(vpa) if self.recommender is not None else None
-        model = state.vpas.get(vpa) if state is not None else None
-        bounds = (entry.lower_bound, entry.target, entry.upper_bound, entry.uncapped_target)
-        lower, target, upper, uncapped = (
-            None if resource not in one else one[resource].as_float() for one in bounds
+        vpa_state = state.vpas.get(vpa) if state is not None else None
+        lower, target, upper = (
+            amounts.get(resource) for amounts in (entry.lower_bound, entry.target, entry.upper_bound)
         )
-        texts = [readable(resource, one[resource]) if resource in one else "" for one in bounds]
+        upper_text = _text(resource, upper)
         container = entry.container_name
-        derived = self._derivations(vpa, container, resource)
-        if "upper_bound" in derived and not derived["upper_bound"].is_confident:
-            # A bound that grows with ignorance is no bound: 1,330 cores after two samples.
-            upper, texts[2] = None, f"no bound yet: {derived['upper_bound'].sample_text}"
+        derivations = self._derivations(vpa, container, resource)
+        if "upper_bound" in derivations and not derivations["upper_bound"].is_confident:
+            # The bound is too wide to be of use: 1,330 cores after 2 samples.
+            upper, upper_text = None, f"no bound yet: {derivations['upper_bound'].sample_text}"
         return AmountView(
             container=container,
             resource=resource,
             unit="cores" if resource == CPU else "bytes",
-            lower=lower,
-            target=target,
-            upper=upper,
-            uncapped=uncapped,
-            lower_text=texts[0],
-            target_text=texts[1],
-            upper_text=texts[2],
-            samples=samples_of(model, container) if model is not None else 0,
-            histogram=bars_of(state.table, model, container, resource) if state and model else (),
+            lower=_number(lower),
+            target=_number(target),
+            upper=_number(upper),
+            uncapped=_number(entry.uncapped_target.get(resource)),
+            lower_text=_text(resource, lower),
+            target_text=_text(resource, target),
+            upper_text=upper_text,
+            samples=count_samples(vpa_state, container) if vpa_state is not None else 0,
+            histogram=usage_bars(state.table, vpa_state, container, resource) if state and vpa_state else (),
             requests=tuple(_requests(pods, container, resource)),
-            reasons=tuple(f"{bound.replace('_', ' ')}: {one}" for bound, one in derived.items()),
+            reasons=tuple(
+                f"{bound.replace('_', ' ')}: {derivation}" for bound, derivation in derivations.items()
+            ),
         )
 
     def _derivations(self, vpa: str, container: str, resource: str) -> dict[Bound, Derivation]:
-        """Return how each bound of a container came about."""
-        found = self.recommender.recommendation(vpa) if self.recommender is not None else None
+        recommendation = self.recommender.recommendation(vpa) if self.recommender is not None else None
         return {
             bound: amounts[resource]
-            for recommended in (found.containers if found is not None else ())
+            for recommended in (recommendation.containers if recommendation is not None else ())
             if recommended.name == container
             for bound, amounts in recommended.derivations.items()
             if resource in amounts
@@ -196,13 +187,13 @@ class OperatorVertical:
 
 
 @dataclass(frozen=True)
-class _Foreseen:
-    verdicts: Mapping[str, PodUpdateResult]
+class _UpdaterWithPreview:
     updater: UpdaterView | None
+    preview: Mapping[str, PodUpdateResult]
 
     def verdict(self, pod: str) -> PodUpdateResult | None:
-        known = self.updater.verdict(pod) if self.updater is not None else None
-        return known or self.verdicts.get(pod)
+        last = self.updater.verdict(pod) if self.updater is not None else None
+        return last or self.preview.get(pod)
 
 
 def _requests(pods: Iterable[Pod], container: str, resource: str) -> Iterable[tuple[str, float]]:
@@ -220,7 +211,7 @@ def _concerns(explained: PodExplanation, key: str) -> bool:
     )
 
 
-def _sized(explained: PodExplanation, key: str) -> SizedPod:
+def _sized_pod(explained: PodExplanation, key: str) -> SizedPod:
     reasons = {rival.vpa: rival.reason for rival in explained.lost}
     return SizedPod(
         name=explained.pod.partition("/")[2],
@@ -229,42 +220,54 @@ def _sized(explained: PodExplanation, key: str) -> SizedPod:
         is_ours=explained.controlled_by == key,
         teaches=explained.teaches,
         sizes=tuple(
-            f"{one.name}: {_sizes(one.requests)} → {_sizes(one.wanted_requests)}"
-            for one in explained.containers
+            f"{container.name}: {_sizes(container.requests)} → {_sizes(container.wanted_requests)}"
+            for container in explained.containers
         ),
         update=explained.update,
     )
 
 
 def _sizes(amounts: ResourceList) -> str:
-    return ", ".join(f"{name} {readable(name, amounts[name])}" for name in sorted(amounts)) or "nothing"
+    return ", ".join(f"{name} {_text(name, amounts[name])}" for name in sorted(amounts)) or "nothing"
 
 
-def readable(resource: str, amount: Quantity) -> str:
-    """Return an amount as people read it."""
-    return readable_amount(resource, amount.milli_value())
+def _text(resource: str, amount: Quantity | None) -> str:
+    return readable_amount(resource, amount.milli_value()) if amount is not None else ""
+
+
+def _number(amount: Quantity | None) -> float | None:
+    return amount.as_float() if amount is not None else None
+
+
+def _container_recommendations(vpa: VerticalPodAutoscaler) -> tuple[RecommendedContainerResources, ...]:
+    recommendation = vpa.status.recommendation
+    return tuple(recommendation.container_recommendations) if recommendation else ()
 
 
 def _row(vpa: VerticalPodAutoscaler, claim: VpaClaim | None = None) -> VerticalRow:
     target, policy, scope = vpa.spec.target_ref, vpa.spec.update_policy, vpa.spec.vpa_scope
-    trouble = next((one for one in vpa.status.conditions if one.type != "RecommendationProvided"), None)
-    recommended = vpa.status.recommendation
-    entries = recommended.container_recommendations if recommended else ()
-    amounts = "; ".join(f"{one.container_name}: {_sizes(one.target)}" for one in entries)
-    state, summary = decision.WAITING, "no recommendation yet"
-    if trouble is not None and trouble.status == "True":
-        state, summary = decision.PROBLEM, trouble.message or trouble.type
-    elif entries:
-        state, summary = decision.STEADY, "recommends what its pods were seen to need"
-    named = f"scope {scope.name}" if scope is not None else "the whole target"
+    entries = _container_recommendations(vpa)
+    state, summary = _state(vpa)
+    scope_name = f"scope {scope.name}" if scope is not None else "the whole target"
     return VerticalRow(
         id=f"vpa/{vpa.key}",
         namespace=vpa.metadata.namespace,
         name=vpa.metadata.name,
         target=f"{target.kind}/{target.name}" if target is not None else "",
         mode=(policy.update_mode if policy else None) or "Recreate",
-        scope=describe_scope(claim.scope) if claim is not None else named,
+        scope=describe_scope(claim.scope) if claim is not None else scope_name,
         state=state,
         summary=summary,
-        amounts=amounts,
+        amounts="; ".join(f"{entry.container_name}: {_sizes(entry.target)}" for entry in entries),
     )
+
+
+def _state(vpa: VerticalPodAutoscaler) -> tuple[str, str]:
+    problem = next(
+        (condition for condition in vpa.status.conditions if condition.type != "RecommendationProvided"), None
+    )
+    if problem is not None and problem.status == "True":
+        return PROBLEM, problem.message or problem.type
+    if _container_recommendations(vpa):
+        return STEADY, "recommends what its pods were seen to need"
+    return WAITING, "no recommendation yet"

@@ -1,4 +1,4 @@
-// Talks to the server: the session, JSON questions, and the stream that keeps the overview live.
+// The client of the server: the session, JSON requests, and the stream that keeps the overview live.
 
 let csrf = "";
 
@@ -9,18 +9,18 @@ export class Refused extends Error {
   }
 }
 
-async function asked(path, options) {
-  const answer = await fetch(path, { credentials: "same-origin", ...options });
-  if (answer.status === 204) return null;
-  const body = await answer.json().catch(() => ({ message: `the server answered ${answer.status}` }));
-  if (!answer.ok) throw new Refused(answer.status, body.message);
+async function request(path, options) {
+  const response = await fetch(path, { credentials: "same-origin", ...options });
+  if (response.status === 204) return null;
+  const body = await response.json().catch(() => ({ message: `the server answered ${response.status}` }));
+  if (!response.ok) throw new Refused(response.status, body.message);
   return body;
 }
 
-export const get = (path) => asked(path, {});
+export const get = (path) => request(path, {});
 
 export const post = (path, body) =>
-  asked(path, {
+  request(path, {
     method: "POST",
     headers: { "content-type": "application/json", "x-trimtab-csrf": csrf },
     body: JSON.stringify(body),
@@ -37,7 +37,7 @@ export const logout = () => post("/api/logout", {});
 
 // Every row of the overview by id; pages listen for the ids that change.
 export const rows = new Map();
-// What every viewer should know about the program itself: that it only looks, or what it cannot read.
+// Notices about the program itself: that it is read-only, or what it cannot read.
 export let notices = [];
 const listeners = new Set();
 
@@ -46,7 +46,7 @@ export function onRows(listener) {
   return () => listeners.delete(listener);
 }
 
-function tell(changed, isLive) {
+function notify(changed, isLive) {
   for (const listener of [...listeners]) listener(changed, isLive);
 }
 
@@ -57,10 +57,10 @@ async function loadAll() {
   rows.clear();
   notices = all.notices;
   for (const row of [...all.horizontal, ...all.vertical]) rows.set(row.id, row);
-  tell(new Set(rows.keys()), isLive);
+  notify(new Set(rows.keys()), isLive);
 }
 
-// Follows the stream; whenever it comes back after a break everything is read again, for changes were missed.
+// Follows the stream. After a reconnect everything is loaded again, because changes were missed.
 export function follow(onLoggedOut) {
   const source = new EventSource("/events");
   source.addEventListener("open", () => {
@@ -69,18 +69,18 @@ export function follow(onLoggedOut) {
   });
   source.addEventListener("rows", (event) => {
     const news = JSON.parse(event.data);
-    const changed = new Set(news.gone);
+    const changed = new Set(news.removed);
     if (news.notices) notices = news.notices;
-    for (const id of news.gone) rows.delete(id);
+    for (const id of news.removed) rows.delete(id);
     for (const row of [...news.horizontal, ...news.vertical]) {
       rows.set(row.id, row);
       changed.add(row.id);
     }
-    tell(changed, isLive);
+    notify(changed, isLive);
   });
   source.addEventListener("error", async () => {
     isLive = false;
-    tell(new Set(), isLive);
+    notify(new Set(), isLive);
     if (source.readyState !== EventSource.CLOSED) return;
     try {
       await session();

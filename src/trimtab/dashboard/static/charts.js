@@ -47,7 +47,7 @@ function options(series, unit, extra) {
   };
 }
 
-// Without a pointer over it the legend tells the newest numbers.
+// Without a pointer over it the legend shows the newest numbers.
 const showLast = (chart) => chart.setLegend({ idx: chart.data[0].length - 1 });
 
 function spread(low, high, unit) {
@@ -84,10 +84,10 @@ function useChart(make, data) {
   return place;
 }
 
-export function ReplicasChart({ track, story }) {
+export function ReplicasChart({ track, decision }) {
   const step = uPlot.paths.stepped({ align: 1 });
   const window = useRef(0);
-  window.current = story ? story.down.windowSeconds : 0;
+  window.current = decision ? decision.down.windowSeconds : 0;
   const line = (label, name, extra) => ({
     label,
     stroke: colour(name),
@@ -164,14 +164,14 @@ export function MetricChart({ metric, at, name }) {
   return html`<figure class="chart">
     <div ref=${place} role="img" aria-label=${words}></div>
     <${Numbers} head=${["time", "value", "target", "more above", "fewer below"]}
-      rows=${at.map((one, i) => [
-        clock(one),
+      rows=${at.map((time, i) => [
+        clock(time),
         ...[metric.value[i], metric.target[i], metric.up[i], metric.down[i]].map((value) => amount(value, metric.unit)),
       ])} />
   </figure>`;
 }
 
-// The last numbers as a table, drawn only when somebody opens it.
+// The last numbers as a table, drawn only when it is opened.
 function Numbers({ head, rows }) {
   const [isOpen, setOpen] = useState(false);
   return html`<details class="numbers" onToggle=${(event) => setOpen(event.currentTarget.open)}>

@@ -35,7 +35,7 @@ export function HorizontalPage({ id }) {
   const [page, problem] = usePage("/api/hpa", id);
   if (problem) return html`<main id="main" tabindex="-1"><${Back} /><${Empty}>${problem}<//></main>`;
   if (!page) return html`<main id="main" tabindex="-1"><${Back} /><p class="quiet" role="status">Loading …</p></main>`;
-  const { row, story } = page;
+  const { row, decision } = page;
   return html`<main id="main" tabindex="-1">
     <${Back} />
     <div class="page-head">
@@ -47,31 +47,31 @@ export function HorizontalPage({ id }) {
     ${page.problem && html`<p class="alarm" role="alert">The spec cannot be decided on: ${page.problem}</p>`}
     ${page.notice && html`<p class="note" role="status"><${Words} text=${page.notice} /></p>
       <${Card} id="conditions" title="Conditions, from the operator" wide><${Conditions} conditions=${page.conditions} /><//>`}
-    ${story ? html`<${Decided} page=${page} />` : !page.notice && html`<${Empty}>No decision has been made yet.<//>`}
+    ${decision ? html`<${Decided} page=${page} />` : !page.notice && html`<${Empty}>No decision has been made yet.<//>`}
   </main>`;
 }
 
 export const Back = () => html`<p class="back"><a href="#/">‹ All autoscalers</a></p>`;
 
 const Decided = ({ page }) => {
-  const { story, track } = page;
+  const { decision, track } = page;
   return html`<div class="grid">
     <${Card} id="decision" title="Decision" wide>
-      <p class="summary"><${Words} text=${story.summary} /></p>
-      ${story.ignored.map((text) => html`<p class="note">Ignored: ${text}</p>`)}
-      <${Ruler} story=${story} />
+      <p class="summary"><${Words} text=${decision.summary} /></p>
+      ${decision.ignored.map((text) => html`<p class="note">Ignored: ${text}</p>`)}
+      <${Ruler} decision=${decision} />
       <div class="whys">
-        <div><h3>Why not more?</h3><p><${Words} text=${story.more} /></p></div>
-        <div><h3>Why not fewer?</h3><p><${Words} text=${story.less} /></p></div>
+        <div><h3>Why not more?</h3><p><${Words} text=${decision.more} /></p></div>
+        <div><h3>Why not fewer?</h3><p><${Words} text=${decision.less} /></p></div>
       </div>
     <//>
-    <${Card} id="replicas" title="Replicas" wide aside=${html`<span class="quiet">shaded: scale-down window of ${duration(story.down.windowSeconds)}</span>`}>
-      <${ReplicasChart} track=${track} story=${story} />
+    <${Card} id="replicas" title="Replicas" wide aside=${html`<span class="quiet">shaded: scale-down window of ${duration(decision.down.windowSeconds)}</span>`}>
+      <${ReplicasChart} track=${track} decision=${decision} />
     <//>
-    ${story.metrics.map(
-      (metric, index) => html`<${Metric} key=${index} metric=${metric} index=${index} track=${track} only=${story.metrics.length === 1} story=${story} />`,
+    ${decision.metrics.map(
+      (metric, index) => html`<${Metric} key=${index} metric=${metric} index=${index} track=${track} only=${decision.metrics.length === 1} decision=${decision} />`,
     )}
-    <${Limits} story=${story} />
+    <${Limits} decision=${decision} />
     <${Card} id="events" title="Events" aside=${html`<span class="quiet">${page.events.length || "none"}</span>`}>
       ${page.events.length ? html`<${Events} events=${page.events} />` : html`<${Empty}>Nothing has been told since the dashboard started.<//>`}
     <//>
@@ -83,9 +83,9 @@ const Decided = ({ page }) => {
   </div>`;
 };
 
-function Metric({ metric, index, track, only, story }) {
+function Metric({ metric, index, track, only, decision }) {
   const past = track.metrics[index];
-  const aside = metric.isWinner && story.metrics.length > 1 ? html`<span class="tag">asks for most</span>` : null;
+  const aside = metric.isWinner && decision.metrics.length > 1 ? html`<span class="tag">asks for most</span>` : null;
   if (metric.problem)
     return html`<${Card} id=${`metric-${index}`} title=${metric.label} wide=${only} aside=${aside}>
       <p class="alarm">${metric.problem}</p>
@@ -108,15 +108,15 @@ function Metric({ metric, index, track, only, story }) {
   <//>`;
 }
 
-const Limits = ({ story }) =>
+const Limits = ({ decision }) =>
   html`<${Card} id="limits" title="Windows and limits">
     <div class="two">
-      <${Direction} title="Up" rules=${story.up} tolerance=${story.toleranceUp} now=${`to at most ${story.up.allowed} now`} />
-      <${Direction} title="Down" rules=${story.down} tolerance=${story.toleranceDown} now=${`to at least ${story.down.allowed} now`} />
+      <${Direction} title="Up" rules=${decision.up} tolerance=${decision.toleranceUp} now=${`to at most ${decision.up.allowed} now`} />
+      <${Direction} title="Down" rules=${decision.down} tolerance=${decision.toleranceDown} now=${`to at least ${decision.down.allowed} now`} />
     </div>
-    ${story.window.length > 0 &&
+    ${decision.window.length > 0 &&
     html`<h3>Remembered recommendations</h3>
-      <ol class="window">${story.window.slice(-12).map(([at, replicas]) => html`<li><b>${replicas}</b> <${Time} at=${at} /></li>`)}</ol>`}
+      <ol class="window">${decision.window.slice(-12).map(([at, replicas]) => html`<li><b>${replicas}</b> <${Time} at=${at} /></li>`)}</ol>`}
   <//>`;
 
 const Direction = ({ title, rules, tolerance, now }) =>
@@ -131,12 +131,12 @@ const Direction = ({ title, rules, tolerance, now }) =>
   </ul></div>`;
 
 function Pods({ page }) {
-  const { pods, story } = page;
-  const aside = story.counted != null && html`<span class="quiet">${many(story.counted, "pod")} counted by ${story.fallback ? "labels" : story.strategy}${story.leftOut ? `, ${story.leftOut} left out` : ""}</span>`;
-  const columns = story.metrics.map((metric, index) => [metric.label, index]).filter(([, index]) => pods.some((pod) => pod.samples[index]));
+  const { pods, decision } = page;
+  const aside = decision.counted != null && html`<span class="quiet">${many(decision.counted, "pod")} counted by ${decision.fallback ? "labels" : decision.strategy}${decision.leftOut ? `, ${decision.leftOut} left out` : ""}</span>`;
+  const columns = decision.metrics.map((metric, index) => [metric.label, index]).filter(([, index]) => pods.some((pod) => pod.samples[index]));
   return html`<${Card} id="pods" title="Pods" wide aside=${aside}>
-    ${story.extra > 0 && html`<p class="note">${many(story.counted, "pod")} are counted by their labels; ${story.extra} more than the target has. OwnerReference would count only the target's own.</p>`}
-    ${story.fallback && html`<p class="alarm">All pods that match count, because ${story.strategy} cannot be applied: ${story.fallback}</p>`}
+    ${decision.extra > 0 && html`<p class="note">${many(decision.counted, "pod")} are counted by their labels; ${decision.extra} more than the target has. OwnerReference would count only the target's own.</p>`}
+    ${decision.fallback && html`<p class="alarm">All pods that match count, because ${decision.strategy} cannot be applied: ${decision.fallback}</p>`}
     ${pods.length
       ? html`<div class="scroll tall"><table class="pods">
           <thead><tr><th scope="col">Pod</th><th scope="col">Phase</th><th scope="col">Counts</th>
@@ -145,7 +145,7 @@ function Pods({ page }) {
             (pod) => html`<tr key=${pod.name} class=${pod.isForeign ? "foreign" : pod.isCounted ? "" : "left-out"}>
               <td class="pod">${pod.name}</td>
               <td>${pod.phase}${pod.phase === "Running" && !pod.isReady ? ", not ready" : ""}</td>
-              <td>${pod.isForeign ? html`<b>yes, not its own</b>` : pod.isCounted ? "yes" : html`<b>left out</b>`}${pod.why ? html`<span class="quiet"> – ${pod.why}</span>` : ""}</td>
+              <td>${pod.isForeign ? html`<b>yes, not its own</b>` : pod.isCounted ? "yes" : html`<b>left out</b>`}${pod.reason ? html`<span class="quiet"> – ${pod.reason}</span>` : ""}</td>
               ${columns.map(([, index]) => html`<td class="number">${pod.samples[index] || "–"}</td>`)}
             </tr>`,
           )}</tbody></table></div>`

@@ -13,7 +13,7 @@ export function Loads() {
     get("/api/loads").then((found) => setLoads(found.loads), (error) => setProblem(error.message));
   }, []);
   const set = (name, factor) => {
-    setLoads((before) => before.map((one) => (one.name === name ? { ...one, factor } : one)));
+    setLoads((before) => before.map((load) => (load.name === name ? { ...load, factor } : load)));
     post("/api/loads", { name, factor }).then((found) => (setLoads(found.loads), setProblem("")), (error) => setProblem(error.message));
   };
   return html`<main id="main" tabindex="-1">
@@ -47,7 +47,7 @@ function Control({ load, set }) {
     <input type="range" min="-4" max="4" step="0.25" value=${value} aria-labelledby=${id} aria-valuetext=${`${factor} times`}
       onInput=${(event) => setValue(Number(event.target.value))} onChange=${(event) => set(load.name, fromSlider(Number(event.target.value)))} />
     <div class="buttons">${[0, 0.5, 1, 2, 5].map(
-      (one) => html`<button type="button" aria-pressed=${load.factor === one} onClick=${() => set(load.name, one)}>${one === 0 ? "none" : `× ${one}`}</button>`,
+      (choice) => html`<button type="button" aria-pressed=${load.factor === choice} onClick=${() => set(load.name, choice)}>${choice === 0 ? "none" : `× ${choice}`}</button>`,
     )}</div>
   </section>`;
 }

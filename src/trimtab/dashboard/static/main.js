@@ -31,7 +31,7 @@ function useAddress() {
 function App() {
   const [who, setWho] = useState(undefined);
   const [problem, setProblem] = useState("");
-  const enter = () => begin().then(([found, why]) => (setWho(found), setProblem(why)));
+  const enter = () => begin().then(([found, message]) => (setWho(found), setProblem(message)));
   useEffect(() => void enter(), []);
   useEffect(() => (who ? follow(() => setWho(null)) : undefined), [who]);
   if (who === undefined) return html`<p class="quiet loading" role="status">Loading …</p>`;
@@ -63,7 +63,7 @@ function Shell({ who, leave }) {
     </div></header>
     ${known.length > 0 &&
     html`<aside class="notices" aria-label="About this program" role="status">
-      ${known.map((one) => html`<p key=${one.text} class=${one.isProblem ? "alarm" : "note"}>${one.text}</p>`)}
+      ${known.map((notice) => html`<p key=${notice.text} class=${notice.isProblem ? "alarm" : "note"}>${notice.text}</p>`)}
     </aside>`}
     ${kind === "hpa" || kind === "native"
       ? html`<${HorizontalPage} key=${id} id=${id} />`

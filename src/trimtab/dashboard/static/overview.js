@@ -31,7 +31,7 @@ export function Overview() {
     </div>
     <${States} rows=${ofKind} chosen=${view.state} change=${change} />
     <${Filters} rows=${ofKind} view=${view} change=${change} />
-    <p class="quiet" role="status">${tells(found.length, ofKind.length)}</p>
+    <p class="quiet" role="status">${countText(found.length, ofKind.length)}</p>
     ${shown.length
       ? view.kind === "vertical"
         ? html`<${VerticalTable} rows=${shown} />`
@@ -43,7 +43,7 @@ export function Overview() {
 
 const order = (row) => `${row.namespace}/${row.name}/${row.id}`;
 
-const tells = (found, all) => (found === all ? many(all, "autoscaler") : `${found} of ${many(all, "autoscaler")}`);
+const countText = (found, all) => (found === all ? many(all, "autoscaler") : `${found} of ${many(all, "autoscaler")}`);
 
 function fits(row, view) {
   if (view.namespace && row.namespace !== view.namespace) return false;

@@ -17,7 +17,7 @@ export const Badge = ({ state }) =>
 export const Time = ({ at }) =>
   at ? html`<time datetime=${iso(at)} title=${iso(at)}>${clock(at)}</time>` : html`<span>–</span>`;
 
-// A sentence of the program in which each moment is told in the reader's own time.
+// A sentence of the program, with each time in the reader's own time zone.
 export const Words = ({ text }) =>
   (text || "").split(/(\d{4}-\d\d-\d\dT\d\d:\d\d:\d\dZ)/).map((part, index) =>
     index % 2 ? html`<${Time} at=${Date.parse(part) / 1000} />` : part,
@@ -29,7 +29,7 @@ export const Card = ({ title, id, aside, children, wide }) =>
     ${children}
   </section>`;
 
-// Where the replicas stand between their bounds: a thin bar with a mark, told in words beside it.
+// Where the replicas stand between their bounds: a thin bar with a mark, and words beside it.
 export function MiniBar({ row }) {
   const width = 84;
   const most = Math.max(row.high, row.current, row.desired, 1);
@@ -68,10 +68,10 @@ export const Empty = ({ children }) => html`<p class="empty">${children}</p>`;
 export const Conditions = ({ conditions }) =>
   html`<ul class="conditions">
     ${conditions.map(
-      (one) => html`<li key=${one.type}>
-        <span class="condition ${one.status === "True" ? "yes" : "no"}">${one.type}: ${one.status}</span>
-        <span class="reason">${one.reason}</span>
-        <span class="quiet">${one.message}</span>
+      (condition) => html`<li key=${condition.type}>
+        <span class="condition ${condition.status === "True" ? "yes" : "no"}">${condition.type}: ${condition.status}</span>
+        <span class="reason">${condition.reason}</span>
+        <span class="quiet">${condition.message}</span>
       </li>`,
     )}
   </ul>`;

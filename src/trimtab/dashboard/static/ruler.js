@@ -4,17 +4,17 @@ import { useWidth } from "./parts.js";
 
 const LEFT = 16;
 
-export function Ruler({ story, before }) {
+export function Ruler({ decision, before }) {
   const [frame, width] = useWidth(640);
-  const numbers = [story.high, story.current, story.desired, story.asked || 0, before ? before.desired : 0];
+  const numbers = [decision.high, decision.current, decision.desired, decision.asked || 0, before ? before.desired : 0];
   const most = Math.max(...numbers, 1);
-  const top = most > story.high * 3 && story.high > 0 ? Math.max(story.high, story.current, story.desired) * 1.15 : most;
+  const top = most > decision.high * 3 && decision.high > 0 ? Math.max(decision.high, decision.current, decision.desired) * 1.15 : most;
   const place = (replicas) => LEFT + (Math.min(replicas, top) / top) * (width - 2 * LEFT);
-  const asked = story.asked;
+  const asked = decision.asked;
   const words =
-    `${story.current} replicas now, ${story.desired} decided` +
+    `${decision.current} replicas now, ${decision.desired} decided` +
     (asked === null ? "" : `, the metrics ask for ${asked}`) +
-    `; bounds ${story.low} to ${story.high}; now allowed from ${story.down.allowed} to ${story.up.allowed}`;
+    `; bounds ${decision.low} to ${decision.high}; now allowed from ${decision.down.allowed} to ${decision.up.allowed}`;
   const step = tick(top, width);
   const keep = (x) => Math.min(Math.max(x, 34), width - 34);
   const ticks = [];
@@ -22,8 +22,8 @@ export function Ruler({ story, before }) {
   return html`<figure class="ruler" ref=${frame}>
     <svg width=${width} height="92" viewBox="0 0 ${width} 92" role="img" aria-label=${words}>
       <line class="rail" x1=${LEFT} x2=${width - LEFT} y1="46" y2="46" />
-      <line class="bounds" x1=${place(story.low)} x2=${place(story.high)} y1="46" y2="46" />
-      <line class="allowed" x1=${place(story.down.allowed)} x2=${place(story.up.allowed)} y1="46" y2="46" />
+      <line class="bounds" x1=${place(decision.low)} x2=${place(decision.high)} y1="46" y2="46" />
+      <line class="allowed" x1=${place(decision.down.allowed)} x2=${place(decision.up.allowed)} y1="46" y2="46" />
       ${ticks.map(
         (at) => html`<g key=${at}>
           <line class="tick" x1=${place(at)} x2=${place(at)} y1="55" y2="60" />
@@ -33,18 +33,18 @@ export function Ruler({ story, before }) {
       ${asked !== null &&
       html`<path class="asked" d="M${place(asked)} 35 l-6 -11 h12 z" />
         <text class="mark-text asked-text" x=${keep(place(asked))} y="17" text-anchor="middle">asked ${asked}${asked > top ? " ›" : ""}</text>`}
-      <circle class="desired" cx=${place(story.desired)} cy="46" r="10" />
-      <circle class="current" cx=${place(story.current)} cy="46" r="6" />
-      <text class="bound-text" x=${keep(place(story.low))} y="88" text-anchor="middle">min ${story.low}</text>
-      ${story.high !== story.low &&
-      html`<text class="bound-text" x=${keep(place(story.high))} y="88" text-anchor="middle">max ${story.high}</text>`}
+      <circle class="desired" cx=${place(decision.desired)} cy="46" r="10" />
+      <circle class="current" cx=${place(decision.current)} cy="46" r="6" />
+      <text class="bound-text" x=${keep(place(decision.low))} y="88" text-anchor="middle">min ${decision.low}</text>
+      ${decision.high !== decision.low &&
+      html`<text class="bound-text" x=${keep(place(decision.high))} y="88" text-anchor="middle">max ${decision.high}</text>`}
     </svg>
     <figcaption>
-      <span><i class="key current-key" aria-hidden="true"></i>now <b>${story.current}</b></span>
-      <span><i class="key desired-key" aria-hidden="true"></i>decided <b>${story.desired}</b></span>
+      <span><i class="key current-key" aria-hidden="true"></i>now <b>${decision.current}</b></span>
+      <span><i class="key desired-key" aria-hidden="true"></i>decided <b>${decision.desired}</b></span>
       <span><i class="key asked-key" aria-hidden="true"></i>metrics ask for <b>${asked === null ? "–" : asked}</b></span>
-      <span><i class="key allowed-key" aria-hidden="true"></i>allowed now <b>${story.down.allowed}–${story.up.allowed}</b></span>
-      <span><i class="key bounds-key" aria-hidden="true"></i>bounds <b>${story.low}–${story.high}</b></span>
+      <span><i class="key allowed-key" aria-hidden="true"></i>allowed now <b>${decision.down.allowed}–${decision.up.allowed}</b></span>
+      <span><i class="key bounds-key" aria-hidden="true"></i>bounds <b>${decision.low}–${decision.high}</b></span>
     </figcaption>
   </figure>`;
 }
@@ -52,7 +52,7 @@ export function Ruler({ story, before }) {
 function tick(top, width) {
   const rough = top / Math.min(Math.max(width / 60, 4), 14);
   const power = 10 ** Math.floor(Math.log10(Math.max(rough, 1)));
-  return [1, 2, 5, 10].map((one) => one * power).find((one) => one >= rough) || power;
+  return [1, 2, 5, 10].map((digit) => digit * power).find((step) => step >= rough) || power;
 }
 
 // A metric against its target: the band is the tolerance, inside of which nothing happens.

@@ -21,7 +21,7 @@ export function VerticalPage({ id }) {
         <p class="quiet">${page.level > 0 ? "A scope of its own: it goes before a VPA of the whole target." : "The whole target, where no VPA with a scope goes before it."}</p>
       <//>
       ${page.amounts.length
-        ? page.amounts.map((one) => html`<${Amount} key=${`${one.container}/${one.resource}`} one=${one} />`)
+        ? page.amounts.map((view) => html`<${Amount} key=${`${view.container}/${view.resource}`} view=${view} />`)
         : html`<${Card} id="none" title="Recommendation" wide><${Empty}>${row.summary}<//><//>`}
       <${Pods} page=${page} />
       ${page.cuts.length > 0 &&
@@ -32,33 +32,33 @@ export function VerticalPage({ id }) {
   </main>`;
 }
 
-const said = (value, unit) => (unit === "bytes" ? bytes(value) : amount(value, unit));
+const amountText = (value, unit) => (unit === "bytes" ? bytes(value) : amount(value, unit));
 
-function Amount({ one }) {
-  const requested = [...new Set(one.requests.map(([, value]) => value))];
-  return html`<${Card} id=${`amount-${one.container}-${one.resource}`} title=${`${one.container}: ${one.resource}`}
-    aside=${one.resource === "cpu" && html`<span class="quiet">${many(one.samples, "sample")}</span>`}>
+function Amount({ view }) {
+  const requested = [...new Set(view.requests.map(([, value]) => value))];
+  return html`<${Card} id=${`amount-${view.container}-${view.resource}`} title=${`${view.container}: ${view.resource}`}
+    aside=${view.resource === "cpu" && html`<span class="quiet">${many(view.samples, "sample")}</span>`}>
     <dl class="facts">
-      <div><dt>lower bound</dt><dd>${one.lowerText || "–"}</dd></div>
-      <div><dt>target</dt><dd class="strong">${one.targetText}</dd></div>
-      <div><dt>upper bound</dt><dd>${one.upperText || "–"}</dd></div>
-      <div><dt>requested now</dt><dd>${requested.map((value) => said(value, one.unit)).join(", ") || "–"}</dd></div>
+      <div><dt>lower bound</dt><dd>${view.lowerText || "–"}</dd></div>
+      <div><dt>target</dt><dd class="strong">${view.targetText}</dd></div>
+      <div><dt>upper bound</dt><dd>${view.upperText || "–"}</dd></div>
+      <div><dt>requested now</dt><dd>${requested.map((value) => amountText(value, view.unit)).join(", ") || "–"}</dd></div>
     </dl>
-    <${Histogram} one=${one} requested=${requested} />
-    ${one.reasons.length > 0 &&
-    html`<details><summary>How these numbers came about</summary><ul class="plain">${one.reasons.map((text) => html`<li>${text}</li>`)}</ul></details>`}
+    <${Histogram} view=${view} requested=${requested} />
+    ${view.reasons.length > 0 &&
+    html`<details><summary>How these numbers came about</summary><ul class="plain">${view.reasons.map((text) => html`<li>${text}</li>`)}</ul></details>`}
   <//>`;
 }
 
 const HEIGHT = 150;
 
-function Histogram({ one, requested }) {
+function Histogram({ view, requested }) {
   const [frame, width] = useWidth(480);
-  const bars = one.histogram;
-  const marks = [one.lower, one.target, one.upper, ...requested].filter((value) => value !== null);
+  const bars = view.histogram;
+  const marks = [view.lower, view.target, view.upper, ...requested].filter((value) => value !== null);
   const last = bars.length ? bars[bars.length - 1].end : 0;
-  const near = Math.max(one.target || 0, last, ...requested) * 1.15;
-  // An upper bound far out would press all bars against the left edge: it is told, not drawn, then.
+  const near = Math.max(view.target || 0, last, ...requested) * 1.15;
+  // An upper bound far out would press all bars against the left edge: then it is given in words only.
   const top = Math.max(near, ...marks.filter((value) => value <= near * 2)) || 1;
   const place = (value) => 8 + (Math.min(value, top) / top) * (width - 16);
   const most = Math.max(...bars.map((bar) => bar.weight), 1e-9);
@@ -67,19 +67,19 @@ function Histogram({ one, requested }) {
     value !== null && value <= top &&
     html`<line class=${name} x1=${place(value)} x2=${place(value)} y1="16" y2=${HEIGHT - 22} />
       <text class="mark-text ${name}-text" x=${place(value) + (isLate(value) ? -5 : 5)} y=${y} text-anchor=${isLate(value) ? "end" : "start"}>${text}</text>`;
-  const words = `Usage history of ${one.container} ${one.resource}: target ${one.targetText}, from ${one.lowerText} to ${one.upperText}`;
-  const ticks = ticksOf(top, one.unit, width / 90);
+  const words = `Usage history of ${view.container} ${view.resource}: target ${view.targetText}, from ${view.lowerText} to ${view.upperText}`;
+  const ticks = ticksOf(top, view.unit, width / 90);
   return html`<div ref=${frame}><svg class="histogram" width=${width} height=${HEIGHT} viewBox="0 0 ${width} ${HEIGHT}" role="img" aria-label=${words}>
-    ${one.lower !== null &&
-    html`<rect class="bounds" x=${place(one.lower)} y="16" width=${Math.max(place(one.upper ?? top) - place(one.lower), 1)} height=${HEIGHT - 38} />`}
+    ${view.lower !== null &&
+    html`<rect class="bounds" x=${place(view.lower)} y="16" width=${Math.max(place(view.upper ?? top) - place(view.lower), 1)} height=${HEIGHT - 38} />`}
     ${bars.map((bar) => {
       const height = Math.max((bar.weight / most) * (HEIGHT - 66), bar.weight > 0 ? 1 : 0);
       return html`<rect class="bar" x=${place(bar.start)} y=${HEIGHT - 22 - height} width=${Math.max(place(bar.end) - place(bar.start) - 1, 1)} height=${height}>
-        <title>${said(bar.start, one.unit)} – ${said(bar.end, one.unit)}: ${(bar.weight * 100).toFixed(1)} %</title></rect>`;
+        <title>${amountText(bar.start, view.unit)} – ${amountText(bar.end, view.unit)}: ${(bar.weight * 100).toFixed(1)} %</title></rect>`;
     })}
     <line class="rail" x1="8" x2=${width - 8} y1=${HEIGHT - 22} y2=${HEIGHT - 22} />
-    ${ticks.map((value) => html`<text class="tick-text" x=${Math.min(Math.max(place(value), 22), width - 34)} y=${HEIGHT - 7} text-anchor="middle">${said(value, one.unit)}</text>`)}
-    ${requested.map((value) => line(value, "request", "request", 40))} ${line(one.target, "target", "target", 26)}
+    ${ticks.map((value) => html`<text class="tick-text" x=${Math.min(Math.max(place(value), 22), width - 34)} y=${HEIGHT - 7} text-anchor="middle">${amountText(value, view.unit)}</text>`)}
+    ${requested.map((value) => line(value, "request", "request", 40))} ${line(view.target, "target", "target", 26)}
   </svg></div>`;
 }
 
@@ -89,7 +89,7 @@ function ticksOf(top, unit, most) {
   while (unit === "bytes" && top / base >= 1024) base *= 1024;
   const rough = top / base / Math.max(most, 2);
   const power = 10 ** Math.floor(Math.log10(rough));
-  const step = [1, 2, 5, 10].map((one) => one * power).find((one) => one >= rough) * base;
+  const step = [1, 2, 5, 10].map((digit) => digit * power).find((step) => step >= rough) * base;
   return Array.from({ length: Math.floor(top / step) + 1 }, (_, index) => index * step);
 }
 

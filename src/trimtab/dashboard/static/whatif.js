@@ -6,29 +6,29 @@ import { Ruler } from "./ruler.js";
 
 const POLICIES = { scaleUp: [["Pods", 4, 15], ["Percent", 100, 15]], scaleDown: [["Percent", 100, 15]] };
 
-function rulesOf(spec, story, direction) {
+function rulesOf(spec, decision, direction) {
   const rules = (spec.behavior && spec.behavior[direction]) || {};
   const isUp = direction === "scaleUp";
-  const listed = rules.policies && rules.policies.map((one) => [one.type, one.value, one.periodSeconds]);
+  const listed = rules.policies && rules.policies.map((policy) => [policy.type, policy.value, policy.periodSeconds]);
   return {
-    window: rules.stabilizationWindowSeconds ?? (isUp ? 0 : story.down.windowSeconds),
+    window: rules.stabilizationWindowSeconds ?? (isUp ? 0 : decision.down.windowSeconds),
     select: rules.selectPolicy || "Max",
-    tolerance: Number(((isUp ? story.toleranceUp : story.toleranceDown) * 100).toFixed(3)),
+    tolerance: Number(((isUp ? decision.toleranceUp : decision.toleranceDown) * 100).toFixed(3)),
     policies: listed || POLICIES[direction],
   };
 }
 
 function startOf(page) {
-  const { spec, story } = page;
+  const { spec, decision } = page;
   return {
-    low: story.low,
-    high: story.high,
-    replicas: story.current,
+    low: decision.low,
+    high: decision.high,
+    replicas: decision.current,
     forgets: false,
     strategy: spec.selectionStrategy || "LabelSelector",
-    scaleUp: rulesOf(spec, story, "scaleUp"),
-    scaleDown: rulesOf(spec, story, "scaleDown"),
-    metrics: story.metrics.map((metric) => metric.value),
+    scaleUp: rulesOf(spec, decision, "scaleUp"),
+    scaleDown: rulesOf(spec, decision, "scaleDown"),
+    metrics: decision.metrics.map((metric) => metric.value),
   };
 }
 
@@ -71,11 +71,11 @@ export function WhatIf({ page }) {
     setBase(page);
     setForm(startOf(page));
   }, [page]);
-  const [story, problem] = useAnswer(id, edits, isTouched, page);
+  const [decision, problem] = useAnswer(id, edits, isTouched, page);
   const change = (fields) => setForm((before) => ({ ...before, ...fields }));
   return html`<div class="whatif">
     <form class="whatif-form" onSubmit=${(event) => event.preventDefault()} aria-label="What if">
-      ${base.story.metrics.map(
+      ${base.decision.metrics.map(
         (metric, index) =>
           metric.value !== null &&
           html`<${MetricSlider} key=${index} metric=${metric} value=${form.metrics[index]}
@@ -106,35 +106,35 @@ export function WhatIf({ page }) {
         : !isTouched
           ? html`<p class="quiet">Move a slider or change a number: the decision is made again on the last observation,
               at its own moment. Nothing is written to the cluster.</p>`
-          : story && html`<${Answer} story=${story} before=${base.story} />`}
+          : decision && html`<${Answer} decision=${decision} before=${base.decision} />`}
     </div>
   </div>`;
 }
 
 function useAnswer(id, edits, isTouched, page) {
-  const [story, setStory] = useState(null);
+  const [decision, setDecision] = useState(null);
   const [problem, setProblem] = useState("");
   const newest = useRef(0);
   useEffect(() => {
-    if (!isTouched) return setStory(null), setProblem("");
+    if (!isTouched) return setDecision(null), setProblem("");
     const turn = (newest.current += 1);
     const timer = setTimeout(() => {
       post("/api/whatif", { id, edits }).then(
-        (found) => turn === newest.current && (setStory(found), setProblem("")),
+        (found) => turn === newest.current && (setDecision(found), setProblem("")),
         (error) => turn === newest.current && setProblem(error.message),
       );
     }, 120);
     return () => clearTimeout(timer);
   }, [id, edits, isTouched, page.row.at]);
-  return [story, problem];
+  return [decision, problem];
 }
 
-const Answer = ({ story, before }) =>
-  html`<p class="verdict"><${Badge} state=${story.state} /> <b class="big">${story.desired}</b>
-      <span class="quiet">${story.desired === before.desired ? "as decided" : `instead of ${before.desired}`}</span></p>
-    <p class="summary"><${Words} text=${story.summary} /></p>
-    <${Ruler} story=${story} before=${before} />
-    <dl class="whys-list"><dt>Why not more?</dt><dd><${Words} text=${story.more} /></dd><dt>Why not fewer?</dt><dd><${Words} text=${story.less} /></dd></dl>`;
+const Answer = ({ decision, before }) =>
+  html`<p class="answer"><${Badge} state=${decision.state} /> <b class="big">${decision.desired}</b>
+      <span class="quiet">${decision.desired === before.desired ? "as decided" : `instead of ${before.desired}`}</span></p>
+    <p class="summary"><${Words} text=${decision.summary} /></p>
+    <${Ruler} decision=${decision} before=${before} />
+    <dl class="whys-list"><dt>Why not more?</dt><dd><${Words} text=${decision.more} /></dd><dt>Why not fewer?</dt><dd><${Words} text=${decision.less} /></dd></dl>`;
 
 function MetricSlider({ metric, value, change }) {
   const top = Math.max(metric.target * 3, metric.value * 1.5, 1);
@@ -158,7 +158,7 @@ const Numeric = ({ label, value, change, step = 1 }) =>
 function Rules({ title, rules, change }) {
   const set = (fields) => change({ ...rules, ...fields });
   const policy = (place, part, value) =>
-    set({ policies: rules.policies.map((one, index) => (index === place ? one.map((old, at) => (at === part ? value : old)) : one)) });
+    set({ policies: rules.policies.map((old, index) => (index === place ? old.map((field, at) => (at === part ? value : field)) : old)) });
   return html`<fieldset><legend>${title}</legend>
     <div class="fields">
       <${Numeric} label="tolerance %" step="any" value=${rules.tolerance} change=${(tolerance) => set({ tolerance })} />

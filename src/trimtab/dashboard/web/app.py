@@ -1,7 +1,7 @@
-"""The dashboard as an ASGI application: static files, JSON, live updates, and the what-if.
+"""The dashboard's ASGI application: static files, JSON, live updates, and the what-if.
 
-Looking changes nothing: GET never does, the what-if only computes, and the one thing that can be changed (a load of
-the lab, where there is one) needs the session's secret in a header and our own Origin.
+GET changes nothing, and the what-if only computes. Only a load of the lab can be changed, which needs the session's CSRF
+token in a header and our own Origin.
 """
 
 import asyncio
@@ -15,7 +15,7 @@ import msgspec
 from trimtab.clock import Clock, FastClock
 from trimtab.dashboard.auth import sessions
 from trimtab.dashboard.auth.access import Access, OneToken
-from trimtab.dashboard.auth.request_checks import Guard, headers_for
+from trimtab.dashboard.auth.request_checks import RequestChecks, security_headers
 from trimtab.dashboard.auth.sessions import Session, Sessions
 from trimtab.dashboard.pages.what_if import Edits, RefusedEditsError, what_if
 from trimtab.dashboard.sources import Controls, Sources
@@ -25,22 +25,22 @@ from trimtab.dashboard.web.http import (
     RefusedError,
     Reply,
     WebRequest,
-    body_of,
-    decoded,
-    request_of,
-    said,
+    decode_body,
+    json_reply,
+    message_reply,
+    parse_request,
+    receive_body,
     send_reply,
-    shown,
 )
-from trimtab.dashboard.web.overview import Board
-from trimtab.dashboard.web.static_files import Files
+from trimtab.dashboard.web.overview import OverviewCache
+from trimtab.dashboard.web.static_files import StaticFiles
 from trimtab.serving.asgi import Message, Receive, Send
 
 log = logging.getLogger(__name__)
 
-LOOK_SECONDS: Final = 1.0
-"""Between two looks at the program; the page needs nothing faster."""
-MOST_FACTOR: Final = 100.0
+REFRESH_SECONDS: Final = 1.0
+"""Time between two refreshes."""
+MAX_FACTOR: Final = 100.0
 
 _NO_STORE: Final[Header] = ("cache-control", "no-store")
 
@@ -60,12 +60,12 @@ class _SetLoad(msgspec.Struct, frozen=True):
 
 
 T = TypeVar("T")
-Page = Callable[[WebRequest, Session], Awaitable[Reply]]
-Act = Callable[[bytes, Session], Awaitable[Reply]]
+GetHandler = Callable[[WebRequest, Session], Awaitable[Reply]]
+PostHandler = Callable[[bytes, Session], Awaitable[Reply]]
 
 
 class DashboardApp:
-    """Serves the dashboard; `run` beside it keeps it up to date."""
+    """Serves the dashboard. `run` keeps it up to date."""
 
     def __init__(
         self,
@@ -77,106 +77,105 @@ class DashboardApp:
         hosts: tuple[str, ...] = (),
     ) -> None:
         self.token = secrets.token_urlsafe(24)
-        """The token that opens everything; only if no other `access` is given."""
+        """The token that logs in, unless another `access` is given."""
         self._has_own_token = access is None
         self._sources = sources
         self._controls = controls
-        self._guard = Guard(hosts)
-        self._files = Files()
-        self._pace = pace_of(clock)
-        self._sessions = Sessions(clock, access or OneToken(self.token), self._pace)
-        self._board = Board(sources)
-        self._streams = Streams(self._board)
-        self._pages: dict[str, Page] = {
+        self._checks = RequestChecks(hosts)
+        self._files = StaticFiles()
+        self._speed = clock_speed(clock)
+        self._sessions = Sessions(clock, access or OneToken(self.token), self._speed)
+        self._cache = OverviewCache(sources)
+        self._streams = Streams(self._cache)
+        self._get_handlers: dict[str, GetHandler] = {
             "/api/session": self._session,
             "/api/overview": self._overview,
             "/api/hpa": self._hpa,
             "/api/vpa": self._vpa,
             "/api/loads": self._loads,
         }
-        self._acts: dict[str, Act] = {
+        self._post_handlers: dict[str, PostHandler] = {
             "/api/whatif": self._what_if,
             "/api/loads": self._set_load,
         }
 
     def url(self, port: int, host: str = "127.0.0.1", *, is_https: bool = False) -> str:
-        """Return the address to open; the token stands behind `#`, which browsers send to no server."""
+        """Return the address to open. The token follows `#`, which browsers do not send to servers."""
         address = f"{'https' if is_https else 'http'}://{f'[{host}]' if ':' in host else host}:{port}/"
         return f"{address}#token={self.token}" if self._has_own_token else address
 
-    def look(self) -> None:
-        """Take in what the program did since the last look; the overview is only kept for those who look at it."""
-        self._sources.horizontal.take()
+    def refresh(self) -> None:
+        """Record new decisions, and refresh the overview while streams are open."""
+        self._sources.horizontal.refresh()
         if self._streams.are_open:
-            self._board.look()
+            self._cache.refresh()
 
     async def run(self) -> None:
-        """Look once a second until cancelled."""
+        """Refresh once a second until cancelled."""
         try:
             while True:
                 try:
-                    self.look()
+                    self.refresh()
                 except Exception:
-                    # What cannot be shown must not end the program that is shown.
-                    log.exception("the dashboard could not be brought up to date")
-                await asyncio.sleep(LOOK_SECONDS * self._pace)
+                    # The page must not end the operator in the same process.
+                    log.exception("refreshing the dashboard failed")
+                await asyncio.sleep(REFRESH_SECONDS * self._speed)
         finally:
             self._streams.close()
 
     async def __call__(self, scope: Message, receive: Receive, send: Send) -> None:
-        """Answer one request."""
+        """Serve one request."""
         if scope["type"] != "http":
             return
-        request = request_of(scope)
-        security = headers_for(request)
+        request = parse_request(scope)
+        security = security_headers(request)
         try:
-            self._guard.check(request)
+            self._checks.check(request)
             if request.path == "/events" and request.method == "GET":
                 await self._stream(request, (receive, send), security)
                 return
             reply = await self._reply(request, receive)
         except RefusedError as refusal:
-            reply = said(refusal.status, str(refusal))
-        except (
-            Exception
-        ):  # one page that fails is told to its viewer and to the log, and costs nobody else theirs
-            log.exception("dashboard request %r", request.path)
-            reply = said(500, "the dashboard failed on this request; the program's log says more")
+            reply = message_reply(refusal.status, str(refusal))
+        except Exception:
+            # The border: one page that fails must not affect the others.
+            log.exception("dashboard request %r failed", request.path)
+            reply = message_reply(500, "the dashboard failed on this request; the program's log says more")
         if not any(name == "cache-control" for name, _ in reply.headers):
-            reply = Reply(reply.status, reply.body, reply.kind, (*reply.headers, _NO_STORE))
+            reply = Reply(reply.status, reply.body, reply.content_type, (*reply.headers, _NO_STORE))
         await send_reply(send, reply, security, is_head=request.method == "HEAD")
 
     async def _reply(self, request: WebRequest, receive: Receive) -> Reply:
         if request.method in {"GET", "HEAD"}:
-            return self._files.find(request) or await self._page(request)
+            return self._files.find(request) or await self._get(request)
         if request.method == "POST":
-            return await self._post(request, await body_of(receive))
+            return await self._post(request, await receive_body(receive))
         raise RefusedError(405, "only GET, HEAD and POST are answered here")
 
-    async def _page(self, request: WebRequest) -> Reply:
-        session = await self._sessions.of(request)
-        page = self._pages.get(request.path)
-        if page is None:
+    async def _get(self, request: WebRequest) -> Reply:
+        session = await self._sessions.find(request)
+        handler = self._get_handlers.get(request.path)
+        if handler is None:
             raise RefusedError(404, "nothing is served here")
-        return await page(request, session)
+        return await handler(request, session)
 
     async def _post(self, request: WebRequest, body: bytes) -> Reply:
         if request.path == "/api/login":
-            self._guard.check_change(request)
-            session = await self._sessions.login(decoded(body, _Login).token)
+            self._checks.check_change(request)
+            session = await self._sessions.login(decode_body(body, _Login).token)
             return Reply(204, headers=(sessions.login_cookie(request, session),))
-        session = await self._sessions.of(request)
+        session = await self._sessions.find(request)
         if self._sessions.is_open(session):
-            # A bearer token stands in a header that no other site can set; a cookie is sent whoever asks.
-            self._guard.check_change(request)
+            # Another site cannot set a bearer token, but browsers add the cookie to its requests.
+            self._checks.check_change(request)
             sessions.check_csrf(request, session)
         if request.path == "/api/logout":
             self._sessions.logout(session)
             return Reply(204, headers=(sessions.logout_cookie(request),))
-        act = self._acts.get(request.path)
-        if act is None:
+        handler = self._post_handlers.get(request.path)
+        if handler is None:
             raise RefusedError(404, "nothing is served here")
-        return await act(body, session)
+        return await handler(body, session)
 
     async def _stream(
         self, request: WebRequest, channel: tuple[Receive, Send], security: tuple[Header, ...]
@@ -187,7 +186,7 @@ class DashboardApp:
         await self._streams.serve(session.viewer, lambda: self._sessions.is_open(session), channel, security)
 
     async def _session(self, _request: WebRequest, session: Session) -> Reply:
-        return shown(
+        return json_reply(
             {
                 "user": session.viewer.name,
                 "csrf": session.csrf,
@@ -198,66 +197,63 @@ class DashboardApp:
 
     async def _overview(self, _request: WebRequest, session: Session) -> Reply:
         if not self._streams.are_open:
-            self._board.look()
-        return shown(self._board.overview(await session.viewer.visible(self._board.namespaces())))
+            self._cache.refresh()
+        return json_reply(self._cache.overview(await session.viewer.visible(self._cache.namespaces())))
 
     async def _hpa(self, request: WebRequest, session: Session) -> Reply:
         identity = await self._visible(request.parameter("id"), session)
-        return shown(_found(await self._sources.horizontal.page(identity), identity))
+        return json_reply(_require(await self._sources.horizontal.page(identity), identity))
 
     async def _vpa(self, request: WebRequest, session: Session) -> Reply:
         identity = await self._visible(request.parameter("id"), session)
-        return shown(_found(await self._sources.vertical.page(identity), identity))
+        return json_reply(_require(await self._sources.vertical.page(identity), identity))
 
     async def _what_if(self, body: bytes, session: Session) -> Reply:
-        asked = decoded(body, _WhatIf)
-        identity = await self._visible(asked.id, session)
+        request = decode_body(body, _WhatIf)
+        identity = await self._visible(request.id, session)
         try:
-            record = _found(await self._sources.horizontal.record(identity), identity)
-            return shown(what_if(record, asked.edits))
+            record = _require(await self._sources.horizontal.record(identity), identity)
+            return json_reply(what_if(record, request.edits))
         except RefusedEditsError as refusal:
             raise RefusedError(422, str(refusal)) from refusal
 
     async def _loads(self, _request: WebRequest, _session: Session) -> Reply:
-        return self._told_loads()
+        return self._loads_reply()
 
-    def _told_loads(self) -> Reply:
-        return shown({"loads": list(self._controls.loads()) if self._controls else []})
+    def _loads_reply(self) -> Reply:
+        return json_reply({"loads": list(self._controls.loads()) if self._controls else []})
 
     async def _set_load(self, body: bytes, _session: Session) -> Reply:
-        asked = decoded(body, _SetLoad)
+        request = decode_body(body, _SetLoad)
         if self._controls is None:
             raise RefusedError(404, "there is no load here that could be changed")
-        if not 0 <= asked.factor <= MOST_FACTOR:
-            raise RefusedError(422, f"the factor must be from 0 to {MOST_FACTOR:g}")
+        if not 0 <= request.factor <= MAX_FACTOR:
+            raise RefusedError(422, f"the factor must be from 0 to {MAX_FACTOR:g}")
         try:
-            await self._controls.set_factor(asked.name, asked.factor)
+            await self._controls.set_factor(request.name, request.factor)
         except KeyError as error:
-            raise RefusedError(404, f"there is no load {asked.name!r}") from error
-        log.info("load changed", extra={"facts": {"load": asked.name, "factor": asked.factor}})
-        return self._told_loads()
+            raise RefusedError(404, f"there is no load {request.name!r}") from error
+        log.info("load changed", extra={"facts": {"load": request.name, "factor": request.factor}})
+        return self._loads_reply()
 
     async def _visible(self, identity: str, session: Session) -> str:
-        """Return the id if the viewer may see its namespace; otherwise it does not exist for them."""
+        """Return the id if the viewer may see its namespace. Raise 404 otherwise."""
         parts = identity.split("/")
         if len(parts) == 3 and parts[1] in await session.viewer.visible([parts[1]]):
             return identity
-        raise _unknown(identity)
+        raise _not_found(identity)
 
 
-def pace_of(clock: Clock) -> float:
-    """Return how many of the clock's seconds pass in one of the viewer's.
-
-    Where the clock runs fast every timer does; whoever looks at the page does not.
-    """
+def clock_speed(clock: Clock) -> float:
+    """Return how many of the clock's seconds pass in one real second."""
     return clock.speed if isinstance(clock, FastClock) else 1.0
 
 
-def _found(page: T | None, identity: str) -> T:
+def _require(page: T | None, identity: str) -> T:
     if page is None:
-        raise _unknown(identity)
+        raise _not_found(identity)
     return page
 
 
-def _unknown(identity: str) -> RefusedError:
+def _not_found(identity: str) -> RefusedError:
     return RefusedError(404, f"nothing is known about {identity!r}")

@@ -1,4 +1,4 @@
-"""Live updates as server-sent events: once a second at most, only what changed, only what the viewer may see."""
+"""Live updates as server-sent events: at most one per second, with the changes that the viewer may see."""
 
 import asyncio
 from collections.abc import AsyncIterator, Callable
@@ -6,14 +6,14 @@ from contextlib import suppress
 from typing import Final
 
 from trimtab.dashboard.auth.access import Viewer
-from trimtab.dashboard.web.http import Header, RefusedError, encoded, raw
-from trimtab.dashboard.web.overview import Board
+from trimtab.dashboard.web.http import Header, RefusedError, encode_headers, encode_json
+from trimtab.dashboard.web.overview import OverviewCache
 from trimtab.serving.asgi import Receive, Send
 
-MOST_STREAMS: Final = 64
-"""Open streams of all viewers together."""
-QUIET_LOOKS: Final = 15
-"""Looks without news after which a comment is sent, so that nobody between takes the stream for dead."""
+MAX_STREAMS: Final = 64
+"""Open streams of all viewers."""
+QUIET_REFRESHES: Final = 15
+"""Refreshes without a change after which a comment is sent, so that no proxy closes the stream."""
 
 HEADERS: Final[tuple[Header, ...]] = (
     ("content-type", "text/event-stream; charset=utf-8"),
@@ -23,23 +23,23 @@ HEADERS: Final[tuple[Header, ...]] = (
 
 
 class Streams:
-    """Every open stream."""
+    """All open streams."""
 
-    def __init__(self, board: Board) -> None:
-        self._board = board
+    def __init__(self, overview: OverviewCache) -> None:
+        self._overview = overview
         self._open = 0
         self._closing = asyncio.Event()
 
     @property
     def are_open(self) -> bool:
-        """Return whether anybody looks."""
+        """Return whether a stream is open."""
         return self._open > 0
 
     def close(self) -> None:
         """End every stream, so that the server can stop."""
         self._closing.set()
 
-    async def _closed(self) -> None:
+    async def _wait_closing(self) -> None:
         await self._closing.wait()
 
     async def serve(
@@ -49,55 +49,61 @@ class Streams:
         channel: tuple[Receive, Send],
         security: tuple[Header, ...],
     ) -> None:
-        """Send what changes until the viewer goes, the session ends or the program stops."""
-        if self._open >= MOST_STREAMS:
+        """Send changes until the viewer disconnects, the session ends or the program stops."""
+        if self._open >= MAX_STREAMS:
             raise RefusedError(503, "too many pages are open; close some")
         if not self.are_open:
-            self._board.look()  # nobody kept it while nobody looked
+            self._overview.refresh()  # it is not refreshed while no stream is open
         receive, send = channel
         self._open += 1
-        gone = asyncio.ensure_future(_gone(receive))
-        closing = asyncio.ensure_future(self._closed())
+        disconnected = asyncio.ensure_future(_wait_disconnected(receive))
+        closing = asyncio.ensure_future(self._wait_closing())
         try:
-            await send({"type": "http.response.start", "status": 200, "headers": raw((*security, *HEADERS))})
-            async for message in self._messages(viewer, is_open, (gone, closing)):
+            await send(
+                {
+                    "type": "http.response.start",
+                    "status": 200,
+                    "headers": encode_headers((*security, *HEADERS)),
+                }
+            )
+            async for message in self._messages(viewer, is_open, (disconnected, closing)):
                 await send({"type": "http.response.body", "body": message, "more_body": True})
             with suppress(OSError):
                 await send({"type": "http.response.body", "body": b""})
         finally:
             self._open -= 1
-            gone.cancel()
+            disconnected.cancel()
             closing.cancel()
 
     async def _messages(
         self, viewer: Viewer, is_open: Callable[[], bool], ends: tuple["asyncio.Future[None]", ...]
     ) -> AsyncIterator[bytes]:
-        board, look, quiet = self._board, self._board.looks, 0
+        overview, version, quiet = self._overview, self._overview.version, 0
         yield b"retry: 2000\n\n"
         while is_open():
-            waiting = asyncio.ensure_future(board.wait())
+            waiting = asyncio.ensure_future(overview.wait())
             await asyncio.wait((waiting, *ends), return_when=asyncio.FIRST_COMPLETED)
             waiting.cancel()
             if any(end.done() for end in ends):
                 return
-            changed, gone = board.since(look, await viewer.visible(board.namespaces()))
-            notices = board.notices_since(look)
-            look = board.looks
+            changed, removed = overview.changes_since(version, await viewer.visible(overview.namespaces()))
+            notices = overview.notices_since(version)
+            version = overview.version
             quiet += 1
-            if changed.horizontal or changed.vertical or gone or notices is not None:
+            if changed.horizontal or changed.vertical or removed or notices is not None:
                 quiet = 0
-                rows = {"horizontal": changed.horizontal, "vertical": changed.vertical, "gone": gone}
+                rows = {"horizontal": changed.horizontal, "vertical": changed.vertical, "removed": removed}
                 yield _event(rows if notices is None else {**rows, "notices": notices})
-            elif quiet >= QUIET_LOOKS:
+            elif quiet >= QUIET_REFRESHES:
                 quiet = 0
                 yield b": still here\n\n"
 
 
 def _event(value: object) -> bytes:
-    """Return one message; JSON has no raw line ends, so one data line holds it."""
-    return b"event: rows\ndata: " + encoded(value) + b"\n\n"
+    """Return one message. JSON contains no raw line ends, so it fits into one data line."""
+    return b"event: rows\ndata: " + encode_json(value) + b"\n\n"
 
 
-async def _gone(receive: Receive) -> None:
+async def _wait_disconnected(receive: Receive) -> None:
     while (await receive())["type"] != "http.disconnect":
         pass

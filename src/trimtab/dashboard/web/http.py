@@ -1,4 +1,4 @@
-"""Requests and replies of the dashboard, between ASGI's messages and the handlers."""
+"""Requests and replies of the dashboard."""
 
 import re
 from collections.abc import Iterable
@@ -24,7 +24,7 @@ Header = tuple[str, str]
 T = TypeVar("T")
 
 MAX_BODY: Final = 64 * 1024
-"""Bytes of a request's body; a whole `behavior` is under two thousand."""
+"""Bytes of a request's body. A whole `behavior` has less than 2,000."""
 
 HTML: Final = "text/html; charset=utf-8"
 TEXT: Final = "text/plain; charset=utf-8"
@@ -32,10 +32,9 @@ JSON: Final = "application/json"
 
 
 class RefusedError(Exception):
-    """The request is answered with an error status and a sentence."""
+    """A request that gets an error status and a message."""
 
     def __init__(self, status: int, message: str) -> None:
-        """Say which status and why."""
         super().__init__(message)
         self.status = status
 
@@ -48,7 +47,7 @@ class WebRequest:
     path: str
     query: str
     headers: dict[str, str]
-    """By lower-case name; a header that came twice is joined by a comma, so that it matches nothing."""
+    """By lower-case name. A repeated header is joined by a comma, so that it matches no expected value."""
     is_https: bool
 
     @property
@@ -57,29 +56,29 @@ class WebRequest:
         return self.headers.get("host", "")
 
     def parameter(self, name: str) -> str:
-        """Return a parameter of the query; empty if there is none."""
+        """Return a parameter of the query, or an empty text."""
         return parse_qs(self.query, max_num_fields=20).get(name, [""])[0]
 
     def cookie(self, name: str) -> str:
-        """Return a cookie; empty if there is none that can be read."""
+        """Return a cookie, or an empty text if it is missing or invalid."""
         try:
-            found = SimpleCookie(self.headers.get("cookie", "")).get(name)
+            morsel = SimpleCookie(self.headers.get("cookie", "")).get(name)
         except CookieError:
             return ""
-        return found.value if found is not None else ""
+        return morsel.value if morsel is not None else ""
 
 
 @dataclass(frozen=True)
 class Reply:
-    """One whole answer."""
+    """One whole reply."""
 
     status: int
     body: bytes = b""
-    kind: str = JSON
+    content_type: str = JSON
     headers: tuple[Header, ...] = ()
 
 
-def request_of(scope: Message) -> WebRequest:
+def parse_request(scope: Message) -> WebRequest:
     """Return the head of an ASGI request."""
     headers: dict[str, str] = {}
     for raw_name, raw_value in scope["headers"]:
@@ -94,7 +93,7 @@ def request_of(scope: Message) -> WebRequest:
     )
 
 
-async def body_of(receive: Receive) -> bytes:
+async def receive_body(receive: Receive) -> bytes:
     """Read the body. Raise RefusedError if it is too long or incomplete."""
     try:
         return await read_body(receive, MAX_BODY)
@@ -104,52 +103,51 @@ async def body_of(receive: Receive) -> bytes:
         raise RefusedError(413, f"the body is longer than {MAX_BODY} bytes") from error
 
 
-def decoded(body: bytes, kind: type[T]) -> T:
-    """Read a JSON body; raise RefusedError if it has another shape."""
+def decode_body(body: bytes, kind: type[T]) -> T:
+    """Decode a JSON body. Raise RefusedError if it has another shape."""
     try:
         return msgspec.json.decode(body, type=kind)
     except (msgspec.MsgspecError, ValueError, RecursionError) as error:
         raise RefusedError(422, f"the body cannot be read: {error}") from error
 
 
-def shown(value: object, status: int = 200) -> Reply:
-    """Return a value as JSON."""
-    return Reply(status, encoded(value))
+def json_reply(value: object, status: int = 200) -> Reply:
+    """Return a reply with a value as JSON."""
+    return Reply(status, encode_json(value))
 
 
-def encoded(value: object) -> bytes:
-    """Write a value as JSON in which characters that hide or reorder text are spelt out, for messages are anybody's."""
-    return _HIDDEN.sub(_spelt, wire.encode(value))
+def encode_json(value: object) -> bytes:
+    """Encode a value as JSON, with characters that hide or reorder text escaped.
+
+    Messages of events and conditions may contain text of any user.
+    """
+    return _HIDDEN.sub(_escape, wire.encode(value))
 
 
-# Escape sequences are taken whole, so that an escaped backslash before a "u" is not mistaken for one.
+# Escape sequences are matched whole, so that an escaped backslash before a "u" does not start one.
 _HIDDEN: Final = re.compile(
     rb"\\(?:u00[01][0-9a-f]|.)|\x7f|\xd8\x9c|\xe2\x80[\x8e\x8f\xaa-\xae]|\xe2\x81[\xa6-\xa9]"
 )
 
 
-def _spelt(found: re.Match[bytes]) -> bytes:
-    text = found[0]
+def _escape(match: re.Match[bytes]) -> bytes:
+    text = match[0]
     if text[:1] == b"\\":
         return b"\\" + text if text[1:2] == b"u" else text
     return b"\\\\u%04x" % ord(text.decode())
 
 
-def said(status: int, text: str) -> Reply:
-    """Return a sentence as JSON, which no browser takes for a page."""
-    return shown({"message": text}, status)
+def message_reply(status: int, message: str) -> Reply:
+    """Return a reply with a message as JSON, which no browser renders as a page."""
+    return json_reply({"message": message}, status)
 
 
 async def send_reply(send: Send, reply: Reply, security: Iterable[Header], *, is_head: bool = False) -> None:
-    """Send a whole answer with the security headers."""
-    headers = [
-        ("content-type", reply.kind),
-        *security,
-        *reply.headers,
-    ]
-    await send_response(send, reply.status, raw(headers), reply.body, is_head=is_head)
+    """Send a whole reply with the security headers."""
+    headers = [("content-type", reply.content_type), *security, *reply.headers]
+    await send_response(send, reply.status, encode_headers(headers), reply.body, is_head=is_head)
 
 
-def raw(headers: Iterable[Header]) -> list[tuple[bytes, bytes]]:
-    """Return headers as ASGI wants them."""
+def encode_headers(headers: Iterable[Header]) -> list[tuple[bytes, bytes]]:
+    """Encode headers for ASGI."""
     return [(name.encode("latin-1"), value.encode("latin-1")) for name, value in headers]

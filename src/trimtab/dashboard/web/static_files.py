@@ -1,4 +1,4 @@
-"""The page's own files, read once when the program starts; they hold no data and need no login."""
+"""The page's static files, loaded at start. They contain no data and need no login."""
 
 import hashlib
 from importlib import resources
@@ -6,7 +6,7 @@ from typing import Final
 
 from trimtab.dashboard.web.http import HTML, TEXT, Reply, WebRequest
 
-_KINDS: Final = {
+_CONTENT_TYPES: Final = {
     "html": HTML,
     "css": "text/css; charset=utf-8",
     "js": "text/javascript; charset=utf-8",
@@ -16,36 +16,32 @@ _KINDS: Final = {
 _FOLDERS: Final = ("", "vendor")
 
 
-class Files:
-    """Every static file by the path it is served at."""
+class StaticFiles:
+    """All static files by path."""
 
     def __init__(self) -> None:
         self._replies: dict[str, tuple[str, Reply]] = {}
         root = resources.files("trimtab.dashboard") / "static"
         for folder in _FOLDERS:
-            where = root / folder if folder else root
-            for entry in where.iterdir():
-                kind = _KINDS.get(entry.name.rpartition(".")[2])
-                if kind is not None and entry.is_file():
+            for entry in (root / folder if folder else root).iterdir():
+                content_type = _CONTENT_TYPES.get(entry.name.rpartition(".")[2])
+                if content_type is not None and entry.is_file():
                     path = "/".join(part for part in ("/static", folder, entry.name) if part)
-                    self._add(path, kind, entry.read_bytes())
+                    self._add(path, content_type, entry.read_bytes())
         self._replies["/"] = self._replies["/static/index.html"]
         self._replies["/favicon.ico"] = self._replies["/static/icon.svg"]
 
     def find(self, request: WebRequest) -> Reply | None:
-        """Return the file at a path; nothing is looked up on disk, so no path leads anywhere else."""
-        found = self._replies.get(request.path)
-        if found is None:
+        """Return the file of a path, among those loaded at start."""
+        if request.path not in self._replies:
             return None
-        tag, reply = found
-        return Reply(304, b"", reply.kind, reply.headers) if _knows(request, tag) else reply
+        etag, reply = self._replies[request.path]
+        cached = request.headers.get("if-none-match", "").split(",")
+        is_cached = any(candidate.strip() == etag for candidate in cached)
+        return Reply(304, b"", reply.content_type, reply.headers) if is_cached else reply
 
-    def _add(self, path: str, kind: str, body: bytes) -> None:
-        tag = f'"{hashlib.sha256(body).hexdigest()[:32]}"'
-        # The browser asks each time whether the file is still the same: an upgrade shows at once.
-        self._replies[path] = tag, Reply(200, body, kind, (("etag", tag), ("cache-control", "no-cache")))
-
-
-def _knows(request: WebRequest, tag: str) -> bool:
-    given = request.headers.get("if-none-match", "")
-    return tag in (one.strip() for one in given.split(","))
+    def _add(self, path: str, content_type: str, body: bytes) -> None:
+        etag = f'"{hashlib.sha256(body).hexdigest()[:32]}"'
+        # The browser revalidates each time, so an upgrade shows at once.
+        headers = (("etag", etag), ("cache-control", "no-cache"))
+        self._replies[path] = etag, Reply(200, body, content_type, headers)

@@ -18,7 +18,7 @@ def record_pages(
 
     def owned(key: str) -> str:
         """Return the key, or raise if another replica holds the HPA, because our records are old then."""
-        if ownership is not None and _named(hpas, key) and (owner := ownership.elsewhere(key)):
+        if ownership is not None and _named(hpas, key) and (owner := ownership.describe_owner(key)):
             raise HeldByAnotherReplica(owner)
         return key
 
@@ -33,7 +33,7 @@ def overview_page(hpas: HpaCache, ownership: Ownership | None = None) -> bytes:
     """Return one row per HPA, with its last decision or the replica that owns it."""
     rows = []
     for hpa_state in sorted(hpas, key=lambda hpa_state: hpa_state.key):
-        owner = ownership.elsewhere(hpa_state.key) if ownership is not None else ""
+        owner = ownership.describe_owner(hpa_state.key) if ownership is not None else ""
         rows.append(_spec_row(hpa_state) | ({"elsewhere": owner} if owner else _decision_row(hpa_state)))
     return wire.encode({"autoscalers": rows})
 

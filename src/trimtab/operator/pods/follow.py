@@ -20,10 +20,10 @@ def follow_pods(
     before this is called.
     """
     if not informers.has(WHOLE_PODS):
-        pods = informers.want(SLIM_PODS.with_transform(PodDecoder(pod_level_resources=pod_level_resources)))
+        pods = informers.get(SLIM_PODS.with_transform(PodDecoder(pod_level_resources=pod_level_resources)))
         pods.subscribe(subscriber)
         return pods
-    whole: NamespacedInformer[Any] = informers.want(WHOLE_PODS)
+    whole: NamespacedInformer[Any] = informers.get(WHOLE_PODS)
     reduce = PodReducer(pod_level_resources=pod_level_resources)
 
     def pass_on(delta: Delta[Pod]) -> None:

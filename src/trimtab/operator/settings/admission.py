@@ -27,8 +27,8 @@ class AdmissionSettings:
     webhook_naming: str = setting(
         "trimtab",
         "--webhook-naming",
-        "Names of the webhook configuration and of its first webhook: `trimtab` (trimtab-vpa, or what --namespace says in place of trimtab, and pods.vpa.trimtab.dev) or `upstream` (vpa-webhook-config, vpa.k8s.io).",
-        why="Both can be installed while you move; with --compat=vpa-1.8 it is `upstream`, for tools that look it up.",
+        "Names of the webhook configuration and of its first webhook: `trimtab` (trimtab-vpa, with --namespace in place of trimtab, and pods.vpa.trimtab.dev) or `upstream` (vpa-webhook-config, vpa.k8s.io).",
+        why="Both can be installed during a migration. With --compat=vpa-1.8 it is `upstream`, for tools that read that name.",
     )
     webhook_labels: str = setting(
         "", "--webhook-labels", "Labels of the webhook configurations, as key1:value1,key2:value2."
@@ -79,7 +79,7 @@ class AdmissionSettings:
         "127.0.0.1",
         "--webhook-address",
         "Address that the webhook listens on.",
-        why="Nothing listens to the outside unless told; the chart sets 0.0.0.0 inside the pod.",
+        why="Local by default; the chart sets 0.0.0.0 inside the pod.",
     )
     webhook_timeout_seconds: int = setting(
         2,

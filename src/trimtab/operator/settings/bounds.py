@@ -1,19 +1,19 @@
-"""Bounds of settings: a value that cannot be meant is refused at start."""
+"""Rejects settings that are out of range, at start."""
 
 from datetime import timedelta
 from typing import Final
 
 from trimtab.operator.settings.settings import Settings, declared
 
-_SHARES: Final = ("eviction_tolerance",)
+_FRACTIONS: Final = ("eviction_tolerance",)
 _NOT_NEGATIVE: Final = ("min_replicas", "recommendation_margin_fraction")
 _ABOVE_ZERO: Final = ("recommender_interval", "updater_interval")
 
 
-def refuse_absurd_values(settings: Settings) -> None:
-    """Raise ValueError, with the flag's name, if a setting is out of its bounds."""
-    flags = {each.name: flag.name for each, flag in declared()}
-    for name in _SHARES:
+def reject_out_of_range(settings: Settings) -> None:
+    """Raise ValueError with the flag's name if a setting is out of range."""
+    flags = {field.name: flag.name for field, flag in declared()}
+    for name in _FRACTIONS:
         if not 0 <= settings.value(name) <= 1:
             raise ValueError(f"{flags[name]}={settings.value(name)}: use a share from 0 to 1")
     for name in _NOT_NEGATIVE:

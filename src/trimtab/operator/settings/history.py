@@ -95,7 +95,7 @@ class HistorySettings:
     metric_for_pod_labels: str = setting(
         'up{job="kubernetes-pods"}',
         "--metric-for-pod-labels",
-        "Series that carry the labels of pods, such as kube_pod_labels; they tell which role a pod had when.",
+        "Series that carry the labels of pods, such as kube_pod_labels. They show which role a pod had at which time.",
     )
     pod_label_prefix: str = setting(
         "pod_label_",

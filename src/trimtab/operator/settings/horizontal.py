@@ -29,14 +29,14 @@ class HorizontalSettings:
     sync_period: timedelta = setting(
         timedelta(seconds=15),
         "--horizontal-pod-autoscaler-sync-period",
-        "How often each HPA is decided; a changed spec is decided at once.",
+        "How often each HPA is reconciled. An HPA whose spec changes is reconciled at once.",
         why="Upstream's period; metrics rarely change faster.",
     )
     look_period: timedelta = setting(
         timedelta(seconds=2),
         "--metrics-look-period",
-        "How often the usage of pods is looked at between two syncs; where the replicas would change, the HPA is decided at once. 0 never looks.",
-        why="One cheap request; looking takes 5 % of the time at most, so a large cluster is looked at less often. Off with --compat.",
+        "How often the usage of pods is read between two syncs. An HPA whose replicas would change is reconciled at once. 0 switches this off.",
+        why="It costs one request. Checks take at most 5 % of the time, so they are rarer in a large cluster. Off with --compat.",
     )
     tolerance: float = setting(
         0.1,
@@ -67,7 +67,7 @@ class HorizontalSettings:
     owner_cache_ttl: timedelta = setting(
         timedelta(seconds=60),
         "--owner-cache-ttl",
-        "How long an owner of a kind that is not watched is believed.",
+        "How long an owner of a kind that is not watched stays cached.",
         why="Owners change when something is deployed; a minute bounds both staleness and requests.",
     )
 
@@ -82,8 +82,8 @@ class MetricsSettings:
     metrics_deadline: timedelta = setting(
         timedelta(seconds=10),
         "--metrics-deadline",
-        "How long one metrics query may take; a slow source delays only those that asked it.",
-        why="Shorter than a period, so that a hanging source is told within the cycle that met it.",
+        "How long one metrics query may take. A slow source delays only the HPAs that use it.",
+        why="Shorter than a sync period, so that a hanging source is reported within the same sync.",
     )
     metrics_max_bytes: int = setting(
         16 * 1024 * 1024,

@@ -45,13 +45,13 @@ class LeaseSettings:
     leader_elect: bool = setting(
         True,
         "--leader-elect",
-        "Hold a Lease before writing, so that several copies may run.",
-        why="A second copy is the cheapest availability there is.",
+        "Hold a Lease before writing, so that several replicas of Trimtab may run.",
+        why="A second replica is the cheapest availability there is.",
     )
     leader_elect_lease_duration: timedelta = setting(
         timedelta(seconds=15),
         "--leader-elect-lease-duration",
-        "How long others wait before they take over a lease that is not renewed.",
+        "How long other replicas wait before they take over a Lease that is not renewed.",
     )
     leader_elect_renew_deadline: timedelta = setting(
         timedelta(seconds=10),
@@ -70,14 +70,14 @@ class LeaseSettings:
     leader_elect_resource_name: str = setting(
         "",
         "--leader-elect-resource-name",
-        "Name of the Lease; empty means trimtab- and the first of the loops, as trimtab-horizontal; a recommender with a --recommender-name and a --dry-run have Leases of their own.",
+        "Name of the Lease; empty means trimtab- and the first of the loops, as trimtab-horizontal. A recommender with a --recommender-name and a dry run have Leases of their own.",
         why="Processes that run other loops must not wait for each other.",
     )
     shards: int = setting(
         1,
         "--shards",
-        "Share HPAs, VPAs and roles out among up to 16 copies that run with the same flags: so many Leases, each held by one copy. Of these copies one updates pods; all of them admit pods.",
-        why="One copy decides thousands of HPAs and VPAs; sharing costs a watch of everything in each copy.",
+        "Number of shards, 1 to 16. Each is a Lease that one replica holds; all replicas need the same flags. The updater runs on the holder of shard 0, admission on all.",
+        why="One replica handles thousands of HPAs and VPAs. With shards, every replica still watches everything.",
     )
 
 
@@ -101,29 +101,29 @@ class DashboardSettings:
         (),
         "--dashboard-hosts",
         "Host names besides loopback that the dashboard answers for, separated by commas.",
-        why="A page of another site, pointed at our address, still says its own name.",
+        why="A page of another site that resolves to this address still sends its own host name.",
     )
     dashboard_login: str = setting(
         "cluster",
         "--dashboard-login",
-        "Who may look: `cluster` (tokens of the cluster, each viewer with their own rights) or `token` (one random token, written to --dashboard-address-file, that opens everything).",
+        "How viewers log in: `cluster` (tokens of the cluster, each viewer with their own rights) or `token` (one random token with all rights, written to --dashboard-address-file).",
         why="A dashboard that many can reach must not lend its own rights.",
     )
     dashboard_address_file: str = setting(
         ".trimtab/dashboard",
         "--dashboard-address-file",
         "Where the address with its token is written (mode 0600), with --dashboard-login=token.",
-        why="A log has more readers than a file of one's own.",
+        why="A log has more readers than a private file.",
     )
     dashboard_cert_file: str = setting(
         "",
         "--dashboard-cert-file",
-        "Certificate of the dashboard; it speaks HTTPS then. Read again when it changes.",
-        why="On loopback there is nobody to hide from.",
+        "Certificate of the dashboard, which then serves HTTPS. Read again when it changes.",
+        why="Loopback needs no encryption.",
     )
     dashboard_key_file: str = setting(
         "",
         "--dashboard-private-key-file",
         "Key of that certificate.",
-        why="On loopback there is nobody to hide from.",
+        why="Loopback needs no encryption.",
     )

@@ -1,8 +1,7 @@
-"""The settings by which an operator decides, published on its Lease for programs that only look.
+"""Writes the settings of an operator into an annotation of its Lease, and reads them there.
 
-Whoever holds the Lease writes its own settings with every renewal, so they change hands together with the right to
-decide. `explain`, `top` and the dashboard read them. Values that equal the default are left out: a Lease is renewed
-every few seconds.
+The holder of the Lease writes its own settings with every renewal, so they change together with the leader. `explain`,
+`top` and the dashboard read them. Default values are left out, because a Lease is renewed every few seconds.
 """
 
 import logging
@@ -88,52 +87,51 @@ PUBLISHED: Final = (
     "include_kube_system",
     "max_allowed_cpu_boost",
 )
-"""The settings that a decision depends on. Addresses, files and credentials are never published."""
-
+"""The settings that decisions depend on. Addresses, files and credentials are never published."""
 
 EXPLAINED: Final = ("horizontal", "recommender", "updater")
-"""The loops whose decisions are explained by what they publish; of the others nobody asks for it."""
+"""The loops whose decisions `explain` derives from their published settings."""
 
 
 class UnreadableSettings(ValueError):  # noqa: N818 - said of the annotation, as it stands
-    """Published settings that this version cannot read; the message says which."""
+    """This version cannot read the published settings; the message says why."""
 
 
 class _Note(wire.Wire):
     version: str = ""
     settings: dict[str, str] = {}
-    """By flag, without its dashes; what is missing has its default."""
+    """Values by flag, without its dashes. A missing flag has its default."""
 
 
 @dataclass(frozen=True, slots=True)
-class Found:
-    """Settings that decisions are explained by, and where they come from."""
+class FoundSettings:
+    """Settings by which decisions are explained, and their source."""
 
     settings: Settings
     source: str
-    """In words, for people."""
+    """The source as part of a sentence."""
     is_published: bool = False
-    """Whether an operator published them; otherwise they are assumed."""
+    """Whether an operator published them. Otherwise they are assumed."""
     assumed: tuple[str, ...] = ()
     """The loops whose settings are assumed."""
     is_partly_published: bool = False
-    """Whether the settings of some loops were published; the source then says of which."""
+    """Whether the settings of only some loops were published, which `source` names."""
     updater_sees_all_pods: bool = True
-    """Whether the updater watches every namespace; else it does not know which room of a node is free."""
+    """Whether the updater watches every namespace, and so can compute the free room of nodes."""
 
     @property
     def line(self) -> str:
-        """Return the sentence that tells where the numbers come from, and which were assumed."""
+        """Return a sentence with the source of the settings and the assumed values."""
         if self.is_published:
             return f"settings: {self.source}"
         which = "" if self.is_partly_published else "assumed, "
-        numbers = described(self.settings, self.assumed)
+        numbers = describe_settings(self.settings, self.assumed)
         return f"settings: {which}{self.source}{f'. Assumed: {numbers}' if numbers else ''}"
 
 
-def own_settings(settings: Settings) -> Found:
+def own_settings(settings: Settings) -> FoundSettings:
     """Return the settings of loops that run in this process."""
-    return Found(
+    return FoundSettings(
         settings,
         "of this process",
         is_published=True,
@@ -141,8 +139,8 @@ def own_settings(settings: Settings) -> Found:
     )
 
 
-def described(settings: Settings, loops: Iterable[str]) -> str:
-    """Return the numbers and gates that decisions of these loops depend on most, in words."""
+def describe_settings(settings: Settings, loops: Iterable[str]) -> str:
+    """Return the most important settings of these loops, as part of a sentence."""
     loops = tuple(loops)
     parts: list[str] = []
     if "horizontal" in loops:
@@ -166,7 +164,7 @@ def described(settings: Settings, loops: Iterable[str]) -> str:
     return ", ".join(parts)
 
 
-def note_of(settings: Settings) -> dict[str, str]:
+def settings_annotation(settings: Settings) -> dict[str, str]:
     """Return the annotation that publishes these settings."""
     plain = Settings()
     values = {
@@ -179,8 +177,8 @@ def note_of(settings: Settings) -> dict[str, str]:
     return {ANNOTATION: msgspec.json.encode(note, order="sorted").decode()}
 
 
-def read_note(text: str) -> tuple[Settings, str]:
-    """Return published settings and the version of their operator; flags that we do not know are left out."""
+def parse_annotation(text: str) -> tuple[Settings, str]:
+    """Return published settings and the version of their operator. Unknown flags are skipped."""
     try:
         note = msgspec.json.decode(text, type=_Note)
         values = {
@@ -195,29 +193,31 @@ def read_note(text: str) -> tuple[Settings, str]:
 
 async def find_settings(
     client: Client, namespace: str, loop: str, fallback: Settings, *, recommender: str = ""
-) -> Found:
+) -> FoundSettings:
     """Return the settings of the operator that runs a loop, or the fallback with the reason.
 
-    Of several recommenders the one of that name counts, if a name is given.
+    `recommender` selects one of several recommenders by name.
     """
     try:
         listed = await client.list(LEASES, ListOptions(namespace))
     except errors.ClusterError as error:
-        return Found(
+        return FoundSettings(
             fallback,
             f"because the operator's Leases in namespace {namespace} cannot be read: {error}",
             assumed=(loop,),
         )
     found = _published(listed.items, loop)
     if recommender:
-        found = [one for one in found if one[1].recommender.recommender_name == recommender]
+        found = [entry for entry in found if entry[1].recommender.recommender_name == recommender]
     if found:
         now = client.clock.now()
-        lease, settings, version = max(found, key=lambda one: _rank(one[0], one[1], now))
-        return Found(settings, _source(lease, version, is_held=_is_held(lease, now)), is_published=True)
+        lease, settings, version = max(found, key=lambda entry: _rank(entry[0], entry[1], now))
+        return FoundSettings(
+            settings, _source(lease, version, is_held=_is_held(lease, now)), is_published=True
+        )
     what = f"{loop} {recommender}".strip()
     why = f"because no operator in namespace {namespace} has published any for the {what}"
-    return Found(fallback, why, assumed=(loop,))
+    return FoundSettings(fallback, why, assumed=(loop,))
 
 
 def _published(leases: Iterable[Lease], loop: str) -> list[tuple[Lease, Settings, str]]:
@@ -227,7 +227,7 @@ def _published(leases: Iterable[Lease], loop: str) -> list[tuple[Lease, Settings
         if text is None:
             continue
         try:
-            settings, version = read_note(text)
+            settings, version = parse_annotation(text)
         except UnreadableSettings as error:
             log.warning("Lease %s: %s", lease.metadata.key, error)
             continue
@@ -237,7 +237,7 @@ def _published(leases: Iterable[Lease], loop: str) -> list[tuple[Lease, Settings
 
 
 def _rank(lease: Lease, settings: Settings, now: datetime) -> tuple[bool, bool, float]:
-    """Prefer the Lease of an operator that runs, then of one that acts, then the youngest."""
+    """Rank Leases of running operators first, then those without dry run, then the youngest."""
     renewed = lease.spec.renew_time
     return _is_held(lease, now), not settings.dry_run, renewed.timestamp() if renewed else 0.0
 
@@ -247,8 +247,8 @@ def _is_held(lease: Lease, now: datetime) -> bool:
     return bool(lease.spec.holder_identity) and renewed is not None and now - renewed < patience
 
 
-def combined(recommender: Found, updater: Found) -> Found:
-    """Return the settings of VPAs, whose sizes one loop recommends and another applies."""
+def combined(recommender: FoundSettings, updater: FoundSettings) -> FoundSettings:
+    """Return the settings of VPAs: those of the recommender, with the updater's own."""
     applied = {
         field.name: updater.settings.value(field.name)
         for field, flag in declared()
@@ -257,7 +257,7 @@ def combined(recommender: Found, updater: Found) -> Found:
     applied["watch_namespaces"] = _acted_on(recommender, updater)
     settings = recommender.settings.replace(**applied)
     source = recommender.source if recommender.source == updater.source else _both(recommender, updater)
-    return Found(
+    return FoundSettings(
         settings,
         source,
         is_published=recommender.is_published and updater.is_published,
@@ -267,15 +267,18 @@ def combined(recommender: Found, updater: Found) -> Found:
     )
 
 
-def _acted_on(*loops: Found) -> tuple[str, ...]:
-    """Return the namespaces that some loop watches; none means all. Published settings count before assumed ones."""
+def _acted_on(*loops: FoundSettings) -> tuple[str, ...]:
+    """Return the namespaces that any loop watches; none means all.
+
+    Published settings take precedence over assumed ones.
+    """
     known = [loop for loop in loops if loop.is_published] or loops
     watched = [loop.settings.watch_namespaces for loop in known]
     return tuple(dict.fromkeys(name for names in watched for name in names)) if all(watched) else ()
 
 
-def _both(recommender: Found, updater: Found) -> str:
-    """Return both sources; where only one is assumed, it says so itself."""
+def _both(recommender: FoundSettings, updater: FoundSettings) -> str:
+    """Return both sources, with a note at the one that is assumed."""
     is_mixed = recommender.is_published != updater.is_published
     parts = [
         f"for the {loop} {'assumed, ' if is_mixed and not found.is_published else ''}{found.source}"

@@ -1,7 +1,7 @@
-"""Publishes the settings of an operator that takes part in no election, on a Lease of its own.
+"""Publishes the settings of a replica without leader election, on a Lease of its own.
 
-Nobody competes for this Lease and nobody waits for it: it carries settings only. An operator without the rights works
-on without it, and whoever looks says then what it assumed.
+This Lease carries settings only; no replica competes for it. A replica without the right to write it runs on, and
+`explain`, `top` and the dashboard name the settings that they assume.
 """
 
 import logging
@@ -11,7 +11,7 @@ from trimtab.cluster import errors
 from trimtab.cluster.client import Client
 from trimtab.cluster.resource import LEASES, Json
 from trimtab.model.times import format_micro_time
-from trimtab.operator.settings.published import note_of
+from trimtab.operator.settings.published import settings_annotation
 from trimtab.operator.settings.settings import Settings
 
 log = logging.getLogger(__name__)
@@ -23,14 +23,14 @@ _UNTYPED = LEASES.untyped()
 
 
 class SettingsPublisher:
-    """Keeps one Lease with the settings of this process young."""
+    """Renews a Lease that carries the settings of this process."""
 
     def __init__(self, client: Client, settings: Settings, identity: str) -> None:
         self._client = client
         self._namespace = settings.leases.leader_elect_resource_namespace
         self._name = settings.lease_name + SUFFIX
         self._identity = identity
-        self._annotations = note_of(settings)
+        self._annotations = settings_annotation(settings)
         self._problem = ""
 
     async def run(self) -> None:
@@ -40,7 +40,7 @@ class SettingsPublisher:
             await self._client.clock.sleep(_PERIOD)
 
     async def step(self) -> None:
-        """Publish once; what keeps us from it is logged once."""
+        """Publish once. An error is logged when it changes."""
         try:
             await self._write()
         except errors.ClusterError as error:

@@ -45,7 +45,7 @@ class RecommenderLoopSettings:
     checkpoints_gc_interval: timedelta = setting(
         timedelta(minutes=10),
         "--checkpoints-gc-interval",
-        "How often checkpoints of VPAs that are gone are looked for.",
+        "How often checkpoints of deleted VPAs are collected.",
     )
     update_worker_count: int = setting(
         10, "--update-worker-count", "How many status and checkpoint writes are under way at once."
@@ -163,5 +163,5 @@ class EstimationSettings:
         False,
         "--cap-to-largest-node",
         "Recommend no more for the containers of a pod together than some node can hold.",
-        why="A recommendation says what is needed; the condition NoNodeFits says that no node has it.",
+        why="A recommendation is what a pod needs; the condition NoNodeFits reports that no node has it.",
     )

@@ -1,4 +1,4 @@
-"""All settings of a process, in groups; each is declared once with flag, unit, default, and why that default.
+"""All settings of a process, in groups.
 
 The command line, the environment variables and the reference page are generated from the declarations. Names are
 upstream's wherever upstream has the setting, so that manifests and habits carry over. No two settings of different
@@ -48,13 +48,13 @@ setting = settings_in("Process")
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Settings:
-    """The settings of a process. The ones that every component goes by are its own, all others are in groups."""
+    """The settings of a process. Those that all components read are its own, the others are in groups."""
 
     components: tuple[str, ...] = setting(
         ("horizontal",),
         "--components",
         "What runs in this process, separated by commas: horizontal, recommender, updater, admission, roles, dashboard, adapter.",
-        why="Scaling out is what most people install first; the vertical loops need a webhook beside them.",
+        why="Most users install horizontal scaling first. The vertical loops need a webhook as well.",
     )
     watch_namespaces: tuple[str, ...] = setting(
         (),
@@ -66,7 +66,7 @@ class Settings:
         "",
         "--feature-gates",
         "Gates to set, as Name=true,Other=false; AllAlpha and AllBeta set many.",
-        why="Alpha features are off until somebody asks for them, as in Kubernetes.",
+        why="Alpha features are off by default, as in Kubernetes.",
     )
     compat: str = setting(
         "",
@@ -77,8 +77,8 @@ class Settings:
     dry_run: bool = setting(
         False,
         "--dry-run",
-        "Decide, record and explain everything; write nothing but events and the Lease of this process. Decisions are read in its log, at its pages and in its metrics.",
-        why="People want to look before they let it act.",
+        "Decide, record and explain, but write only events and the Lease of this process. Log, pages and metrics show the decisions.",
+        why="Users can check the decisions before they let Trimtab act.",
     )
     namespace: str = setting(
         "trimtab",
@@ -104,7 +104,7 @@ class Settings:
         "127.0.0.1",
         "--bind-address",
         "Address of the health and metrics port.",
-        why="Nothing listens to the outside unless told; the chart sets 0.0.0.0 inside the pod.",
+        why="Local by default; the chart sets 0.0.0.0 inside the pod.",
     )
     port: int = setting(
         8080,
@@ -126,7 +126,7 @@ class Settings:
         aliases=("-v",),
     )
     log_format: str = setting(
-        "text", "--log-format", "text for people, json for machines.", why="The first reader is a person."
+        "text", "--log-format", "Format of log lines: `text` or `json`.", why="Text is easier to read."
     )
 
     client: ClientSettings = ClientSettings()
@@ -142,7 +142,7 @@ class Settings:
 
     @classmethod
     def of(cls, **values: Any) -> Self:
-        """Return settings with these values, by name; all others have their defaults."""
+        """Return settings with these values, by name, and defaults for all others."""
         return cls().replace(**values)
 
     def replace(self, **values: Any) -> Self:
@@ -174,21 +174,24 @@ class Settings:
 
     @property
     def lease_name(self) -> str:
-        """Return the name of the Lease: the one that was given, or that of the first loop, whatever their order."""
+        """Return the name of the Lease: the given one, or one made from the first loop in the order of `ELECTED`."""
         if self.leases.leader_elect_resource_name:
             return self.leases.leader_elect_resource_name
         elected = [name for name in ELECTED if name in self.components]
         first = elected[0] if elected else self.components[0]
-        # Recommenders of different names serve different VPAs, so that each of them leads. A process that also runs
-        # other loops shares the Lease: with two of them two updaters would work at once.
+        # Recommenders of different names serve different VPAs, so each has its own Lease. A process that also runs
+        # other loops shares the Lease, else two updaters would work at once.
         named = self.recommender.recommender_name != "default" and elected == ["recommender"]
         parts = [first, lease_part(self.recommender.recommender_name)] if named else [first]
-        # A process that only looks must not take the Lease of one that acts.
+        # A dry run must not take the Lease of a process that acts.
         return "-".join(["trimtab", *parts, *(["dry-run"] if self.dry_run else [])])
 
 
 def lease_part(name: str) -> str:
-    """Return a recommender's name as part of an object's name; what is not allowed there is replaced, and told apart."""
+    """Return a recommender's name as part of an object's name.
+
+    Characters that are not allowed are replaced, and a checksum keeps such names distinct.
+    """
     plain = re.sub(r"[^a-z0-9-]+", "-", name.lower()).strip("-")[:40]
     return plain if plain == name else f"{plain}-{crc32(name.encode()):08x}".lstrip("-")
 
@@ -197,7 +200,7 @@ _DEFAULTS = Settings()
 
 
 def _declared() -> Iterator[tuple[str, Field[Any]]]:
-    """Yield each setting with its group in `Settings`; the group of its own settings is empty."""
+    """Yield each setting with its group in `Settings`, which is empty for its own settings."""
     for outer in fields(Settings):
         if "flag" in outer.metadata:
             yield "", outer
@@ -215,9 +218,9 @@ def declared() -> Iterator[tuple[Field[Any], Flag]]:
 
 
 def with_values(values: Mapping[str, Any]) -> Settings:
-    """Return settings with the given values; None means the default, or that of --compat."""
+    """Return settings with the given values. None means the default, or that of `--compat`."""
     given = {name: value for name, value in values.items() if value is not None}
     named = upstreams(given.get("compat", ""))
-    # Upstream saves its history in every loop; a span that was given counts all the same.
+    # Upstream saves checkpoints in every loop. An interval that is given takes precedence.
     defaults = VPA_DEFAULTS if VPA in named else {"checkpoints_interval": timedelta()} if named else {}
     return Settings.of(**{**defaults, **given})

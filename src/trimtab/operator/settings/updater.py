@@ -91,7 +91,7 @@ class UpdaterLoopSettings:
         -1.0,
         "--eviction-rate-limit",
         "Evictions per second at most, and as many resizes in place; 0 or less means no such limit.",
-        why="Upstream's default; --max-evictions-per-minute is the brake that is always on.",
+        why="Upstream's default; --max-evictions-per-minute always limits evictions.",
     )
     eviction_rate_burst: int = setting(
         1,
@@ -122,14 +122,14 @@ class UpdaterLoopSettings:
     admission_check: str = setting(
         "probe",
         "--admission-check",
-        "What must prove that admission works before anything is evicted: `probe` (a dry-run pod that must come back changed), `lease` (upstream's: a Lease that is renewed) or `none`.",
-        why="A fresh Lease proves that a process lives, not that the API server reaches it.",
+        "How the updater checks that admission works before it evicts: `probe` (a dry-run pod must come back changed), `lease` (upstream's: a Lease must be fresh) or `none`.",
+        why="A fresh Lease shows that a process runs, not that the API server reaches it.",
     )
     replacement_check: str = setting(
         "dry-run",
         "--replacement-check",
-        "What must prove, before a pod is evicted, that its replacement would be admitted: `dry-run` (the replacement is created with dryRun, which stores nothing) or `none`.",
-        why="A pod that is evicted and refused afterwards is lost; only the API server knows every policy and quota.",
+        "How the updater checks that the replacement of a pod would be admitted before it evicts: `dry-run` (create the replacement with dryRun, which stores nothing) or `none`.",
+        why="A pod whose replacement is rejected is lost, and only the API server applies every policy and quota.",
     )
     node_fit: str = setting(
         "free",

@@ -1,7 +1,7 @@
-"""Flags of the upstream VPA that are no settings of ours: what `trimtab run` makes of each.
+"""Flags of the upstream VPA that `trimtab run` ignores or translates.
 
-Upstream's other flags are settings under the same name. Nothing here is a guess: a value that would mean something we do
-not do is refused, with what replaces it. The reference page of upstream's flags is made from these declarations.
+Upstream's other flags are settings under the same name. A value that asks for a missing feature is rejected, with a
+replacement. The reference page of upstream's flags is generated from these declarations.
 """
 
 from collections.abc import Callable, Mapping
@@ -15,21 +15,21 @@ Values = dict[str, Any]
 
 
 def _plain(value: str) -> str:
-    """Return a boolean in the one way that our lists write it."""
+    """Return a boolean as the lists below spell it."""
     return str(BOOLEANS[value]).lower() if value in BOOLEANS else value
 
 
 @dataclass(frozen=True, slots=True)
 class Tolerated:
-    """A flag that is read and changes nothing, as long as its value is one that we can honour."""
+    """A flag that changes nothing."""
 
     says: str
-    """Why it changes nothing, and what replaces the values that are refused."""
+    """Why the flag changes nothing, and what replaces rejected values."""
     accepts: tuple[str, ...] | None = None
-    """The values that are accepted; None means any."""
+    """The accepted values; None means any."""
 
     def check(self, name: str, value: str) -> None:
-        """Raise ValueError if the value asks for something that we do not do."""
+        """Raise ValueError if the value is not accepted."""
         if self.accepts is not None and not {value.lower(), _plain(value)} & set(self.accepts):
             raise ValueError(f"{name}={value}: {self.says}")
 
@@ -96,7 +96,7 @@ def _admission_status(value: str) -> Values:
 
 @dataclass(frozen=True, slots=True)
 class Translated:
-    """A flag whose meaning other settings have."""
+    """A flag that sets other settings."""
 
     says: str
     translate: Callable[[str], Values]
@@ -113,7 +113,7 @@ TRANSLATED: Final[dict[str, Translated]] = {
 
 
 def translated(given: Mapping[str, str | None]) -> Values:
-    """Return the settings that some flags of upstream mean; raise ValueError if one cannot be honoured."""
+    """Return the settings that upstream's flags mean; raise ValueError if a value is not accepted."""
     values: Values = {}
     for name, value in given.items():
         if value is None:
@@ -136,4 +136,4 @@ VPA_DEFAULTS: Final[Values] = {
     "checkpoints_interval": timedelta(),
     "webhook_naming": "upstream",
 }
-"""What a setting is with --compat=vpa-1.8 unless it is given: upstream's default, or upstream without our brake."""
+"""Defaults with --compat=vpa-1.8: upstream's, and no limits that upstream does not have."""

@@ -93,9 +93,9 @@ class ClusterView:
         self.gates = gates or FeatureGates()
         self.compat = compat
         self.discovery = discovery
-        self.pods: NamespacedInformer[Pod] = caches.want(whole_pods())
-        self.vpas = caches.want(VPAS)
-        self.nodes = caches.want(NODES)
+        self.pods: NamespacedInformer[Pod] = caches.get(whole_pods())
+        self.vpas = caches.get(VPAS)
+        self.nodes = caches.get(NODES)
         self.controllers = Controllers(client, self.discovery, caches)
         self.namespaces = caches.namespaces
         """The watched namespaces; none means all."""
@@ -114,7 +114,7 @@ class ClusterView:
     def limit_ranges(self) -> NamespacedInformer[LimitRange]:
         """Return the LimitRanges, which are watched from the first call on."""
         if self._limit_ranges is None:
-            self._limit_ranges = self._caches.want(LIMIT_RANGES)
+            self._limit_ranges = self._caches.get(LIMIT_RANGES)
         return self._limit_ranges
 
     def size_pods(self) -> "ClusterView":
@@ -132,7 +132,7 @@ class ClusterView:
         """Watch VPAScopes, if the gate is on and the cluster serves them."""
         if self.gates.vpa_selector_refinement and self._scopes is None:
             if await self.discovery.served(GROUP, VERSION, SCOPES.plural) is not None:
-                self._scopes = self._caches.want(SCOPES)
+                self._scopes = self._caches.get(SCOPES)
                 self._scopes.subscribe(self._changed)
             else:
                 log.warning("the cluster does not serve VPAScope; VPAs that name one do nothing")

@@ -66,7 +66,7 @@ class Controllers(Mapping[ControllerKey, Controller]):
         self._clock = client.clock
         self._discovery = discovery
         self._caches: dict[str, NamespacedInformer[Any]] = {
-            kind: caches.want(resource) for kind, resource in WORKLOADS.items()
+            kind: caches.get(resource) for kind, resource in WORKLOADS.items()
         }
         self._read_controllers: dict[ControllerKey, _ReadController] = {}
         self._selectors: dict[ControllerKey, tuple[Any, Selector | None]] = {}

@@ -12,7 +12,7 @@ from trimtab.cli import answer
 from trimtab.cli.commands.simulate import candidates_of
 from trimtab.cli.errors import CommandError
 from trimtab.cli.manifests.documents import read_bundle
-from trimtab.operator.settings.published import note_of
+from trimtab.operator.settings.published import settings_annotation
 from trimtab.operator.settings.settings import Settings
 
 EXAMPLES = Path(__file__).parents[4] / "examples"
@@ -100,7 +100,7 @@ ASK = ["simulate", TODAY, "--trace", DAY, "--request", "cpu=500m", "-o", "json"]
 
 
 def lease(path, **settings):
-    note = note_of(Settings.of(**settings))
+    note = settings_annotation(Settings.of(**settings))
     items = [
         {"kind": "Lease", "metadata": {"name": "other"}},
         {"kind": "Lease", "metadata": {"name": "trimtab-horizontal", "annotations": note}},

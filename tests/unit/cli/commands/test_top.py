@@ -13,7 +13,7 @@ from trimtab.model.core.meta import Condition
 from trimtab.model.crds import all_crds
 from trimtab.model.hpa.types import HorizontalPodAutoscaler, HorizontalPodAutoscalerStatus
 from trimtab.operator.horizontal.inputs.kinds import NATIVE_HPAS, OWN_HPAS
-from trimtab.operator.process import elector_of
+from trimtab.operator.process import make_elector
 from trimtab.operator.settings.settings import Settings
 
 CRDS = Resource(
@@ -119,7 +119,7 @@ def notes(*, namespace="", **settings):
             client = Client(clock, InProcessTransport(server, headers=headers), seed=1)
             if settings:
                 await client.create(NAMESPACES, {"metadata": {"name": "trimtab"}})
-                await elector_of(client, Settings.of(**settings), "one", lambda _leads: None).step()
+                await make_elector(client, Settings.of(**settings), "one", lambda _leads: None).step()
             found = await settings_for(client, "horizontal", Choice("trimtab"))
             return notes_of(found, namespace)
 

@@ -4,7 +4,7 @@ from datetime import timedelta
 
 import pytest
 
-from trimtab.operator.settings.bounds import refuse_absurd_values
+from trimtab.operator.settings.bounds import reject_out_of_range
 from trimtab.operator.settings.settings import Settings
 
 
@@ -22,7 +22,7 @@ from trimtab.operator.settings.settings import Settings
 )
 def test_a_value_out_of_bounds_is_refused(settings, flag):
     with pytest.raises(ValueError, match=flag):
-        refuse_absurd_values(settings)
+        reject_out_of_range(settings)
 
 
 @pytest.mark.parametrize(
@@ -30,4 +30,4 @@ def test_a_value_out_of_bounds_is_refused(settings, flag):
     [Settings(), Settings.of(eviction_tolerance=0.0, min_replicas=0, recommendation_margin_fraction=0.0)],
 )
 def test_bounds_themselves_are_allowed(settings):
-    refuse_absurd_values(settings)
+    reject_out_of_range(settings)

@@ -19,8 +19,8 @@ from trimtab.operator.settings.published import (
     UnreadableSettings,
     combined,
     find_settings,
-    note_of,
-    read_note,
+    parse_annotation,
+    settings_annotation,
 )
 from trimtab.operator.settings.settings import Settings, declared
 
@@ -39,7 +39,7 @@ def other_than(value):
 
 def test_every_published_setting_comes_back_as_it_was():
     changed = Settings.of(**{name: other_than(Settings().value(name)) for name in PUBLISHED})
-    read, version = read_note(note_of(changed)[ANNOTATION])
+    read, version = parse_annotation(settings_annotation(changed)[ANNOTATION])
     assert {name: read.value(name) for name in PUBLISHED} == {name: changed.value(name) for name in PUBLISHED}
     assert version == trimtab.__version__
 
@@ -49,11 +49,11 @@ def test_published_settings_exist():
 
 
 def test_defaults_take_no_room_and_credentials_are_never_there():
-    assert len(note_of(Settings())[ANNOTATION]) < 100
+    assert len(settings_annotation(Settings())[ANNOTATION]) < 100
     texts = {field.name for field, _ in declared() if isinstance(field.default, str)}
     given: dict[str, Any] = dict.fromkeys(texts - set(PUBLISHED), "s3cret")
     secret = Settings.of(**given)
-    assert "s3cret" not in note_of(secret)[ANNOTATION]
+    assert "s3cret" not in settings_annotation(secret)[ANNOTATION]
     assert not {name for name in PUBLISHED if NEVER.search(name)}
 
 
@@ -72,11 +72,11 @@ NEVER = re.compile("password|token|username|address|file|key|cert|url|kubeconfig
 )
 def test_what_cannot_be_read_is_said(text):
     with pytest.raises(UnreadableSettings, match="cannot be read"):
-        read_note(text)
+        parse_annotation(text)
 
 
 def test_flags_of_a_newer_operator_are_left_out():
-    read, version = read_note('{"version":"99","settings":{"no-such-flag":"1","dry-run":"true"}}')
+    read, version = parse_annotation('{"version":"99","settings":{"no-such-flag":"1","dry-run":"true"}}')
     assert (read.dry_run, version) == (True, "99")
 
 
@@ -101,7 +101,7 @@ class _Leases:
 
 def lease(name, settings, *, holder="a", age=1.0):
     return Lease(
-        metadata=ObjectMeta(name=name, namespace="trimtab", annotations=note_of(settings)),
+        metadata=ObjectMeta(name=name, namespace="trimtab", annotations=settings_annotation(settings)),
         spec=LeaseSpec(
             holder_identity=holder, lease_duration_seconds=15, renew_time=NOW - timedelta(seconds=age)
         ),

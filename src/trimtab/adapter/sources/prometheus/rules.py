@@ -13,7 +13,7 @@ from trimtab.adapter.api.requests import ANY, NAMESPACES, CustomMetricQuery, Ext
 from trimtab.adapter.errors import ConfigurationError
 from trimtab.adapter.files import ConfigSection, convert, read_document, seconds
 from trimtab.adapter.sources.collapse import Collapse
-from trimtab.adapter.sources.objects import Objects
+from trimtab.adapter.sources.objects import ClusterObjects
 from trimtab.adapter.sources.prometheus import promql
 
 KIND = "MetricRules"
@@ -188,7 +188,7 @@ def _rule_name(rule: Any, position: int) -> str:
 
 
 async def custom_promql(
-    checked: CheckedRule, series: str, query: CustomMetricQuery, objects: Objects
+    checked: CheckedRule, series: str, query: CustomMetricQuery, objects: ClusterObjects
 ) -> str | None:
     """Return the PromQL of a query, or None if it selects no object."""
     names: frozenset[str] | None = None

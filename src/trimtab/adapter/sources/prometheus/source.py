@@ -8,9 +8,9 @@ from pathlib import Path
 
 from trimtab.adapter.api.health import Health, RuleHealth, State
 from trimtab.adapter.api.requests import CustomMetricQuery, ExternalMetricQuery, MetricQuery
-from trimtab.adapter.errors import AdapterError, ConfigurationError, NotFound, Unavailable
+from trimtab.adapter.errors import AdapterError, ConfigurationError, NotFound, ServiceUnavailable
 from trimtab.adapter.sources.collapse import collapse
-from trimtab.adapter.sources.objects import Objects
+from trimtab.adapter.sources.objects import ClusterObjects
 from trimtab.adapter.sources.prometheus.rules import (
     CheckedRule,
     RulesFile,
@@ -93,7 +93,7 @@ class PrometheusSource:
         clock: Clock,
         name: str,
         client: PrometheusClient,
-        objects: Objects,
+        objects: ClusterObjects,
         rules_file: Path,
         discovery_seconds: float = 30.0,
     ) -> None:
@@ -241,7 +241,7 @@ class PrometheusSource:
             raise NotFound(f"no rule of {self.name} serves {query}")
         active, _ = rule_and_series
         if active.health.is_paused:
-            raise Unavailable(
+            raise ServiceUnavailable(
                 f"rule {self.name}/{active.checked.name} is out of service: {active.health.reason}"
             )
         return rule_and_series
@@ -251,10 +251,10 @@ class PrometheusSource:
             instants = await self._client.instant(promql, lookback=active.checked.max_age_seconds)
         except QueryRefusedError as error:
             active.health.disable(str(error))
-            raise Unavailable(f"rule {self.name}/{active.checked.name}: {error}") from error
+            raise ServiceUnavailable(f"rule {self.name}/{active.checked.name}: {error}") from error
         except PrometheusError as error:
             self._server.record_failure(str(error))
-            raise Unavailable(f"source {self.name}: {error}") from error
+            raise ServiceUnavailable(f"source {self.name}: {error}") from error
         self._server.record_success()
         return instants
 
@@ -264,4 +264,4 @@ class PrometheusSource:
 
     def _failed(self, active: ActiveRule, reason: str) -> AdapterError:
         active.health.record_failure(reason)
-        return Unavailable(f"rule {self.name}/{active.checked.name} gives no usable value: {reason}")
+        return ServiceUnavailable(f"rule {self.name}/{active.checked.name} gives no usable value: {reason}")

@@ -22,9 +22,9 @@ from trimtab.adapter.errors import (
     BadRequest,
     ConfigurationError,
     Invalid,
-    NotAllowed,
+    MethodNotAllowed,
     NotFound,
-    TooLarge,
+    RequestEntityTooLarge,
     Unauthorized,
 )
 from trimtab.adapter.files import API_VERSION, convert, parse_document
@@ -37,7 +37,6 @@ from trimtab.adapter.sources.testing.values import (
     MetricValueFile,
     Value,
     as_json,
-    each,
 )
 from trimtab.model.json import wire
 from trimtab.serving.asgi import BodyTooLargeError, ClientGoneError, Message, Receive, Send, read_body
@@ -71,7 +70,7 @@ class AdminApp:
         host = headers.get(b"host", "").rpartition(":")[0] or headers.get(b"host", "")
         if host not in _HOSTS:
             # DNS rebinding: a web page whose own name resolves to loopback sends that name.
-            raise MisdirectedRequest(f"this port answers to {', '.join(_HOSTS)} only")
+            raise Misdirected(f"this port answers to {', '.join(_HOSTS)} only")
         scheme, _, token = headers.get(b"authorization", "").partition(" ")
         if scheme.lower() != "bearer" or not hmac.compare_digest(
             token.strip().encode(), self._token.encode()
@@ -84,7 +83,7 @@ class AdminApp:
         if tuple(parts) == ("values",):
             return self._respond_all(method, body)
         if method not in {"PUT", "DELETE"}:
-            raise NotAllowed(f"{method} is not served here; PUT sets a value, DELETE forgets it")
+            raise MethodNotAllowed(f"{method} is not served here; PUT sets a value, DELETE forgets it")
         value = _value(
             parts, query_string, body.decode("utf-8", "replace").strip() if method == "PUT" else "0"
         )
@@ -101,19 +100,17 @@ class AdminApp:
             data = parse_document(body.decode("utf-8", "replace"), "body")
             for key in ("apiVersion", "kind"):
                 data.pop(key, None)
-            for value in each(convert(data, MetricValueFile, "body")):
-                self._source.table.put(value)
+            self._source.table.put_all(convert(data, MetricValueFile, "body"))
         elif method != "GET":
-            raise NotAllowed(f"{method} /values is not served; use GET, POST or DELETE")
-        values = as_json(list(self._source.table.points()))
-        return AdapterResponse(wire.encode({"apiVersion": API_VERSION, "kind": KIND, **values}))
+            raise MethodNotAllowed(f"{method} /values is not served; use GET, POST or DELETE")
+        table = as_json(list(self._source.table.points()))
+        return AdapterResponse(wire.encode({"apiVersion": API_VERSION, "kind": KIND, **table}))
 
 
-class MisdirectedRequest(AdapterError):  # noqa: N818 - named as the HTTP status is
+class Misdirected(AdapterError):  # noqa: N818 - named after its reason
     """The request names another host."""
 
     code = 421
-    reason = "Misdirected"
 
 
 def load_token(path: Path) -> str:
@@ -153,4 +150,4 @@ async def _body(receive: Receive) -> bytes:
     except ClientGoneError as error:
         raise BadRequest("the request was cut") from error
     except BodyTooLargeError as error:
-        raise TooLarge(str(error)) from error
+        raise RequestEntityTooLarge(str(error)) from error

@@ -8,14 +8,13 @@ from trimtab.adapter.api.health import Health, State
 from trimtab.adapter.api.requests import CustomMetricQuery, ExternalMetricQuery, MetricQuery
 from trimtab.adapter.errors import ConfigurationError
 from trimtab.adapter.sources.collapse import Collapse, collapse
-from trimtab.adapter.sources.objects import Objects
+from trimtab.adapter.sources.objects import ClusterObjects
 from trimtab.adapter.sources.source import Catalogue, CustomSample, ExternalSample, Offer
 from trimtab.adapter.sources.testing.values import (
     Labels,
     MetricPoint,
     MetricTable,
-    build_table,
-    load_values,
+    load_table,
     object_labels,
 )
 from trimtab.clock import Clock
@@ -30,7 +29,7 @@ class TestingSource:
 
     __test__ = False  # for pytest, which collects classes called Test…
 
-    def __init__(self, clock: Clock, name: str, objects: Objects, file: Path | None = None) -> None:
+    def __init__(self, clock: Clock, name: str, objects: ClusterObjects, file: Path | None = None) -> None:
         self._clock = clock
         self.name = name
         self._objects = objects
@@ -96,7 +95,7 @@ class TestingSource:
         if self._file is None or not self._file.has_changed():
             return
         try:
-            self.table = build_table(load_values(self._file.path))
+            self.table = load_table(self._file.path)
             self._problem = ""
         except ConfigurationError as error:
             self._problem = str(error)

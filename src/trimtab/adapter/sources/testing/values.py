@@ -3,7 +3,7 @@
 A series is identified by its metric, its object (or namespace) and its labels. Setting it again replaces it.
 """
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from pathlib import Path
@@ -19,32 +19,32 @@ KIND = "MetricValues"
 MAX_SERIES = 100_000
 
 
-class CustomValue(ConfigSection):
-    """One series of a custom metric."""
+class ManualValue(ConfigSection):
+    """The value of one series."""
 
     metric: str
     value: str | int | float
-    name: str
-    resource: str = "pods"
-    namespace: str = ""
     labels: dict[str, str] = {}
     """Labels that metric selectors match."""
-    object_labels: dict[str, str] | None = None
-    """The object's own labels, for queries of `*`. Default: its labels in the cluster."""
     timestamp: datetime | None = None
     """When it was measured. Default: the time of the query."""
     window_seconds: int | None = None
 
 
-class ExternalValue(ConfigSection):
-    """One series of an external metric."""
+class CustomValue(ManualValue, kw_only=True):
+    """The value of one series of a custom metric."""
 
-    metric: str
-    value: str | int | float
+    name: str
+    resource: str = "pods"
+    namespace: str = ""
+    object_labels: dict[str, str] | None = None
+    """The object's own labels, for queries of `*`. Default: its labels in the cluster."""
+
+
+class ExternalValue(ManualValue, kw_only=True):
+    """The value of one series of an external metric."""
+
     namespace: str
-    labels: dict[str, str] = {}
-    timestamp: datetime | None = None
-    window_seconds: int | None = None
 
 
 class MetricValueFile(ConfigSection):
@@ -92,17 +92,23 @@ class MetricTable:
         point = MetricPoint(value.labels, _quantity(value), _in_utc(value))
         points = self._points(value, create=True)
         assert points is not None, "created if it was missing"
-        key = labels_key(value.labels)
+        key = _key(value)
         if key not in points:
             if self.count >= MAX_SERIES:
                 raise ConfigurationError(f"more than {MAX_SERIES} series")
             self.count += 1
         points[key] = point
 
+    def put_all(self, values: MetricValueFile) -> None:
+        """Set all values of a file or HTTP body."""
+        series: tuple[Value, ...] = (*values.custom, *values.external)
+        for value in series:
+            self.put(value)
+
     def remove(self, value: Value) -> bool:
         """Delete one series and return whether it existed."""
         points = self._points(value, create=False)
-        existed = points is not None and points.pop(labels_key(value.labels), None) is not None
+        existed = points is not None and points.pop(_key(value), None) is not None
         self.count -= existed
         return existed
 
@@ -123,27 +129,11 @@ class MetricTable:
         return objects.setdefault(value.name, {}) if create else objects.get(value.name)
 
 
-def build_table(values: MetricValueFile) -> MetricTable:
-    """Return a table with the values of a file."""
-    table = MetricTable()
-    for value in each(values):
-        table.put(value)
-    return table
-
-
-def each(values: MetricValueFile) -> Iterable[Value]:
-    """Return the series of both kinds."""
-    return (*values.custom, *values.external)
-
-
-def load_values(path: Path) -> MetricValueFile:
+def load_table(path: Path) -> MetricTable:
     """Load a values file."""
-    return convert(read_document(path, KIND), MetricValueFile, str(path))
-
-
-def labels_key(labels: Mapping[str, str]) -> Labels:
-    """Return labels as the key of a series."""
-    return tuple(sorted(labels.items()))
+    table = MetricTable()
+    table.put_all(convert(read_document(path, KIND), MetricValueFile, str(path)))
+    return table
 
 
 def as_json(points: Sequence[MetricPoint]) -> dict[str, Any]:
@@ -154,6 +144,10 @@ def as_json(points: Sequence[MetricPoint]) -> dict[str, Any]:
         MetricValueFile(custom=tuple(custom), external=tuple(external))
     )
     return data
+
+
+def _key(value: Value) -> Labels:
+    return tuple(sorted(value.labels.items()))
 
 
 def _quantity(value: Value) -> Quantity:

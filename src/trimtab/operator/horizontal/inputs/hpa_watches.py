@@ -50,7 +50,7 @@ class HpaWatches:
                 continue
             self._problems.pop(name, None)
             del self._missing[name]
-            self._caches.want(resource.with_transform(to_cache_entry)).subscribe(
+            self._caches.get(resource.with_transform(to_cache_entry)).subscribe(
                 self._hpas.event_handler(resource)
             )
         await self.wait_for_lists()

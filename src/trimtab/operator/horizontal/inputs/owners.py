@@ -108,7 +108,7 @@ class OwnerCache:
     async def _find(self, reference: OwnerReference, namespace: str) -> OwnerLookup:
         watched = WATCHED.get((reference.group, reference.kind))
         if watched is not None:
-            await _wait_listed(self._caches.want(watched))
+            await _wait_listed(self._caches.get(watched))
         return self._cached(reference, namespace) or await self._read(reference, namespace)
 
     def _cached(self, reference: OwnerReference, namespace: str) -> OwnerLookup | None:

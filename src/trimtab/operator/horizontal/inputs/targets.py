@@ -69,7 +69,7 @@ class TargetCache:
         resource = CACHED_TARGETS.get((reference.group, reference.kind))
         if resource is None:
             return
-        cache = self._caches.want(resource)
+        cache = self._caches.get(resource)
         if resource.kind not in self._watched_kinds:
             self._watched_kinds.add(resource.kind)
             cache.subscribe(self._on_target_event)

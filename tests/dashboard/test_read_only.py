@@ -17,7 +17,7 @@ async def busy(stage: Stage) -> None:
 
 async def row_of(app):
     browser = await entered(app)
-    app.look()
+    app.refresh()
     return (await browser.get("/api/overview")).json()["horizontal"][0]
 
 
@@ -34,13 +34,13 @@ def test_the_running_operators_decisions_are_shown():
     play_on_lab(scenario)
 
 
-def test_an_onlooker_decides_alike_and_writes_nothing():
+def test_a_read_only_decider_decides_alike_and_writes_nothing():
     async def scenario(stage: Stage) -> None:
         await busy(stage)
         async with stage.running(fence=ClosedFence()) as actor:
-            onlooker = ReadOnlyDecider(stage.clock, actor.operator, ClosedFence(), 15.0)
+            decider = ReadOnlyDecider(stage.clock, actor.operator, ClosedFence(), 15.0)
             app = dashboard_for(stage.clock, actor.operator.hpas)
-            await onlooker.step()
+            await decider.step()
             row = await row_of(app)
             assert (row["current"], row["desired"], row["isDryRun"]) == (3, 6, False)
             assert [one.method for one in actor.line.sent if one.method != "GET"] == []
@@ -49,7 +49,7 @@ def test_an_onlooker_decides_alike_and_writes_nothing():
     play_on_lab(scenario)
 
 
-def test_an_onlooker_goes_by_what_the_operator_remembers():
+def test_a_read_only_decider_goes_by_what_the_operator_remembers():
     async def scenario(stage: Stage) -> None:
         await busy(stage)
         async with stage.running() as acting, stage.running(fence=ClosedFence()) as looking:
