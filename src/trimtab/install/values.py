@@ -75,7 +75,7 @@ CHART_VALUES: tuple[ChartValue, ...] = (
     ),
     ChartValue("nodeSelector", {}, "Labels of the nodes to run on."),
     ChartValue("tolerations", [], "Taints to tolerate."),
-    ChartValue("affinity", {}, "Affinity of the pods; copies are spread over nodes anyway."),
+    ChartValue("affinity", {}, "Affinity of the pods. Replicas are spread over nodes in any case."),
     ChartValue("priorityClassName", "", "Priority of the pods, for example system-cluster-critical."),
     ChartValue("podAnnotations", {}, "Annotations of the pods."),
     ChartValue(

@@ -70,7 +70,7 @@ class SingleOwner:
         if self._fence.may_write() or not isinstance(self._fence, LeaderElector):
             return ""
         holder = self._fence.holder or "nobody at the moment"
-        return f"{key} is decided by the copy that leads, {holder}, and this copy stands by: ask that copy"
+        return f"{key} is decided by the leader, {holder}, and this replica stands by: ask the leader"
 
     def problem(self) -> str:
         """Return what keeps this replica from taking over; empty if nothing does."""
@@ -142,7 +142,7 @@ class ShardedOwner:
             return ""
         number = self.share(key)
         holder = self._shards[number].elector.holder or "nobody at the moment"
-        return f"{key} is in shard {number} of {self._shards.count}, held by {holder}: ask that copy"
+        return f"{key} is in shard {number} of {self._shards.count}, held by {holder}: ask that replica"
 
     def problem(self) -> str:
         """Return what is wrong with the Leases; empty if nothing is."""
@@ -165,5 +165,5 @@ def ownership_of(client: Client, fence: Fence) -> Ownership:
 def shards_gauge(registry: CollectorRegistry) -> Gauge:
     """Return the metric of the shards of this process. Create it once per registry."""
     return Gauge(
-        "trimtab_shards_held", "Shards that this copy decides about; 0 without --shards.", registry=registry
+        "trimtab_shards_held", "Shards that this replica holds; 0 without --shards.", registry=registry
     )

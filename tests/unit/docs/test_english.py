@@ -1,7 +1,8 @@
-"""The words of docstrings: the subject is named, and components do what components do (docs/glossary.md)."""
+"""The words of docstrings, logs and flags: the subject is named, and components do what components do."""
 
 import ast
 import re
+from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
@@ -21,82 +22,24 @@ BANNED = re.compile(rf"\b({HIDDEN_SUBJECTS}|{HUMAN_VERBS})\b", re.IGNORECASE)
 EXCEPTIONS: dict[str, str] = {}
 """A sentence that keeps a banned word, and why."""
 
-CLEAN: tuple[str, ...] = (
-    "cluster/http",
-    "cluster/config",
-    "cluster/leases",
-    "cluster/transport",
-    "decide/vertical/resources",
-    "decide/vertical/update",
-    "decide/vertical/admission",
-    "decide/vertical/records",
-    "decide/vertical/records_format_1",
-    "decide/vertical/explain",
-    "clock",
-    "tasks",
-    "metrics",
-    "operator/horizontal",
-    "cli",
-    "install",
-    "simulate",
-    "decide/vertical/input",
-    "decide/vertical/cluster_state",
-    "decide/vertical/histogram",
-    "decide/vertical/recommend",
-    "decide/vertical/control",
-    "decide/vertical/compat",
-    "model",
-    "decide/horizontal",
-    "adapter",
-    "serving",
-    "dashboard",
-    "lab/__init__",
-    "lab/embedded",
-    "lab/serve",
-    "lab/apiserver",
-    "lab/handlers",
-    "lab/admission",
-    "lab/resources",
-    "lab/storage",
-    "lab/crd",
-    "lab/patches",
-    "lab/schemas",
-    "lab/tables",
-    "lab/metrics",
-    "lab/controllers",
-    "lab/nodes",
-    "lab/load",
-    "lab/data_plane",
-    "operator/control_loop",
-    "operator/__init__",
-    "operator/gc_tuning",
-    "operator/health",
-    "operator/log_format",
-    "operator/operator",
-    "operator/ownership",
-    "operator/process",
-    "operator/prometheus",
-    "operator/runtime",
-    "operator/pods",
-    "operator/settings",
-    "cluster/cache/informers",
-    "cluster/cache/namespaced_informer",
-    "operator/vertical",
+PACKAGES = sorted(
+    path.stem for path in SOURCE.iterdir() if (path.is_dir() or path.suffix == ".py") and path.stem[0] != "_"
 )
-"""The packages that are held to it."""
 
 
-def docstrings(path: Path) -> list[tuple[int, str]]:
-    strings = (
-        node.value
-        for node in ast.walk(ast.parse(path.read_text(encoding="utf-8")))
-        if isinstance(node, ast.Expr)
-    )
-    return [
-        (node.lineno, node.value)
-        for node in strings
-        if isinstance(node, ast.Constant) and isinstance(node.value, str)
-    ]
+def sentences(path: Path) -> Iterator[tuple[int, str]]:
+    """Yield docstrings, log messages, and the help of settings."""
+    for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
+        match node:
+            case ast.Expr(value=ast.Constant(value=str(text))):
+                yield node.lineno, text
+            case (
+                ast.Call(func=ast.Attribute(value=ast.Name(id="log"))) | ast.Call(func=ast.Name(id="setting"))
+            ):
+                values = [*node.args, *(keyword.value for keyword in node.keywords)]
+                for value in values:
+                    if isinstance(value, ast.Constant) and isinstance(value.value, str):
+                        yield value.lineno, value.value
 
 
 def problems(package: str) -> list[str]:
@@ -105,11 +48,11 @@ def problems(package: str) -> list[str]:
     return [
         f"{path.relative_to(SOURCE)}:{line}: «{match.group()}» in «{text.strip().splitlines()[0][:100]}»"
         for path in paths
-        for line, text in docstrings(path)
+        for line, text in sentences(path)
         if text not in EXCEPTIONS and (match := BANNED.search(text))
     ]
 
 
-@pytest.mark.parametrize("package", CLEAN)
-def test_docstrings_name_their_subject(package: str):
+@pytest.mark.parametrize("package", PACKAGES)
+def test_sentences_name_their_subject(package: str):
     assert problems(package) == []

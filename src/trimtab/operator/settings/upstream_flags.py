@@ -49,7 +49,7 @@ TOLERATED: Final[dict[str, Tolerated]] = {
         "Boosts are taken back in the updater's loop, without workers of their own."
     ),
     "--reload-cert": Tolerated("The certificate is always read again when it changes."),
-    "--profiling": Tolerated("There is no pprof here; `/metrics` tells the time of each step.", _NOT),
+    "--profiling": Tolerated("There is no pprof here; `/metrics` has the time of each step.", _NOT),
     "--use-external-metrics": Tolerated(_EXTERNAL, _NOT),
     "--external-metrics-cpu-metric": Tolerated(_EXTERNAL, _NOT),
     "--external-metrics-memory-metric": Tolerated(_EXTERNAL, _NOT),
