@@ -19,7 +19,7 @@ KIND = "MetricValues"
 MAX_SERIES = 100_000
 
 
-class SeriesValue(ConfigSection):
+class ManualValue(ConfigSection):
     """The value of one series."""
 
     metric: str
@@ -31,7 +31,7 @@ class SeriesValue(ConfigSection):
     window_seconds: int | None = None
 
 
-class CustomValue(SeriesValue, kw_only=True):
+class CustomValue(ManualValue, kw_only=True):
     """The value of one series of a custom metric."""
 
     name: str
@@ -41,7 +41,7 @@ class CustomValue(SeriesValue, kw_only=True):
     """The object's own labels, for queries of `*`. Default: its labels in the cluster."""
 
 
-class ExternalValue(SeriesValue, kw_only=True):
+class ExternalValue(ManualValue, kw_only=True):
     """The value of one series of an external metric."""
 
     namespace: str
