@@ -46,6 +46,23 @@ KUBE_SYSTEM = "kube-system"
 setting = settings_in("Process")
 
 
+@dataclass(frozen=True, slots=True)
+class NamespaceRules:
+    """The namespaces in which updater, admission and recommender change no pod."""
+
+    own: str
+    """The namespace of this installation."""
+    unchanged: frozenset[str]
+    """Namespaces in which VPAs recommend only."""
+    ignored: frozenset[str]
+    """Namespaces whose VPAs are ignored."""
+
+    @property
+    def excluded(self) -> frozenset[str]:
+        """Return the namespaces in which no pod is changed."""
+        return self.unchanged | self.ignored
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Settings:
     """The settings of a process. Those that all components read are its own, the others are in groups."""
@@ -161,16 +178,12 @@ class Settings:
         return getattr(getattr(self, group) if group else self, name)
 
     @property
-    def unchanged_namespaces(self) -> frozenset[str]:
-        """Return the namespaces in which VPAs recommend and no pod is changed."""
+    def namespace_rules(self) -> NamespaceRules:
+        """Return in which namespaces no pod is changed."""
         # Upstream's programs live in kube-system and change pods there.
         admitted = {KUBE_SYSTEM} if self.include_kube_system or self.compat else set()
-        return frozenset({self.namespace, KUBE_SYSTEM} - admitted)
-
-    @property
-    def excluded_namespaces(self) -> frozenset[str]:
-        """Return the namespaces in which updater, admission and recommender change no pod."""
-        return self.unchanged_namespaces | frozenset(self.ignored_namespaces)
+        unchanged = frozenset({self.namespace, KUBE_SYSTEM} - admitted)
+        return NamespaceRules(self.namespace, unchanged, frozenset(self.ignored_namespaces))
 
     @property
     def lease_name(self) -> str:

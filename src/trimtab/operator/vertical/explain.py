@@ -254,7 +254,14 @@ async def preview_updates(
     Replacements are checked against nodes only. A reader must not create pods, not even in a dry run.
     """
     observation = await view.observation(serves_resize=await view.serves_resize())
-    loop = update_loop(observation, UpdaterState(), now, updater_settings(settings), view.gates, view.compat)
+    loop = update_loop(
+        observation,
+        UpdaterState(),
+        now,
+        updater_settings(settings.updater, settings.namespace_rules),
+        view.gates,
+        view.compat,
+    )
     check = None
     if view.compat.sizes_are_admissible and settings.updater.node_fit != "none":
         check = ReplacementCheck(

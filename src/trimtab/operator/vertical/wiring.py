@@ -110,7 +110,8 @@ def make_recommender(
     return vertical.notify_of_shards(
         recommender.Recommender(
             deps,
-            settings,
+            settings.recommender,
+            settings.namespace_rules,
             Estimation.from_settings(settings.estimation),
             history or make_history(vertical.clock, settings.history, metrics),
         )
@@ -133,7 +134,7 @@ def make_updater(vertical: VerticalRuntime, webhook_check: WebhookCheck | None =
         vertical.loop_metrics,
         lambda: _replacement_check(vertical, settings),
     )
-    made = updater.Updater(deps, settings)
+    made = updater.Updater(deps, settings.updater, settings.namespace_rules)
     vertical.notify_of_shards(_UpdatingShard(made))
     return made
 
@@ -180,7 +181,7 @@ def make_roles(vertical: VerticalRuntime) -> RoleLabelController:
             vertical.ownership,
             vertical.view,
             vertical.events,
-            vertical.settings.excluded_namespaces,
+            vertical.settings.namespace_rules.excluded,
             vertical.loop_metrics,
         )
     )

@@ -1,5 +1,6 @@
-"""Settings that follow from others."""
+"""Settings are found in their groups by unique names, and some follow from others."""
 
+from collections import Counter
 from datetime import timedelta
 
 import pytest
@@ -65,3 +66,21 @@ def test_the_help_names_every_component():
     """N20: the adapter was missing."""
     (flag,) = (flag for field, flag in declared() if field.name == "components")
     assert set(flag.help.partition(":")[2].strip(" .").split(", ")) == {*LOOPS, "dashboard", "adapter"}
+
+
+def test_no_two_settings_have_the_same_name():
+    """A flat mapping of names to values says which setting of which group is meant."""
+    names = Counter(field.name for field, _ in declared())
+    assert {name for name, times in names.items() if times > 1} == set()
+
+
+def test_values_are_placed_in_their_groups():
+    settings = Settings.of(port=1, sync_period=timedelta(seconds=7), min_replicas=3, storage="prometheus")
+    assert settings.port == settings.value("port") == 1
+    assert settings.horizontal.sync_period == settings.value("sync_period") == timedelta(seconds=7)
+    assert (settings.updater.min_replicas, settings.history.storage) == (3, "prometheus")
+    changed = settings.replace(min_replicas=4, dry_run=True)
+    assert (changed.updater.min_replicas, changed.dry_run, changed.port) == (4, True, 1)
+    assert settings.updater.min_replicas == 3
+    with pytest.raises(KeyError):
+        Settings.of(no_such_setting=1)

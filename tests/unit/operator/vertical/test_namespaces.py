@@ -32,7 +32,7 @@ def test_updater_and_admission_leave_the_same_namespaces_alone(settings, exclude
     (expression,) = pods["namespaceSelector"]["matchExpressions"]
     assert expression["operator"] == "NotIn"
     assert set(expression["values"]) == excluded
-    assert set(updater_settings(made).ignored_namespaces) == excluded
+    assert set(updater_settings(made.updater, made.namespace_rules).ignored_namespaces) == excluded
 
 
 NAME = "kubernetes.io/metadata.name"

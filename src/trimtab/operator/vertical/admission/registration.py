@@ -82,7 +82,7 @@ def mutating_webhooks(settings: Settings, bundle: bytes) -> list[Json]:
     pods: Json = {
         **_webhook(settings, bundle, "pods", MUTATE_PODS),
         "rules": [_POD_RULE],
-        "namespaceSelector": _watched_except(settings, settings.excluded_namespaces),
+        "namespaceSelector": _watched_except(settings, settings.namespace_rules.excluded),
         "matchConditions": [_IS_CONTROLLED],
         "reinvocationPolicy": "IfNeeded",
     }

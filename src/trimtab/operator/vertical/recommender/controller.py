@@ -27,7 +27,8 @@ from trimtab.model import times
 from trimtab.model.core.meta import NamespacedName
 from trimtab.operator.control_loop import NOT_STARTED, ControlLoop, ControlLoopMetrics
 from trimtab.operator.ownership import Ownership
-from trimtab.operator.settings.settings import Settings
+from trimtab.operator.settings.recommender import RecommenderLoopSettings
+from trimtab.operator.settings.settings import NamespaceRules
 from trimtab.operator.vertical.cluster_view import ClusterView, ControlSnapshot
 from trimtab.operator.vertical.estimation import Estimation
 from trimtab.operator.vertical.kinds import vpa_reference
@@ -75,28 +76,29 @@ class Recommender(ControlLoop):
     def __init__(
         self,
         deps: RecommenderDeps,
-        settings: Settings,
+        settings: RecommenderLoopSettings,
+        namespaces: NamespaceRules,
         estimation: Estimation,
         history: HistoryLoader | None = None,
     ) -> None:
         super().__init__(
             deps.clock,
             deps.ownership,
-            settings.recommender.recommender_interval.total_seconds(),
+            settings.recommender_interval.total_seconds(),
             deps.loop_metrics,
         )
         self._deps = deps
         self._settings = settings
         view, metrics, is_dry_run = deps.view, deps.metrics, deps.client.is_dry_run
-        ignored, workers = frozenset(settings.ignored_namespaces), settings.recommender.update_worker_count
+        ignored, workers = namespaces.ignored, settings.update_worker_count
         self._view = view
         self._metrics = metrics
         self._states = ShardedClusterStates(lambda: estimation.new_state(view), deps.ownership)
         self._feeder = ClusterStateFeeder(
             self._states,
-            settings.recommender.recommender_name,
+            settings.recommender_name,
             ignored,
-            matched_only=settings.recommender.memory_saver,
+            matched_only=settings.memory_saver,
         )
         options = CheckpointOptions(view.namespaces, workers, view.compat, ignored)
         store = CheckpointStore(deps.client, self._states, options)
@@ -106,15 +108,15 @@ class Recommender(ControlLoop):
             self._states, self._feeder, self._history, deps.usage, self._ooms, metrics
         )
         self._builder = StatusBuilder(
-            view, self._states, settings, estimation, metrics, is_dry_run=is_dry_run
+            view, self._states, namespaces, estimation, metrics, is_dry_run=is_dry_run
         )
         self._statuses = StatusWriter(self._states, view.vpas, workers, is_dry_run=is_dry_run)
         self._checkpoints = CheckpointWriter(
             deps.clock,
             self._states,
             store,
-            interval=settings.recommender.checkpoints_interval.total_seconds(),
-            timeout=settings.recommender.checkpoints_timeout.total_seconds(),
+            interval=settings.checkpoints_interval.total_seconds(),
+            timeout=settings.checkpoints_timeout.total_seconds(),
             warn=lambda vpa, message: self._warn(vpa, COLLISION_REASON, message),
         )
         self._collectors: dict[ClusterState, AggregateCollector] = {}
@@ -199,7 +201,7 @@ class Recommender(ControlLoop):
             self._warn_of_conflicts(loaded.conflicts)
         with self._timed("MaintainCheckpoints"):
             await self._checkpoints.save_due(loaded.usable)
-            interval = self._settings.recommender.checkpoints_gc_interval.total_seconds()
+            interval = self._settings.checkpoints_gc_interval.total_seconds()
             await self._checkpoints.collect_orphans(self._view.vpas, interval)
         with self._timed("GarbageCollect"):
             self._collect_garbage(control, now_ns)

@@ -18,7 +18,7 @@ from trimtab.model.vpa.types import (
     VerticalPodAutoscalerStatus,
     VPAConditionType,
 )
-from trimtab.operator.settings.settings import Settings
+from trimtab.operator.settings.settings import NamespaceRules
 from trimtab.operator.vertical.cluster_view import ClusterView, ControlSnapshot
 from trimtab.operator.vertical.estimation import Estimation
 from trimtab.operator.vertical.metrics import RecommenderMetrics
@@ -44,7 +44,7 @@ class StatusBuilder:
         self,
         view: ClusterView,
         states: ShardedClusterStates,
-        settings: Settings,
+        namespaces: NamespaceRules,
         estimation: Estimation,
         metrics: RecommenderMetrics,
         *,
@@ -52,11 +52,10 @@ class StatusBuilder:
     ) -> None:
         self._view = view
         self._states = states
-        self._settings = settings
+        self._namespaces = namespaces
         self._estimation = estimation
         self._metrics = metrics
         self._is_dry_run = is_dry_run
-        self._unchanged_namespaces = settings.unchanged_namespaces
         self.recommendations: Mapping[str, VPARecommendation] = {}
         """The recommendations of the last step, by `namespace/name` of the VPA."""
 
@@ -97,9 +96,9 @@ class StatusBuilder:
 
     def _excluded(self, vpa: VPAState) -> UnsupportedConfig | None:
         namespace = vpa.vpa.metadata.namespace
-        if vpa.update_mode == UpdateMode.OFF or namespace not in self._unchanged_namespaces:
+        if vpa.update_mode == UpdateMode.OFF or namespace not in self._namespaces.unchanged:
             return None
-        return excluded_namespace(vpa.vpa, self._settings.namespace)
+        return excluded_namespace(vpa.vpa, self._namespaces.own)
 
 
 def change_of(

@@ -39,7 +39,7 @@ from trimtab.model.core.pod import Pod
 from trimtab.model.labels.selector import LabelSelector, Selector, SelectorError
 from trimtab.model.vpa.types import VerticalPodAutoscaler
 from trimtab.operator.control_loop import NOT_STARTED, ControlLoop, ControlLoopMetrics
-from trimtab.operator.settings.settings import Settings
+from trimtab.operator.settings.settings import NamespaceRules
 from trimtab.operator.settings.updater import UpdaterLoopSettings
 from trimtab.operator.vertical.cluster_view import ClusterView
 from trimtab.operator.vertical.kinds import pod_reference, vpa_reference
@@ -57,17 +57,17 @@ from trimtab.operator.vertical.updater.update_counts import count_loop
 log = logging.getLogger(__name__)
 
 
-def updater_settings(settings: Settings) -> UpdaterSettings:
+def updater_settings(settings: UpdaterLoopSettings, namespaces: NamespaceRules) -> UpdaterSettings:
     """Return the settings of the pure update loop."""
     return UpdaterSettings(
-        min_replicas=settings.updater.min_replicas,
-        eviction_tolerance=settings.updater.eviction_tolerance,
-        min_change=settings.updater.pod_update_threshold,
-        lifetime_seconds=settings.updater.in_bounds_lifetime.total_seconds(),
-        evict_after_oom_seconds=settings.updater.evict_after_oom_threshold.total_seconds(),
-        skips_budget_in_place=settings.updater.in_place_skip_disruption_budget,
-        ignored_namespaces=tuple(sorted(settings.excluded_namespaces)),
-        eviction_limits=brakes_of(settings.updater),
+        min_replicas=settings.min_replicas,
+        eviction_tolerance=settings.eviction_tolerance,
+        min_change=settings.pod_update_threshold,
+        lifetime_seconds=settings.in_bounds_lifetime.total_seconds(),
+        evict_after_oom_seconds=settings.evict_after_oom_threshold.total_seconds(),
+        skips_budget_in_place=settings.in_place_skip_disruption_budget,
+        ignored_namespaces=tuple(sorted(namespaces.excluded)),
+        eviction_limits=brakes_of(settings),
     )
 
 
@@ -108,19 +108,15 @@ class Updater(ControlLoop):
     settle_pause = 1.0
     """A role moves with two label changes."""
 
-    def __init__(self, deps: UpdaterDeps, settings: Settings) -> None:
-        super().__init__(
-            deps.clock, deps.fence, settings.updater.updater_interval.total_seconds(), deps.loop_metrics
-        )
+    def __init__(self, deps: UpdaterDeps, settings: UpdaterLoopSettings, namespaces: NamespaceRules) -> None:
+        super().__init__(deps.clock, deps.fence, settings.updater_interval.total_seconds(), deps.loop_metrics)
         self._deps = deps
         self._client = deps.client
         self._view = deps.view
         self._settings = settings
-        self._updating = updater_settings(settings)
+        self._updating = updater_settings(settings, namespaces)
         self._evictions, self._resizes = (
-            ActionRateLimiter(
-                deps.clock, settings.updater.eviction_rate_limit, settings.updater.eviction_rate_burst
-            )
+            ActionRateLimiter(deps.clock, settings.eviction_rate_limit, settings.eviction_rate_burst)
             for _ in range(2)
         )
         self._state = self._initial_state()
@@ -221,7 +217,7 @@ class Updater(ControlLoop):
         self._problems = {}
         if actuator.webhook_problem:
             self._problems["admission"] = actuator.webhook_problem
-            self._deps.metrics.admission_invalid.labels(self._settings.updater.admission_check).inc()
+            self._deps.metrics.admission_invalid.labels(self._settings.admission_check).inc()
         for event in result.events:
             self._emit(event)
         self._verdicts = self._pod_results(result.pod_results, actuator.obstacles)
