@@ -305,7 +305,7 @@ def test_a_copy_that_stands_by_names_the_leader(play_lab):
             await elector.step()
             pages = record_pages(actor.operator.hpas, SingleOwner(stage.client, elector))
             for page in ("/explain", "/records"):
-                with pytest.raises(HeldByAnotherReplica, match="the-leader, and this copy stands by"):
+                with pytest.raises(HeldByAnotherReplica, match="the-leader, and this replica stands by"):
                     pages[page](f"{stage.namespace}/web")
             assert b"the-leader" in (pages["/autoscalers"]("") or b"")
             assert pages["/explain"](f"{stage.namespace}/none") is None

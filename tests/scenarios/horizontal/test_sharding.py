@@ -283,13 +283,13 @@ def test_the_wrong_copy_says_which_one_to_ask():
         told = pages[right.name]["/explain"](key)
         assert told is not None
         assert json.loads(told)["about"] == key
-        words = rf"{key} is in shard \d of 6, held by {right.name}/6: ask that copy"
+        words = rf"{key} is in shard \d of 6, held by {right.name}/6: ask that replica"
         with pytest.raises(HeldByAnotherReplica, match=words):
             pages[wrong.name]["/explain"](key)
         lines = json.loads(pages[wrong.name]["/autoscalers"]("") or b"")["autoscalers"]
         assert len(lines) == len(NAMES)
         there = next(line for line in lines if line["name"] == "web-3")
-        assert there["elsewhere"].endswith("ask that copy")
+        assert there["elsewhere"].endswith("ask that replica")
         assert wrong.actor.count("trimtab_shards_held") == SHARDS // 2
         assert copies[0].actor.operator.health() == {}
 
