@@ -151,7 +151,7 @@ def test_a_rule_that_prometheus_refuses_disables_itself_alone(adapter):
     path = f"/apis/custom.metrics.k8s.io/v1beta2/namespaces/{NS}/pods/*/broken"
     assert "ServiceUnavailable" in adapter.cluster.kubectl("get", "--raw", path, check=False)
     assert json.loads(_queue(adapter, "queue%3Dsome-jobs"))["items"][0]["value"] == "3"
-    assert "rule prom/broken is out of service" in (adapter.directory / "adapter.log").read_text()
+    assert "rule prom/broken is disabled" in (adapter.directory / "adapter.log").read_text()
 
 
 def test_not_a_number_is_refused(adapter):
