@@ -63,6 +63,19 @@ async def test_selectors_and_objects_reach_the_other_adapter(in_front):
     assert [(item["describedObject"]["name"], item["value"]) for item in body["items"]] == [("foo", "3")]
 
 
+@pytest.mark.parametrize("other", ["default", "*"])
+async def test_a_namespace_inside_of_the_authorized_one_reaches_no_other_adapter(
+    in_front, behind, cluster, other
+):
+    cluster.may = lambda spec: spec["resourceAttributes"]["namespace"] == "own"
+    before = len(behind[1].access_reviews)
+    assert (await in_front.get(f"{CUSTOM}/namespaces/{other}/metrics/queue_length", HPA))[0] == 403
+    path = f"{CUSTOM}/namespaces/own/namespaces/{other}/queue_length"
+    status, body = await in_front.get(path, HPA)
+    assert (status, "cannot be an object of namespace 'own'" in body["message"]) == (422, True)
+    assert len(behind[1].access_reviews) == before
+
+
 async def test_names_that_are_not_handed_on_stay_unknown(in_front, behind):
     before = len(behind[1].access_reviews)
     assert (await in_front.get(f"{EXTERNAL}/namespaces/default/elsewhere", HPA))[0] == 404

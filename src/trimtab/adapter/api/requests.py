@@ -1,8 +1,12 @@
-"""Metric queries: what one request reads. Equal queries are equal values, so that they can share one fetch."""
+"""Metric queries: what one request reads. Equal queries are equal values, so that they can share one fetch.
+
+What is authorized and what another adapter is asked are both derived from the query, so they cannot differ (S14).
+"""
 
 from dataclasses import dataclass
 from urllib.parse import quote
 
+from trimtab.cluster.access_reviews import ResourceAttributes
 from trimtab.model.labels.selector import EVERYTHING, Selector
 
 CUSTOM_GROUP = "custom.metrics.k8s.io"
@@ -11,6 +15,7 @@ CUSTOM_VERSIONS = ("v1beta2", "v1beta1")
 EXTERNAL_VERSIONS = ("v1beta1",)
 NAMESPACES = "namespaces"
 ANY = "*"
+_NAMESPACE_METRICS = "metrics"
 
 
 @dataclass(frozen=True, slots=True)
@@ -18,7 +23,8 @@ class CustomMetricQuery:
     """Reads a metric of one object, or of all objects that `objects` selects if the name is `*`.
 
     `resource` is `plural.group`, as `statefulsets.apps`. A metric of a namespace has the resource `namespaces`, the
-    namespace as `name`, and an empty `namespace`.
+    namespace as `name`, and an empty `namespace`. A namespace inside of a namespace is a ValueError: it would be
+    authorized in the outer one and read from the inner one.
     """
 
     namespace: str
@@ -28,17 +34,32 @@ class CustomMetricQuery:
     objects: Selector = EVERYTHING
     series: Selector = EVERYTHING
 
+    def __post_init__(self) -> None:
+        if self.resource == NAMESPACES and self.namespace:
+            raise ValueError(f"namespace {self.name} cannot be an object of namespace {self.namespace}")
+
     @property
     def selects_objects(self) -> bool:
         """Return whether the query selects objects by labels."""
         return self.name == ANY
+
+    def attributes(self, version: str) -> ResourceAttributes:
+        """Return what a caller must be allowed to get. A namespace is authorized like an object inside of it."""
+        if self.resource == NAMESPACES:
+            return ResourceAttributes(
+                "get", CUSTOM_GROUP, _NAMESPACE_METRICS, self.name, version, self.metric
+            )
+        return ResourceAttributes(
+            "get", CUSTOM_GROUP, self.resource, self.namespace, version, self.name, self.metric
+        )
 
     def path(self, version: str) -> str:
         """Return the path of this query, as `routes` parses it."""
         name, metric = quote(self.name, safe="*"), quote(self.metric, safe="")
         root = f"/apis/{CUSTOM_GROUP}/{version}"
         if self.resource == NAMESPACES:
-            return f"{root}/namespaces/{name}/metrics/{metric}"
+            assert not self.namespace, "a namespace has no namespace"
+            return f"{root}/namespaces/{name}/{_NAMESPACE_METRICS}/{metric}"
         namespace = f"/namespaces/{self.namespace}" if self.namespace else ""
         return f"{root}{namespace}/{self.resource}/{name}/{metric}"
 
@@ -59,6 +80,10 @@ class ExternalMetricQuery:
     namespace: str
     metric: str
     series: Selector = EVERYTHING
+
+    def attributes(self, version: str) -> ResourceAttributes:
+        """Return what a caller must be allowed to list: kube-apiserver authorizes a path without a name so."""
+        return ResourceAttributes("list", EXTERNAL_GROUP, self.metric, self.namespace, version)
 
     def path(self, version: str) -> str:
         """Return the path of this query, as `routes` parses it."""

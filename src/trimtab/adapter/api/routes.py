@@ -33,7 +33,6 @@ _MAX_SHOWN = 128
 _MAX_PARAMETERS = 20
 _LABEL = re.compile(r"[a-z0-9]([-a-z0-9]{0,61}[a-z0-9])?\Z", re.ASCII)
 _RESOURCE = re.compile(r"[a-z]([-a-z0-9]*[a-z0-9])?(\.[a-z0-9]([-a-z0-9]*[a-z0-9])?)*\Z", re.ASCII)
-_NAMESPACE_METRICS = "metrics"
 
 
 @dataclass(frozen=True, slots=True)
@@ -77,41 +76,34 @@ def route(parts: Sequence[str], query_string: bytes) -> Route:
     """Parse a metrics path, which `is_metrics_path` must have accepted."""
     _, group, version, *rest = parts
     parameters = _parameters(query_string)
-    if group == EXTERNAL_GROUP:
-        query, attributes = _external(rest, parameters)
-    else:
-        query, attributes = _custom(rest, parameters)
-    namespace, resource, name, subresource = (*attributes, "", "")[:4]
-    # kube-apiserver authorizes a path that ends in a resource as a list, and roles grant it as such.
-    verb = "get" if name else "list"
-    return Route(
-        query, version, ResourceAttributes(verb, group, resource, namespace, version, name, subresource)
-    )
+    query = _external(rest, parameters) if group == EXTERNAL_GROUP else _custom(rest, parameters)
+    return Route(query, version, query.attributes(version))
 
 
-def _external(rest: Sequence[str], parameters: dict[str, str]) -> tuple[MetricQuery, tuple[str, ...]]:
+def _external(rest: Sequence[str], parameters: dict[str, str]) -> MetricQuery:
     if len(rest) != 3 or rest[0] != NAMESPACES:
         raise NotFound("the path of an external metric is namespaces/NAMESPACE/METRIC")
-    namespace, metric = _namespace(rest[1]), rest[2]
-    return ExternalMetricQuery(namespace, metric, _selector(parameters, "labelSelector")), (namespace, metric)
+    return ExternalMetricQuery(_namespace(rest[1]), rest[2], _selector(parameters, "labelSelector"))
 
 
-def _custom(rest: Sequence[str], parameters: dict[str, str]) -> tuple[MetricQuery, tuple[str, ...]]:
+def _custom(rest: Sequence[str], parameters: dict[str, str]) -> MetricQuery:
     objects = _selector(parameters, "labelSelector")
     series = _selector(parameters, "metricLabelSelector")
     match rest:
         case ["namespaces", name, "metrics", metric]:
-            # The object is the namespace itself. It is authorized like an object in that namespace.
             name = name if name == ANY else _namespace(name)
-            query = CustomMetricQuery("", NAMESPACES, name, metric, objects, series)
-            return query, (name, _NAMESPACE_METRICS, metric)
+            return CustomMetricQuery("", NAMESPACES, name, metric, objects, series)
+        case ["namespaces", namespace, "namespaces", _, metric]:
+            raise Invalid(
+                f"a namespace cannot be an object of namespace {namespace!r}; the metric of a namespace is "
+                f"namespaces/NAMESPACE/metrics/{_shorten(metric)}"
+            )
         case ["namespaces", namespace, resource, name, metric]:
-            namespace, resource = _namespace(namespace), _resource(resource)
-            query = CustomMetricQuery(namespace, resource, name, metric, objects, series)
-            return query, (namespace, resource, name, metric)
+            return CustomMetricQuery(
+                _namespace(namespace), _resource(resource), name, metric, objects, series
+            )
         case [resource, name, metric] if resource != NAMESPACES:
-            query = CustomMetricQuery("", _resource(resource), name, metric, objects, series)
-            return query, ("", resource, name, metric)
+            return CustomMetricQuery("", _resource(resource), name, metric, objects, series)
     raise NotFound(
         "the path of a custom metric is namespaces/NAMESPACE/RESOURCE/NAME/METRIC, namespaces/NAMESPACE/metrics/METRIC "
         "or RESOURCE/NAME/METRIC"

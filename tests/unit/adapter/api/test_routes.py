@@ -76,6 +76,41 @@ def test_any_bytes_become_a_query_or_are_rejected_and_never_leave_their_namespac
     assert found.attributes.namespace == "shop"
 
 
+PARTS = st.sampled_from(
+    ["namespaces", "metrics", "pods", "shop", "b", "*", "statefulsets.apps", "rps", "watch"]
+)
+PATHS = st.one_of(
+    st.lists(PARTS, min_size=1, max_size=7),
+    st.tuples(st.just("namespaces"), PARTS, PARTS, PARTS, PARTS).map(list),
+    st.tuples(st.just("namespaces"), PARTS, st.just("metrics"), PARTS).map(list),
+    st.tuples(PARTS, PARTS, PARTS).map(list),
+)
+
+
+def namespace_that_is_asked(path: str) -> str:
+    """Return the namespace that an API server takes from a path: the part after `namespaces`, else none."""
+    parts = path.split("/")[4:]
+    return parts[1] if parts[0] == "namespaces" else ""
+
+
+@settings(max_examples=500)
+@given(st.sampled_from(["custom.metrics.k8s.io/v1beta2", "external.metrics.k8s.io/v1beta1"]), PATHS)
+def test_the_namespace_that_is_authorized_is_the_namespace_that_is_asked_upstream(group, parts):
+    """`namespaces/a/namespaces/b/METRIC` was authorized in a and forwarded as a question about b."""
+    try:
+        found = ask(f"/apis/{group}/{'/'.join(parts)}".encode())
+    except (BadRequest, Invalid, NotFound):
+        return
+    requested = parts[1] if parts[0] == "namespaces" else ""
+    assert found.attributes.namespace == requested
+    assert namespace_that_is_asked(found.query.path(found.version)) == requested
+
+
+def test_a_query_about_a_namespace_inside_of_a_namespace_cannot_be_made():
+    with pytest.raises(ValueError, match="cannot be an object of namespace shop"):
+        CustomMetricQuery("shop", "namespaces", "b", "spend")
+
+
 @pytest.mark.parametrize("path", [b"/apis", b"/apis/custom.metrics.k8s.io", b"/apis/custom.metrics.k8s.io/v1beta2",
                                   b"/apis/metrics.k8s.io/v1beta1/pods", b"/apis/custom.metrics.k8s.io/v1/x/y/z"])  # fmt: skip
 def test_other_paths_ask_for_no_metric(path):
