@@ -1,8 +1,8 @@
 """Checks of every request, and security headers of every reply (S15, S17, S18)."""
 
+import re
 from collections.abc import Iterable
 from typing import Final
-from urllib.parse import urlsplit
 
 from trimtab.dashboard.web.http import Header, RefusedError, WebRequest
 
@@ -35,6 +35,8 @@ class RequestChecks:
 
     def check(self, request: WebRequest) -> None:
         """Raise RefusedError if the request is for another host or from another site's page."""
+        if "," in request.host:
+            raise RefusedError(400, "a request must have one Host header")
         if _host_name(request.host) not in self._hosts:
             # DNS rebinding: a page of evil.example that resolves to 127.0.0.1 still sends Host: evil.example.
             raise RefusedError(421, "this server does not answer for that host; see --dashboard-host")
@@ -57,11 +59,13 @@ def security_headers(request: WebRequest) -> tuple[Header, ...]:
     return _SECURITY + _HTTPS_ONLY if request.is_https else _SECURITY
 
 
+_HOST: Final = re.compile(r"(?:\[([0-9a-fA-F:.]+)\]|([0-9A-Za-z_.-]+))(?::[0-9]{1,5})?")
+"""A name or an address with an optional port. A URL's parser would also accept users and paths."""
+
+
 def _host_name(host: str) -> str:
-    try:
-        return (urlsplit(f"//{host}").hostname or "").lower()
-    except ValueError:
-        return ""
+    match = _HOST.fullmatch(host)
+    return (match[1] or match[2]).lower() if match is not None else ""
 
 
 def _is_same_origin(origin: str, request: WebRequest) -> bool:
