@@ -80,19 +80,29 @@ class PodReducer:
 
     def __init__(self, *, pod_level_resources: bool) -> None:
         self._pod_level_resources = pod_level_resources
-        self._requests = InternTable(self._read_requests)
+        self._requests = InternTable(self._read_requests, size_of=lambda _, spec: _size_of_spec(spec))
 
     def __call__(self, pod: Pod) -> CachedPod:
         """Return the snapshot of a pod."""
         meta, spec = pod.metadata, pod.spec
-        # Equal parts of whole pods are one object. The table keeps the object, so its id stays valid.
-        parts = (id(spec.containers), id(spec.init_containers), id(spec.resources), id(spec.overhead))
-        requests, _ = self._requests.of(parts, spec)
+        # Equal parts of whole pods are one object. The table keeps the objects, so their ids stay valid.
+        key = (id(spec.containers), id(spec.init_containers), id(spec.resources), id(spec.overhead))
+        requests, *_ = self._requests.of(key, spec)
         template = SharedPodFields(meta.labels, meta.owner_references, requests)
         return CachedPod(build_snapshot(meta, pod.status, template), meta.namespace, meta.resource_version)
 
-    def _read_requests(self, spec: PodSpec) -> tuple[PodRequests, PodSpec]:
-        return pod_requests(spec, pod_level_resources=self._pod_level_resources), spec
+    def _read_requests(self, spec: PodSpec) -> tuple[PodRequests, object]:
+        parts = (spec.containers, spec.init_containers, spec.resources, spec.overhead)
+        return pod_requests(spec, pod_level_resources=self._pod_level_resources), parts
+
+
+def _size_of_spec(spec: PodSpec) -> int:
+    """Estimate the bytes that the resources of a spec take, and the requests that are read from them."""
+    requirements = [container.resources for container in (*spec.containers, *spec.init_containers)]
+    if spec.resources is not None:
+        requirements.append(spec.resources)
+    amounts = len(spec.overhead) + sum(len(part.requests) + len(part.limits) for part in requirements)
+    return 512 * (1 + len(requirements) + amounts)
 
 
 def _resource_texts(spec: PodSpecWire) -> Hashable:

@@ -1,6 +1,6 @@
 """Decodes pods whole, as far as any decision reads them, for processes with a vertical component.
 
-Pods of one workload share their labels, owners, annotations and resources
+Pods of one workload share their labels, owners and resources, and of annotations only those that decisions read are kept
 (docs/decisions/cache-only-needed-pod-fields-and-stream-lists.md).
 """
 
@@ -8,7 +8,16 @@ from collections.abc import Hashable
 from sys import intern
 
 from trimtab.cluster.resource import TransformedResource
+from trimtab.decide.vertical.admission.patches import IN_PLACE_ANNOTATION
+from trimtab.decide.vertical.admission.pod_annotations import (
+    BOOST_PREFIX,
+    OBSERVED_CONTAINERS_ANNOTATION,
+    ORIGINALS_ANNOTATION,
+)
 from trimtab.decide.vertical.admission.startup_boost import READY
+from trimtab.decide.vertical.control.role_labels import LABEL_ANNOTATION, LEASE_ANNOTATION, OTHERS_ANNOTATION
+from trimtab.decide.vertical.update.refused_replacements import REFUSED_ANNOTATION
+from trimtab.decide.vertical.update.resize.annotation import RESIZE_ANNOTATION
 from trimtab.decide.vertical.update.resize.status import RESIZE_IN_PROGRESS, RESIZE_PENDING
 from trimtab.model.core.meta import ObjectMeta
 from trimtab.model.core.pod import (
@@ -22,6 +31,7 @@ from trimtab.model.core.pod import (
     ResourceList,
     ResourceRequirements,
 )
+from trimtab.model.json import wire
 from trimtab.operator.pods.interning import InternTable, RawJson, decode, decode_labels, decode_owners
 from trimtab.operator.pods.wire import (
     WHOLE_PODS,
@@ -36,6 +46,23 @@ from trimtab.operator.pods.wire import (
 _CONDITIONS = frozenset({READY, RESIZE_PENDING, RESIZE_IN_PROGRESS})
 """The conditions of a pod that decisions read."""
 
+_ANNOTATIONS = frozenset(
+    {
+        IN_PLACE_ANNOTATION,
+        LABEL_ANNOTATION,
+        LEASE_ANNOTATION,
+        OBSERVED_CONTAINERS_ANNOTATION,
+        ORIGINALS_ANNOTATION,
+        OTHERS_ANNOTATION,
+        REFUSED_ANNOTATION,
+        RESIZE_ANNOTATION,
+    }
+)
+"""The annotations of a pod that decisions read, beside those that begin with `BOOST_PREFIX`."""
+_MARKS = (b"vpa", b"trimtab.dev", b"\\u")
+"""Annotations without any of these texts have none of the names. A name could be spelt with \\u."""
+_NO_ANNOTATIONS: dict[str, str] = {}
+
 
 class WholePodDecoder:
     """Decodes pods; equal parts become one object."""
@@ -43,6 +70,7 @@ class WholePodDecoder:
     def __init__(self) -> None:
         self._labels = InternTable(decode_labels)
         self._owners = InternTable(decode_owners)
+        self._annotations = InternTable[dict[str, str], dict[str, str]](lambda annotations: annotations)
         self._containers = InternTable(_decode_containers)
         self._spec_parts = InternTable(_decode_spec_parts)
         self._requirements = InternTable(_decode_requirements)
@@ -65,9 +93,20 @@ class WholePodDecoder:
             creation_timestamp=meta.creation_timestamp,
             deletion_timestamp=meta.deletion_timestamp,
             labels=self._labels.of(bytes(meta.labels), meta.labels),
-            annotations=self._labels.of(bytes(meta.annotations), meta.annotations),
+            annotations=self._read_annotations(bytes(meta.annotations)),
             owner_references=self._owners.of(bytes(meta.owner_references), meta.owner_references),
         )
+
+    def _read_annotations(self, text: bytes) -> dict[str, str]:
+        # Other programs write annotations that differ per pod (addresses, times), so the text is no key for sharing.
+        if not any(mark in text for mark in _MARKS):
+            return _NO_ANNOTATIONS
+        annotations = {
+            name: value
+            for name, value in wire.decode(text, dict[str, str]).items()
+            if name in _ANNOTATIONS or name.startswith(BOOST_PREFIX)
+        }
+        return self._annotations.of(tuple(annotations.items()), annotations)
 
     def _spec(self, spec: WholeSpecWire) -> PodSpec:
         resources, overhead, affinity = self._spec_parts.of(

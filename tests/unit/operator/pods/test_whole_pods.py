@@ -1,9 +1,13 @@
 """Pods are kept as far as vertical decisions read them, equal to pods that were read whole, and share what is the same."""
 
+from importlib import import_module
+from pkgutil import walk_packages
+
 import msgspec
 import pytest
 
 from tests.unit.decide.vertical.policy_builders import raw_pod
+from trimtab.decide import vertical as decide
 from trimtab.model.core.pod import Pod
 from trimtab.model.json import wire
 from trimtab.operator.pods.whole_pods import WholePodDecoder
@@ -35,7 +39,10 @@ def kept(raw, sharer=None) -> Pod:
         pytest.param(
             raw_pod(statuses=[RUNNING], conditions=[RESIZING]), id="one that was killed and resizes"
         ),
-        pytest.param(raw_pod(affinity=DAEMON, annotations={"a": "b"}), id="a DaemonSet's, not bound yet"),
+        pytest.param(
+            raw_pod(affinity=DAEMON, annotations={"vpaObservedContainers": "app"}),
+            id="a DaemonSet's, not bound yet",
+        ),
         pytest.param(
             raw_pod(owner=None, cpu=None, memory=None), id="one that nobody owns and asks for nothing"
         ),
@@ -62,3 +69,34 @@ def test_conditions_that_no_decision_asks_about_are_not_kept():
         "Ready",
         "PodResizePending",
     ]
+
+
+def test_of_annotations_only_those_that_decisions_read_are_kept():
+    read = {"trimtab.dev/resize": "{}", "vpaCpuStartupBoost/app": "{}", "roles.trimtab.dev/lease": "db"}
+    foreign = {"cni/addresses": "10.0.0.7", "vpaUpdates": "by us, never read", "trimtab.dev/held-back": "x"}
+    assert kept(raw_pod(annotations=foreign | read)).metadata.annotations == read
+
+
+def test_annotations_that_are_spelt_with_escapes_are_found():
+    text = msgspec.json.encode(raw_pod(annotations={"vpaObservedContainers": "app"}))
+    pod = WholePodDecoder()(wire.decode(text.replace(b"vpaObs", b"\\u0076paObs"), WholePodWire))
+    assert pod.metadata.annotations == {"vpaObservedContainers": "app"}
+
+
+def test_every_annotation_of_a_vertical_decision_is_kept_or_only_written():
+    """A new annotation that decisions read must be kept by the decoder."""
+    written_only = {"vpaUpdates", "trimtab.dev/held-back"}
+    names = {
+        value
+        for module in walk(decide)
+        for name, value in vars(import_module(module)).items()
+        if name.endswith("_ANNOTATION") and isinstance(value, str)
+    }
+    assert len(names) > len(written_only)
+    of_checkpoints = {"trimtab.dev/memory-windows"}
+    found = kept(raw_pod(annotations=dict.fromkeys(names, "x"))).metadata.annotations
+    assert set(found) == names - written_only - of_checkpoints
+
+
+def walk(package) -> list[str]:
+    return [module.name for module in walk_packages(package.__path__, f"{package.__name__}.")]

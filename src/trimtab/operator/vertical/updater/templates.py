@@ -133,7 +133,7 @@ def _copy_of(raw: Json, pod: Pod) -> Json:
     written = OriginalResources.read(pod).as_template(pod)
     for container, users in zip(spec["containers"], written.spec.containers, strict=True):
         container["resources"] = wire.to_builtins(users.resources)
-    annotations = {
-        name: value for name, value in pod.metadata.annotations.items() if name not in _OWN_ANNOTATIONS
-    }
+    # The cached pod has only the annotations that decisions read. Other webhooks may read the rest.
+    present: dict[str, str] = raw["metadata"].get("annotations") or {}
+    annotations = {name: value for name, value in present.items() if name not in _OWN_ANNOTATIONS}
     return _pod(spec, dict(pod.metadata.labels), annotations, pod)
