@@ -52,12 +52,12 @@ def failing(status: int, data: Any = b"", headers: Any = ()) -> Any:
     return fault
 
 
-def refusing(part: str) -> Any:
-    """Return a fault that refuses queries with `part` in them, as Prometheus refuses what it cannot parse."""
+def refusing(part: str, error: str = "bad_data") -> Any:
+    """Return a fault that refuses queries with `part` in them: what Prometheus cannot parse, or cannot evaluate."""
 
     async def fault(query: str) -> tuple[int, Any, Any] | None:
-        error = {"status": "error", "errorType": "bad_data", "error": "parse error: unexpected character"}
-        return (400, error, ()) if part in query else None
+        body = {"status": "error", "errorType": error, "error": "parse error: unexpected character"}
+        return (400 if error == "bad_data" else 422, body, ()) if part in query else None
 
     return fault
 

@@ -1,6 +1,9 @@
 """Rules over a Prometheus that answers, lies, refuses, hangs and goes away."""
 
+import re
 import time
+from dataclasses import replace
+from urllib.parse import quote
 
 import pytest
 
@@ -164,9 +167,12 @@ async def test_F38_F39_an_old_or_future_sample_is_refused(over_prometheus, prome
 async def test_one_bad_rule_is_out_of_service_by_itself_and_named(over_prometheus, prometheus):
     prometheus.default = [({"statefulset": "foo", "pod": "web-1"}, "1")]
     prometheus.fault = refusing("rate(")
-    rates = f"{CUSTOM}/namespaces/shop/pods/web-1/http_requests_per_second"
-    assert (await over_prometheus.get(rates, HPA))[0] == 503
+    source = source_of(over_prometheus.adapter)
+    for active in source.rules:
+        active.is_proven = False
+    await source.discover()
     asked = len(prometheus.queries)
+    rates = f"{CUSTOM}/namespaces/shop/pods/web-1/http_requests_per_second"
     status, body = await over_prometheus.get(rates, HPA)
     assert (status, len(prometheus.queries)) == (503, asked)
     assert "rule prom/rates is out of service" in body["message"]
@@ -182,6 +188,52 @@ async def test_one_bad_rule_is_out_of_service_by_itself_and_named(over_prometheu
         assert line in text
     _, metrics = await over_prometheus.get("/metrics", HPA)
     assert 'source_health{source="prom",state="disabled",what="rule prom/rates"} 1.0' in metrics
+
+
+@pytest.mark.parametrize("error", ["bad_data", "execution"])
+async def test_a_query_that_prometheus_refuses_is_paused_alone(over_prometheus, prometheus, error):
+    """Duplicate series of one namespace took the rule from all namespaces for up to 5 minutes."""
+    prometheus.default = [({"statefulset": "foo"}, "1")]
+    prometheus.fault = refusing('namespace="bad"', error)
+    bad = QUEUE.replace("/shop/", "/bad/")
+    assert (await over_prometheus.get(bad, HPA))[0] == 503
+    asked = len(prometheus.queries)
+    status, body = await over_prometheus.get(bad, HPA)
+    assert (status, len(prometheus.queries)) == (503, asked)
+    assert "rule prom/queues: this query is out of service" in body["message"]
+    assert (await over_prometheus.get(QUEUE, HPA))[0] == 200
+    assert (await over_prometheus.get(f"{bad}?metricLabelSelector=a%3Db", HPA))[0] == 503
+    _, text = await over_prometheus.get("/readyz?verbose")
+    assert "[-]rule prom/queues failing" in text
+
+
+ATTACK = 'http_x_total{namespace="victim"}[2m])) or sum by (pod) (rate(http_y_total'
+
+
+async def test_a_tenants_name_of_a_series_reads_no_other_namespace(over_prometheus, prometheus):
+    """The name was filled into the query as text, so the answer came from the other namespace."""
+    prometheus.names = ["http_requests_total", ATTACK, "http_{dotted.name_total", "http_/x_total"]
+    await source_of(over_prometheus.adapter).discover()
+    _, listed = await over_prometheus.get(CUSTOM, HPA)
+    metrics = {resource["name"].partition("/")[2] for resource in listed["resources"]}
+    assert metrics == {
+        "http_requests_per_second",
+        "http_{dotted.name_per_second",
+        f"{ATTACK.removesuffix('_total')}_per_second",
+    }
+    prometheus.queries.clear()
+    metric = quote(f"{ATTACK.removesuffix('_total')}_per_second", safe="")
+    await over_prometheus.get(f"{CUSTOM}/namespaces/a/pods/*/{metric}", HPA)
+    name = ATTACK.replace('"', '\\"')
+    assert prometheus.queries == [f'sum by (pod) (rate({{__name__="{name}",namespace="a",pod!=""}}[2m]))']
+
+
+async def test_a_name_that_needs_quotes_takes_no_metric_from_a_simple_one(over_prometheus, prometheus):
+    prometheus.names = ["http-requests_total", "http_requests_total"]
+    active = source_of(over_prometheus.adapter).rules[1]
+    active.checked = replace(active.checked, pattern=re.compile("http.(requests)_total"))
+    active.set_series(prometheus.names)
+    assert list(active.series.values()) == ["http_requests_total"]
 
 
 async def test_a_rule_that_loses_the_objects_label_says_so(over_prometheus, prometheus):

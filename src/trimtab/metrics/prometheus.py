@@ -25,7 +25,6 @@ HISTORY_MAX_BYTES = 256 * 1024 * 1024
 """Maximum bytes of a range response: 8 days of a namespace's containers, per minute."""
 
 _FORM = {"Content-Type": "application/x-www-form-urlencoded"}
-_WRONG_QUESTION = frozenset({"bad_data", "execution"})
 
 T = TypeVar("T")
 
@@ -36,6 +35,10 @@ class PrometheusError(MetricsError):
 
 class QueryRefusedError(PrometheusError):
     """Prometheus rejected the query, so that a retry is useless."""
+
+
+class QueryFailedOnSeriesError(QueryRefusedError):
+    """Prometheus parsed the query and failed on the series that it selects, as on duplicates in a join."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -162,6 +165,8 @@ def _failure(answer: Response) -> PrometheusError:
         decoded = _Answer()
     text = decoded.error or answer.body[:200].decode("utf-8", "replace").strip() or "no reason given"
     message = f"Prometheus answered {answer.status}: {' '.join(text.split())}"
-    if answer.status in {400, 422} and decoded.error_type in _WRONG_QUESTION:
+    if answer.status in {400, 422} and decoded.error_type == "execution":
+        return QueryFailedOnSeriesError(message)
+    if answer.status in {400, 422} and decoded.error_type == "bad_data":
         return QueryRefusedError(message)
     return PrometheusError(message)

@@ -1,19 +1,27 @@
 """Health of sources and rules.
 
-A bad rule is disabled alone. The other rules keep serving.
+A bad rule is disabled alone. The other rules keep serving. A query that a source rejects is paused alone, because its series
+belong to one namespace and the rule serves all of them.
 """
 
 import logging
+from collections import OrderedDict
 from dataclasses import dataclass
 from enum import StrEnum
 
+from trimtab.adapter.api.requests import MetricQuery
 from trimtab.clock import Clock
 
 log = logging.getLogger(__name__)
 
 FIRST_PAUSE_SECONDS = 15.0
 LONGEST_PAUSE_SECONDS = 300.0
-"""A rejected rule is retried after 15 s; each further rejection doubles the pause, up to 5 minutes."""
+"""A rejected rule or query is retried after 15 s; each further rejection doubles the pause, up to 5 minutes."""
+
+MAX_PAUSED = 256
+"""Paused queries of one rule. The oldest is forgotten and asked again."""
+
+_MAX_REASON = 500
 
 
 class State(StrEnum):
@@ -33,25 +41,95 @@ class Health:
     reason: str = ""
 
 
-class RuleHealth:
-    """Tracks the health of one rule, and backs off after its source rejected it."""
+class BackOff:
+    """A pause that doubles with each rejection."""
+
+    def __init__(self, clock: Clock) -> None:
+        self._clock = clock
+        self.seconds = 0.0
+        self._until = 0.0
+
+    @property
+    def is_paused(self) -> bool:
+        """Return whether the pause lasts."""
+        return self._clock.monotonic() < self._until
+
+    @property
+    def is_over(self) -> bool:
+        """Return whether the pause ended so long ago that the query is probably gone."""
+        return self._clock.monotonic() >= self._until + LONGEST_PAUSE_SECONDS
+
+    def pause(self) -> None:
+        """Pause, twice as long as the last time."""
+        self.seconds = min(max(FIRST_PAUSE_SECONDS, self.seconds * 2), LONGEST_PAUSE_SECONDS)
+        self._until = self._clock.monotonic() + self.seconds
+
+    def reset(self) -> None:
+        """End the pause."""
+        self.seconds = self._until = 0.0
+
+
+class PausedQueries:
+    """Remembers the queries of a rule that its source rejected, and pauses each of them alone."""
 
     def __init__(self, clock: Clock, name: str) -> None:
         self._clock = clock
         self._name = name
+        self._rejected: OrderedDict[MetricQuery, tuple[BackOff, str]] = OrderedDict()
+
+    def reason(self, query: MetricQuery) -> str:
+        """Return why a query is paused at the moment, or an empty text."""
+        back_off, reason = self._rejected.get(query, (None, ""))
+        return reason if back_off is not None and back_off.is_paused else ""
+
+    def pause(self, query: MetricQuery, reason: str) -> None:
+        """Pause a query."""
+        if not self._rejected:
+            log.warning("%s: %s is rejected: %s", self._name, query, reason)
+        back_off, _ = self._rejected.pop(query, (BackOff(self._clock), ""))
+        back_off.pause()
+        self._rejected[query] = back_off, reason[:_MAX_REASON]
+        while len(self._rejected) > MAX_PAUSED:
+            self._rejected.popitem(last=False)
+
+    def resume(self, query: MetricQuery) -> None:
+        """Forget a query that its source answered."""
+        self._rejected.pop(query, None)
+
+    def problem(self) -> str:
+        """Return how many queries were rejected lately and why the last was, or an empty text."""
+        for query in [query for query, (back_off, _) in self._rejected.items() if back_off.is_over]:
+            del self._rejected[query]
+        if not self._rejected:
+            return ""
+        query, (_, reason) = next(reversed(self._rejected.items()))
+        return f"{len(self._rejected)} queries are rejected, the last about {query}: {reason}"
+
+
+class RuleHealth:
+    """Tracks the health of one rule, and backs off after its source rejected it."""
+
+    def __init__(self, clock: Clock, name: str) -> None:
+        self._name = name
         self._reason = ""
-        self._pause = 0.0
-        self._until = 0.0
+        self._back_off = BackOff(clock)
+        self.queries = PausedQueries(clock, name)
 
     def report(self) -> Health:
         """Return the current health."""
-        state = State.DISABLED if self.is_paused else State.FAILING if self._reason else State.OK
-        return Health(self._name, state, self._reason)
+        reason = self._reason or self.queries.problem()
+        state = State.DISABLED if self.is_paused else State.FAILING if reason else State.OK
+        return Health(self._name, state, reason)
 
     @property
     def is_paused(self) -> bool:
         """Return whether the rule is disabled at the moment."""
-        return self._clock.monotonic() < self._until
+        return self._back_off.is_paused
+
+    @property
+    def was_disabled(self) -> bool:
+        """Return whether the rule was disabled and did not work since."""
+        return self._back_off.seconds > 0
 
     @property
     def reason(self) -> str:
@@ -59,11 +137,10 @@ class RuleHealth:
         return self._reason
 
     def disable(self, reason: str) -> None:
-        """Disable the rule for a while, because its source rejected the query itself."""
-        self._pause = min(max(FIRST_PAUSE_SECONDS, self._pause * 2), LONGEST_PAUSE_SECONDS)
-        self._until = self._clock.monotonic() + self._pause
+        """Disable the rule for a while, because its source rejected the rule itself, whatever is asked."""
+        self._back_off.pause()
         if reason != self._reason:
-            log.error("%s is disabled for %.0f s: %s", self._name, self._pause, reason)
+            log.error("%s is disabled for %.0f s: %s", self._name, self._back_off.seconds, reason)
         self._reason = reason
 
     def record_failure(self, reason: str) -> None:
@@ -77,4 +154,4 @@ class RuleHealth:
         if self._reason:
             log.info("%s recovered", self._name)
         self._reason = ""
-        self._pause = self._until = 0.0
+        self._back_off.reset()

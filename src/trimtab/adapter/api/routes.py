@@ -50,16 +50,18 @@ def split_path(raw_path: bytes) -> tuple[str, ...]:
     if parts and parts[-1] == "":
         parts.pop()
     for part in parts:
-        if part in {"", ".", ".."} or "/" in part or "%" in part or "\\" in part:
-            raise Invalid(
-                f"{_shorten(part)!r} cannot be part of a path: may not be empty, '.', '..' or contain '/', '%' or '\\'"
-            )
-        if len(part) > MAX_NAME or not part.isprintable():
-            raise Invalid(
-                f"{quote(_shorten(part, MAX_NAME))} cannot be part of a path: has {len(part)} characters, of which "
-                f"{MAX_NAME} at most are allowed, or is not printable"
-            )
+        if problem := path_part_problem(part):
+            raise Invalid(f"{quote(_shorten(part, MAX_NAME))} cannot be part of a path: {problem}")
     return tuple(parts)
+
+
+def path_part_problem(part: str) -> str:
+    """Return why a decoded text cannot be a part of a path, or an empty text."""
+    if part in {"", ".", ".."} or "/" in part or "%" in part or "\\" in part:
+        return "may not be empty, '.', '..' or contain '/', '%' or '\\'"
+    if len(part) > MAX_NAME or not part.isprintable():
+        return f"has {len(part)} characters, of which {MAX_NAME} at most are allowed, or is not printable"
+    return ""
 
 
 def is_metrics_path(parts: Sequence[str]) -> bool:

@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import Any, Literal
 
 from trimtab.adapter.api.requests import ANY, NAMESPACES, CustomMetricQuery, ExternalMetricQuery
+from trimtab.adapter.api.routes import path_part_problem
 from trimtab.adapter.errors import ConfigurationError
 from trimtab.adapter.files import ConfigSection, convert, read_document, seconds
 from trimtab.adapter.sources.collapse import Collapse
@@ -19,7 +20,12 @@ from trimtab.adapter.sources.prometheus import promql
 KIND = "MetricRules"
 CUSTOM_QUERY = "sum by (<<groupBy>>) (<<series>>{<<matchers>>})"
 EXTERNAL_QUERY = "<<series>>{<<matchers>>}"
-_SERIES = re.compile(r"[a-zA-Z_:][a-zA-Z0-9_:]*\Z", re.ASCII)
+_SERIES = re.compile(r"[\w:][\w:./-]*\Z")
+"""Names that a rule may give in full. Braces, blanks and stars are rather a mistake for `seriesPattern`."""
+
+_PROBE = "trimtab_probe"
+"""The name of a series that does not exist, and of a namespace that cannot exist."""
+
 _REFERENCE = re.compile(r"\$\{(\w+)\}|\$(\d)")
 
 
@@ -57,6 +63,7 @@ class CheckedRule:
 
     rule: PrometheusRule
     pattern: re.Pattern[str] | None
+    template: promql.Template
     max_age_seconds: float
     window_seconds: int | None
 
@@ -76,7 +83,17 @@ class CheckedRule:
         return f"{{{promql.join(name, promql.from_labels(self.rule.matchers))}}}"
 
     def metric_of(self, series: str) -> str | None:
-        """Return the metric name of a series, or None if the rule does not select it."""
+        """Return the metric name of a series, or None if the rule does not serve it.
+
+        Pods choose the names of their series. The rule does not serve a name that its query cannot contain, or that
+        gives a metric that no path can name.
+        """
+        if not self.template.takes(series):
+            return None
+        metric = self._metric_named_by(series)
+        return metric if metric and not path_part_problem(metric) else None
+
+    def _metric_named_by(self, series: str) -> str | None:
         if self.pattern is None:
             return (self.rule.metric or series) if series == self.rule.series else None
         match = self.pattern.fullmatch(series)
@@ -88,9 +105,15 @@ class CheckedRule:
 
     def promql(self, series: str, matchers: str, group_by: str) -> str:
         """Return the PromQL for one metric query."""
-        template = self.rule.query or (CUSTOM_QUERY if self.rule.type == "custom" else EXTERNAL_QUERY)
         all_matchers = promql.join(promql.from_labels(self.rule.matchers), matchers)
-        return promql.fill(template, series, all_matchers, group_by)
+        return self.template.fill(series, all_matchers, group_by)
+
+    @property
+    def probe(self) -> str:
+        """Return the rule's query over a series that does not exist, to learn whether Prometheus can parse it."""
+        labels = self.rule.group_by or tuple(self.rule.resources.values())[:1]
+        nowhere = promql.equals(self.rule.namespace_label or "namespace", _PROBE)
+        return self.promql(_PROBE, nowhere, ", ".join(labels))
 
 
 @dataclass(frozen=True, slots=True)
@@ -128,7 +151,9 @@ def check(rule: PrometheusRule) -> CheckedRule:
     """Return the parsed rule. Raise ConfigurationError with the field and the reason if it is invalid."""
     if bool(rule.series) == bool(rule.series_pattern):
         raise ConfigurationError("series, seriesPattern: exactly one of them is needed")
-    if rule.series and not _SERIES.match(rule.series):
+    text = rule.query or (CUSTOM_QUERY if rule.type == "custom" else EXTERNAL_QUERY)
+    template = promql.parse_template(text)
+    if rule.series and not (_SERIES.match(rule.series) and template.takes(rule.series)):
         raise ConfigurationError(
             f"series: {rule.series!r} cannot be the name of a series; use seriesPattern for patterns"
         )
@@ -145,10 +170,8 @@ def check(rule: PrometheusRule) -> CheckedRule:
         _check_custom(rule)
     elif rule.resources:
         raise ConfigurationError("resources: an external metric belongs to no object; remove them")
-    if rule.query:
-        promql.check_template(rule.query)
     window = int(seconds(rule.window, "window")) if rule.window else None
-    return CheckedRule(rule, _pattern(rule), seconds(rule.max_age, "maxAge"), window)
+    return CheckedRule(rule, _pattern(rule), template, seconds(rule.max_age, "maxAge"), window)
 
 
 def _check_custom(rule: PrometheusRule) -> None:

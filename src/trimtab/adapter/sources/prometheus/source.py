@@ -2,6 +2,7 @@
 
 import logging
 from collections.abc import Iterable, Sequence
+from contextlib import suppress
 from datetime import UTC, datetime
 from decimal import Decimal, InvalidOperation
 from pathlib import Path
@@ -11,6 +12,7 @@ from trimtab.adapter.api.requests import CustomMetricQuery, ExternalMetricQuery,
 from trimtab.adapter.errors import AdapterError, ConfigurationError, NotFound, ServiceUnavailable
 from trimtab.adapter.sources.collapse import collapse
 from trimtab.adapter.sources.objects import ClusterObjects
+from trimtab.adapter.sources.prometheus.promql import is_simple_name
 from trimtab.adapter.sources.prometheus.rules import (
     CheckedRule,
     RulesFile,
@@ -20,7 +22,13 @@ from trimtab.adapter.sources.prometheus.rules import (
 )
 from trimtab.adapter.sources.source import Catalogue, CustomSample, ExternalSample, Offer
 from trimtab.clock import Clock
-from trimtab.metrics.prometheus import Instant, PrometheusClient, PrometheusError, QueryRefusedError
+from trimtab.metrics.prometheus import (
+    Instant,
+    PrometheusClient,
+    PrometheusError,
+    QueryFailedOnSeriesError,
+    QueryRefusedError,
+)
 from trimtab.model.quantity import Quantity
 from trimtab.serving.tls import WatchedFile
 
@@ -70,6 +78,8 @@ class ActiveRule:
         self.health = RuleHealth(clock, f"rule {source}/{checked.name}")
         self.series: dict[str, str] = {}
         """Discovered series by metric."""
+        self.is_proven = False
+        """Whether Prometheus could parse the rule's query."""
 
     def series_of(self, metric: str) -> str | None:
         """Return the series of a metric. A rule for one series needs no discovery."""
@@ -79,10 +89,13 @@ class ActiveRule:
         return self.series.get(metric)
 
     def set_series(self, names: Sequence[str]) -> None:
-        """Set the existing series. If two become the same metric, the first by name wins."""
-        self.series = {
-            metric: name for name in sorted(names, reverse=True) if (metric := self.checked.metric_of(name))
-        }
+        """Set the existing series. If two become the same metric, the first by name wins.
+
+        A name that needs quotes never wins: `http.requests` would take the place of `http_requests`.
+        """
+        by_name = sorted(names, reverse=True)
+        ordered = sorted(by_name, key=is_simple_name)  # the last one wins
+        self.series = {metric: name for name in ordered if (metric := self.checked.metric_of(name))}
 
 
 class PrometheusSource:
@@ -145,7 +158,7 @@ class PrometheusSource:
             return []
         samples: list[CustomSample] = []
         rejected = ""
-        for instant in await self._evaluate(active, promql):
+        for instant in await self._evaluate(active, query, promql):
             name = instant.labels.get(label)
             if name is None:
                 raise self._failed(
@@ -165,7 +178,7 @@ class PrometheusSource:
         active, series = self._enabled_rule(query)
         promql = external_promql(active.checked, series, query)
         samples: list[ExternalSample] = []
-        for instant in await self._evaluate(active, promql):
+        for instant in await self._evaluate(active, query, promql):
             labels = {name: value for name, value in instant.labels.items() if name != "__name__"}
             try:
                 samples.append(ExternalSample(labels, *self._value(active.checked, instant)))
@@ -203,14 +216,25 @@ class PrometheusSource:
             if active.health.is_paused:
                 continue
             try:
+                await self._prove(active)
                 active.set_series(await self._client.names(active.checked.discovery, since))
                 self._server.record_success()
+                if active.health.was_disabled:
+                    active.health.record_success()
             except QueryRefusedError as error:
-                active.health.disable(f"looking for its series: {error}")
+                active.health.disable(f"discovering its series: {error}")
             except PrometheusError as error:
                 # The last names stay: a metric does not vanish while its server is down.
                 self._server.record_failure(str(error))
                 return
+
+    async def _prove(self, active: ActiveRule) -> None:
+        """Evaluate the rule's query once without series. Only then a rejection is the rule's own fault."""
+        if active.is_proven:
+            return
+        with suppress(QueryFailedOnSeriesError):
+            await self._client.instant(active.checked.probe, lookback=active.checked.max_age_seconds)
+        active.is_proven = True
 
     def _apply(self, rules: RulesFile) -> None:
         known = {active.checked.name: active for active in self.rules}
@@ -244,18 +268,23 @@ class PrometheusSource:
             raise ServiceUnavailable(
                 f"rule {self.name}/{active.checked.name} is out of service: {active.health.reason}"
             )
+        if reason := active.health.queries.reason(query):
+            raise ServiceUnavailable(
+                f"rule {self.name}/{active.checked.name}: this query is out of service: {reason}"
+            )
         return rule_and_series
 
-    async def _evaluate(self, active: ActiveRule, promql: str) -> list[Instant]:
+    async def _evaluate(self, active: ActiveRule, query: MetricQuery, promql: str) -> list[Instant]:
         try:
             instants = await self._client.instant(promql, lookback=active.checked.max_age_seconds)
         except QueryRefusedError as error:
-            active.health.disable(str(error))
+            active.health.queries.pause(query, str(error))
             raise ServiceUnavailable(f"rule {self.name}/{active.checked.name}: {error}") from error
         except PrometheusError as error:
             self._server.record_failure(str(error))
             raise ServiceUnavailable(f"source {self.name}: {error}") from error
         self._server.record_success()
+        active.health.queries.resume(query)
         return instants
 
     def _value(self, checked: CheckedRule, instant: Instant) -> tuple[Quantity, datetime, int | None]:

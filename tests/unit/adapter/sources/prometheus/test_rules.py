@@ -28,6 +28,11 @@ PODS = {"pods": "pod"}
         ({"series": "m", "type": "external", "resources": PODS}, "an external metric belongs to no object"),
         ({"series": "m", "resources": PODS, "query": "sum(m)"}, "has no <<matchers>>"),
         ({"series": "m", "resources": PODS, "query": "<<matchers>> <<colour>>"}, "unknown part <<colour>>"),
+        ({"series": "m", "resources": PODS, "query": "m{a='<<matchers>>'}"}, "<<matchers>> is in a string"),
+        ({"series": "m", "resources": PODS, "query": "m # {<<matchers>>}"}, "<<matchers>> is in a string or a comment"),
+        ({"series": "m", "resources": PODS, "query": "<<series>>{} and <<matchers>>"}, "outside of a selector"),
+        ({"series": "m", "resources": PODS, "query": "m{a='x,<<matchers>>}"}, "begins with ' does not end"),
+        ({"series": "a.b", "resources": PODS, "query": "<<series>>_x{<<matchers>>}"}, "cannot be the name of a series"),
         ({"series_pattern": "(", "resources": PODS}, "seriesPattern: "),
         ({"series_pattern": "(a)", "metric": "${2}", "resources": PODS}, r"\$\{2\} is no group"),
         ({"series": "m", "resources": PODS, "window": "soon"}, "window: 'soon' is not a duration"),
@@ -93,8 +98,8 @@ def test_a_pattern_names_the_metric(metric, series, want):
 
 def test_prometheus_adapters_own_placeholders_are_understood():
     template = "sum(rate(<<.Series>>{<<.LabelMatchers>>}[2m])) by (<<.GroupBy>>)"
-    promql.check_template(template)
-    assert promql.fill(template, "s", 'a="b"', "pod") == 'sum(rate(s{a="b"}[2m])) by (pod)'
+    filled = promql.parse_template(template).fill("s", 'a="b"', "pod")
+    assert filled == 'sum(rate(s{a="b"}[2m])) by (pod)'
 
 
 @pytest.mark.parametrize("text", ["a>3", "a<3"])
