@@ -1,18 +1,19 @@
 """A cache of one resource that follows the server by list and watch.
 
 The cache never goes back in time. A partial list is never used as a whole one. A silent watch is detected within a
-minute. Requests to a failing server back off.
+minute. Requests to a failing server back off, and start over from a short delay after each success.
 """
 
 import asyncio
 import logging
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from contextlib import aclosing
 from dataclasses import dataclass, field
 from typing import Any, Generic, TypeVar
 
 from trimtab.cluster import errors
-from trimtab.cluster.cache.codec import ListPage, Object, Unreadable, WatchEvent
+from trimtab.cluster.cache.codec import ListPage, Meta, Object, Unreadable, WatchEvent
+from trimtab.cluster.cache.recovery import Recovery
 from trimtab.cluster.cache.store import Index, Store, is_older, later
 from trimtab.cluster.cache.subscriptions import Cache, CacheEvent, Delta
 from trimtab.cluster.cache.watch import Watch, WatchBrokenError, WatchPace
@@ -22,6 +23,24 @@ from trimtab.cluster.transport.rate_limits import Backoff
 
 T = TypeVar("T", bound=Object)
 log = logging.getLogger(__name__)
+
+LONGEST_RELIST_DELAY = 5.0
+"""The longest delay in seconds before a relist that the server asked for. Failures back off to 30 s."""
+
+RELIST_SHARE = 5.0
+"""Relists that follow each other are apart by this many times the duration of the last list."""
+
+STEADY_SECONDS = 1.0
+"""How long a watch after a failure is open before the server counts as back."""
+
+
+@dataclass(frozen=True, slots=True)
+class UnreadableObject:
+    """What the cache keeps of an object that could not be decoded."""
+
+    uid: str
+    resource_version: str
+    why: str
 
 
 @dataclass(slots=True)
@@ -34,8 +53,8 @@ class InformerCounts:
     stale_events: int = 0
     stale_lists: int = 0
     failures: int = 0
-    unreadable: dict[tuple[str, str], str] = field(default_factory=dict)
-    """Objects that could not be decoded, by namespace and name, with the reason."""
+    unreadable: dict[tuple[str, str], UnreadableObject] = field(default_factory=dict)
+    """Objects on the server that could not be decoded, by namespace and name."""
 
 
 class StaleListError(errors.ClusterError):
@@ -53,6 +72,7 @@ class Informer(Generic[T]):
         *,
         pace: WatchPace | None = None,
         page_size: int = PAGE_SIZE,
+        recovery: Recovery | None = None,
     ) -> None:
         resource: Resource[Any] = what.resource if isinstance(what, TransformedResource) else what
         self.resource = resource
@@ -63,8 +83,13 @@ class Informer(Generic[T]):
         self._clock = client.clock
         self._selection = selection
         self._page_size = page_size
-        self._watch = Watch(client, resource, selection, pace or WatchPace())
+        self._watch = Watch(client, resource, selection, pace or WatchPace(), self._on_open)
+        self._steady: asyncio.TimerHandle | None = None
+        self._recovery = recovery or Recovery(client.clock, client.sender.random)
         self._backoff = Backoff(client.clock, client.sender.random)
+        self._relist_backoff = Backoff(client.clock, client.sender.random, longest=LONGEST_RELIST_DELAY)
+        self._may_relist_at_once = True
+        self._list_seconds = 0.0
         self._cache: Cache[T] = Cache()
         self._version: str | None = None
         self._highest = ""
@@ -120,28 +145,53 @@ class Informer(Generic[T]):
             except Exception as error:
                 # Nothing a server sends may end the cache: start over from a list, at the usual pace.
                 log.exception("%s: unexpected; listing again", self.resource.plural)
-                self._version = None
-                await self._wait_out(error)
+                await self._wait_out(WatchBrokenError(str(error), list_again=True))
 
     async def _wait_out(self, error: Exception) -> None:
         self.counts.failures += 1
         self.last_error = str(error)
-        if isinstance(error, errors.Gone) or (isinstance(error, WatchBrokenError) and error.list_again):
+        delay = self._delay_after(error)
+        log.debug("%s: %s; trying again in %.1f s", self.resource.plural, error, delay)
+        if _may_concern_all(error):
+            await self._recovery.wait(delay)
+        else:
+            await self._clock.sleep(delay)
+
+    def _delay_after(self, error: Exception) -> float:
+        if isinstance(error, errors.Gone):
             self._version = None
+            return self._relist_delay()
+        if isinstance(error, WatchBrokenError) and error.list_again:
+            self._version = None
+            self._may_relist_at_once = False  # what broke the watch may come again with every event
+            return self._relist_delay()
         delay = self._backoff.delay()
         if isinstance(error, errors.ApiError) and error.retry_after:
             delay = max(delay, error.retry_after)
-        log.debug("%s: %s; trying again in %.1f s", self.resource.plural, error, delay)
-        await self._clock.sleep(delay)
+        return delay
+
+    def _relist_delay(self) -> float:
+        """Return 0 for the first relist after a working watch, and growing delays for those that follow."""
+        if self._may_relist_at_once:
+            self._may_relist_at_once = False
+            return 0.0
+        return max(self._relist_backoff.delay(), RELIST_SHARE * self._list_seconds)
+
+    def _note_working_watch(self) -> None:
+        self._backoff.reset()
+        self._relist_backoff.reset()
+        self._may_relist_at_once = True
 
     async def _list(self) -> None:
         self.counts.lists += 1
+        started_at = self._clock.monotonic()
         try:
             listing = await self._read_pages(self._page_size)
         except errors.Gone:
             # The continue token expired between pages: list again without pages.
             self.counts.lists += 1
             listing = await self._read_pages(0)
+        self._list_seconds = self._clock.monotonic() - started_at
         self._replace(listing)
 
     async def _read_pages(self, limit: int) -> "_Listed[T]":
@@ -170,12 +220,15 @@ class Informer(Generic[T]):
         listed.version = page.resource_version
 
     def _replace(self, listed: "_Listed[T]") -> None:
-        self.counts.unreadable.clear()
+        before = self.counts.unreadable
+        self.counts.unreadable = {}
         for unreadable in listed.unreadable:
-            self._skip(unreadable)
-        self._cache.replace(listed.objects, self.counts.unreadable)
+            self._note_unreadable(unreadable, before)
+        kept = {key: note.uid for key, note in self.counts.unreadable.items()}
+        self._cache.replace(listed.objects, kept)
         self._version = listed.version
         self._highest = later(self._highest, listed.version)
+        self._backoff.reset()
         self._proved_fresh()
         if not self.has_synced:
             self._synced.set()
@@ -185,19 +238,27 @@ class Informer(Generic[T]):
         assert self._version is not None
         self.counts.watches += 1
         is_doubtful = self.last_error is not None
-        async with aclosing(self._watch.events(self._version, is_doubtful=is_doubtful)) as events:
-            async for event in events:
-                self._take(event)
+        try:
+            async with aclosing(self._watch.events(self._version, is_doubtful=is_doubtful)) as events:
+                async for event in events:
+                    self._take(event)
+        finally:
+            if self._steady is not None:
+                self._steady.cancel()
+            if self._watch.worked:
+                self._note_working_watch()
         if self._watch.ran_its_time:
             # The server ended the watch at its timeout.
             self._proved_fresh()
 
+    def _on_open(self) -> None:
+        """Let the other informers try again too, if a watch after a failure stays open."""
+        if self.last_error is not None:
+            self._steady = asyncio.get_running_loop().call_later(STEADY_SECONDS, self._recovery.notify)
+
     def _take(self, event: WatchEvent[Any]) -> None:
-        obj = event.unreadable if event.object is None else self._transform(event.object)
-        if isinstance(obj, Unreadable):
-            self._skip(obj)
-            self._advance(obj.metadata.resource_version)
-        elif obj is not None:
+        obj = self._read_object(event)
+        if obj is not None:
             self._apply(event.type, obj)
         elif event.bookmark:
             self._advance(event.bookmark)
@@ -205,6 +266,15 @@ class Informer(Generic[T]):
             log.warning(
                 "%s: a watch event of the unknown type %r is ignored", self.resource.plural, event.type
             )
+
+    def _read_object(self, event: WatchEvent[Any]) -> T | Unreadable | None:
+        if event.object is None:
+            return event.unreadable
+        if event.type == "DELETED":
+            # Only its metadata counts, so that an object that cannot be reduced does not outlive its deletion.
+            deleted: T = event.object
+            return deleted
+        return self._transform(event.object)
 
     def _transform(self, whole: Any) -> T | Unreadable:
         """Apply the transform to an object. A failure affects only this object."""
@@ -216,45 +286,61 @@ class Informer(Generic[T]):
         except Exception as error:  # noqa: BLE001 - whatever an object makes it trip over, the others are kept
             return Unreadable(whole.metadata, f"{type(error).__name__}: {error}")
 
-    def _apply(self, kind: str, obj: T) -> None:
+    def _apply(self, kind: str, obj: T | Unreadable) -> None:
         """Apply an event unless it is older than the cached object."""
-        meta = obj.metadata
+        meta: Meta = obj.metadata
         if not meta.name or not meta.resource_version:
             raise WatchBrokenError(
                 f"{self.resource.plural}: an event about an object without name or version", list_again=True
             )
-        old = self.store.get(meta.name, meta.namespace)
-        if self._is_stale(kind, obj, old):
+        if self._is_stale(kind, meta):
             self.counts.stale_events += 1
             return
         self.counts.events += 1
         self._watch.progressed()
-        self.counts.unreadable.pop((meta.namespace, meta.name), None)
-        if kind != "DELETED":
-            self._cache.put(obj)
-        elif old is not None:
+        self._backoff.reset()
+        old = self.store.get(meta.name, meta.namespace)
+        if kind == "DELETED":
+            self.counts.unreadable.pop((meta.namespace, meta.name), None)
+        else:
+            self._keep(obj)
+        if old is not None and (kind == "DELETED" or _is_replaced(old, obj)):
             self._cache.delete(old)
         self._advance(meta.resource_version)
 
-    def _is_stale(self, kind: str, obj: T, old: T | None) -> bool:
-        version = obj.metadata.resource_version
-        if old is not None and old.metadata.uid == obj.metadata.uid:
+    def _keep(self, obj: T | Unreadable) -> None:
+        if isinstance(obj, Unreadable):
+            self._note_unreadable(obj, self.counts.unreadable)
+        else:
+            self.counts.unreadable.pop((obj.metadata.namespace, obj.metadata.name), None)
+            self._cache.put(obj)
+
+    def _is_stale(self, kind: str, meta: Meta) -> bool:
+        version, known = meta.resource_version, self._known(meta)
+        if known is not None and known[0] == meta.uid:
             # Some servers send a deletion with the object's last version, so an equal one is no duplicate.
-            duplicate = kind != "DELETED" and version == old.metadata.resource_version
-            return duplicate or is_older(version, old.metadata.resource_version)
-        if kind == "DELETED" and old is None:
-            # News only about an object that we could not read; for any other it is the second copy.
-            return (obj.metadata.namespace, obj.metadata.name) not in self.counts.unreadable
+            duplicate = kind != "DELETED" and version == known[1]
+            return duplicate or is_older(version, known[1])
+        if kind == "DELETED" and known is None:
+            return True  # the second copy
         if not is_older(version, self._version or ""):
             return False
         if kind != "DELETED":
             # A late event of a deleted object, or an event out of order. Only a new list can decide.
             raise WatchBrokenError(
-                f"{self.resource.plural} {obj.metadata.key}: an event as of version {version} came after "
+                f"{self.resource.plural} {meta.key}: an event as of version {version} came after "
                 f"{self._version}; listing again",
                 list_again=True,
             )
         return True
+
+    def _known(self, meta: Meta) -> tuple[str, str] | None:
+        """Return uid and version of the object of that name. Its unreadable version is newer than a cached one."""
+        note = self.counts.unreadable.get((meta.namespace, meta.name))
+        if note is not None:
+            return note.uid, note.resource_version
+        old = self.store.get(meta.name, meta.namespace)
+        return None if old is None else (old.metadata.uid, old.metadata.resource_version)
 
     def _advance(self, version: str) -> None:
         self._version = later(self._version or "", version)
@@ -263,12 +349,30 @@ class Informer(Generic[T]):
 
     def _proved_fresh(self) -> None:
         self._fresh_at = self._clock.monotonic()
-        self.last_error = None
+        if self.last_error is not None:
+            self.last_error = None
+            self._recovery.notify()
 
-    def _skip(self, unreadable: Unreadable) -> None:
-        meta = unreadable.metadata
-        self.counts.unreadable[meta.namespace, meta.name] = unreadable.why
-        log.warning("%s %s is left out of the cache: %s", self.resource.plural, meta.key, unreadable.why)
+    def _note_unreadable(
+        self, unreadable: Unreadable, before: Mapping[tuple[str, str], UnreadableObject]
+    ) -> None:
+        """Keep a note of the object, and log it unless it was already noted for this reason."""
+        meta, why = unreadable.metadata, unreadable.why
+        key = meta.namespace, meta.name
+        known = before.get(key)
+        self.counts.unreadable[key] = UnreadableObject(meta.uid, meta.resource_version, why)
+        if known is None or (known.uid, known.why) != (meta.uid, why):
+            log.warning("%s %s is left out of the cache: %s", self.resource.plural, meta.key, why)
+
+
+def _is_replaced(old: Object, new: Object | Unreadable) -> bool:
+    """Return whether `old` was deleted unseen, and an object that cannot be read has its name."""
+    return isinstance(new, Unreadable) and old.metadata.uid != new.metadata.uid
+
+
+def _may_concern_all(error: Exception) -> bool:
+    """Return whether the server as a whole may have failed, and not this resource only."""
+    return isinstance(error, errors.TransportError | errors.ServerError)
 
 
 class _Listed(Generic[T]):

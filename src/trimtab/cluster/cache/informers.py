@@ -7,6 +7,7 @@ from typing import Any, TypeVar
 from trimtab import tasks
 from trimtab.cluster.cache.codec import Object
 from trimtab.cluster.cache.namespaced_informer import NamespacedInformer, resource_of
+from trimtab.cluster.cache.recovery import Recovery
 from trimtab.cluster.client import Client
 from trimtab.cluster.resource import Resource, TransformedResource
 
@@ -20,6 +21,7 @@ class InformerFactory:
         self._client = client
         self.namespaces = tuple(namespaces)
         """The watched namespaces; none means all."""
+        self._recovery = Recovery(client.clock, client.sender.random)
         self._informers: dict[Resource[Any], NamespacedInformer[Any]] = {}
         self._tasks: list[asyncio.Task[None]] = []
 
@@ -28,7 +30,9 @@ class InformerFactory:
         resource = resource_of(what)
         informer: NamespacedInformer[T] | None = self._informers.get(resource)
         if informer is None:
-            informer = self._informers[resource] = NamespacedInformer(self._client, what, self.namespaces)
+            informer = self._informers[resource] = NamespacedInformer(
+                self._client, what, self.namespaces, self._recovery
+            )
             self._tasks.append(tasks.keep_running(f"the cache of {resource.plural}", informer.run))
         return informer
 

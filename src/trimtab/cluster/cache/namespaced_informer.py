@@ -9,6 +9,7 @@ from typing import Any, Generic, TypeVar
 
 from trimtab.cluster.cache.codec import Object
 from trimtab.cluster.cache.informer import Informer
+from trimtab.cluster.cache.recovery import Recovery
 from trimtab.cluster.cache.subscriptions import Delta
 from trimtab.cluster.client import Client, ListOptions
 from trimtab.cluster.resource import Resource, TransformedResource
@@ -20,11 +21,15 @@ class NamespacedInformer(Generic[T]):
     """The cached objects of one kind in the watched namespaces."""
 
     def __init__(
-        self, client: Client, what: Resource[T] | TransformedResource[T], namespaces: Sequence[str]
+        self,
+        client: Client,
+        what: Resource[T] | TransformedResource[T],
+        namespaces: Sequence[str],
+        recovery: Recovery | None = None,
     ) -> None:
         self.resource: Resource[Any] = resource_of(what)
         self._informers = {
-            namespace: Informer(client, what, ListOptions(namespace=namespace or None))
+            namespace: Informer(client, what, ListOptions(namespace=namespace or None), recovery=recovery)
             for namespace in (namespaces if self.resource.namespaced and namespaces else [""])
         }
         self._has_synced = False

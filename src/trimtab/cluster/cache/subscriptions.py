@@ -5,7 +5,7 @@ indexes in the state of its event.
 """
 
 import logging
-from collections.abc import Callable, Collection
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from enum import Enum
 from typing import Generic, TypeVar
@@ -83,13 +83,16 @@ class Cache(Generic[T]):
         self.store.remove(old.metadata.name, old.metadata.namespace)
         self._removed(old)
 
-    def replace(self, objects: Store[T], keep: Collection[Key]) -> None:
-        """Replace the store's content by `objects`, except for the keys to `keep`. Deletions come first."""
+    def replace(self, objects: Store[T], keep: Mapping[Key, str]) -> None:
+        """Replace the store's content by `objects`, except for objects to `keep`, by key with their uid.
+
+        Deletions come first.
+        """
         gone = [
             old
             for old in self.store
             if objects.get(old.metadata.name, old.metadata.namespace) is None
-            and (old.metadata.namespace, old.metadata.name) not in keep
+            and keep.get((old.metadata.namespace, old.metadata.name)) != old.metadata.uid
         ]
         for old in gone:
             self.delete(old)

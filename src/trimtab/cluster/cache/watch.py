@@ -7,7 +7,7 @@ connection leaves it blind for as long. Here it is detected within a minute, for
 
 import asyncio
 import logging
-from collections.abc import AsyncGenerator
+from collections.abc import AsyncGenerator, Callable
 from contextlib import aclosing
 from dataclasses import dataclass
 from typing import Any, Generic, TypeVar
@@ -49,9 +49,15 @@ class Watch(Generic[T]):
     """Opens successive watches on a resource."""
 
     def __init__(
-        self, client: Client, resource: Resource[T], selection: ListOptions, pace: WatchPace
+        self,
+        client: Client,
+        resource: Resource[T],
+        selection: ListOptions,
+        pace: WatchPace,
+        on_open: Callable[[], None] = lambda: None,
     ) -> None:
         self._client = client
+        self._on_open = on_open
         self._clock = client.clock
         self._resource = resource
         self._selection = selection
@@ -59,6 +65,8 @@ class Watch(Generic[T]):
         self._decode = event_decoder(resource.struct)
         self._act = f"watching {resource.describe(selection.namespace, None)}"
         self._progressed = False
+        self._opened_at: float | None = None
+        self._ended_at = 0.0
         self._heard_at = 0.0
         self._proof_was_silent = False
         self.ran_its_time = False
@@ -66,6 +74,11 @@ class Watch(Generic[T]):
     def progressed(self) -> None:
         """Record that an event was new. A stream of old events does not count as a working watch."""
         self._progressed = True
+
+    @property
+    def worked(self) -> bool:
+        """Return whether the last watch was open for a while, so that its end is no sign of a failing server."""
+        return self._opened_at is not None and self._ended_at - self._opened_at >= self._pace.short
 
     async def events(self, version: str, *, is_doubtful: bool = False) -> AsyncGenerator[WatchEvent[T], None]:
         """Yield the events after `version` until the watch ends. Raise if it ended early.
@@ -79,6 +92,7 @@ class Watch(Generic[T]):
             asked = min(asked, round(self._pace.proof))
         started = self._heard_at = self._clock.monotonic()
         self._progressed = self.ran_its_time = False
+        self._opened_at = None
         try:
             async with asyncio.timeout(asked + self._pace.grace):
                 async with aclosing(self._stream(self._request(version, asked))) as events:
@@ -87,10 +101,14 @@ class Watch(Generic[T]):
         except TimeoutError:
             self._proof_was_silent = is_proof
             self._check_silence()
+        finally:
+            self._ended_at = self._clock.monotonic()
         self._check_length(asked, self._clock.monotonic() - started)
 
     async def _stream(self, request: Request) -> AsyncGenerator[WatchEvent[T], None]:
         async with self._client.sender.watch(self._act, request) as stream:
+            self._opened_at = self._clock.monotonic()
+            self._on_open()
             try:
                 async for line in lines(stream, request.max_line):
                     self._heard_at = self._clock.monotonic()

@@ -12,8 +12,9 @@ import msgspec
 from trimtab.decide.horizontal.observation.pods import PodSnapshot, SharedPodFields, build_snapshot
 from trimtab.decide.horizontal.observation.requests import PodRequests, pod_requests
 from trimtab.model.core.meta import OwnerReference
-from trimtab.model.core.pod import Container, Pod, PodSpec, ResourceList, ResourceRequirements
-from trimtab.operator.pods.interning import InternTable, decode, decode_labels, decode_owners
+from trimtab.model.core.pod import Container, Pod, PodSpec, ResourceRequirements
+from trimtab.operator.pods.amounts import decode_amounts, decode_requirements
+from trimtab.operator.pods.interning import InternTable, decode_labels, decode_owners
 from trimtab.operator.pods.wire import ContainerWire, PodSpecWire, PodWire
 
 
@@ -121,11 +122,11 @@ def _decode_spec(spec: PodSpecWire) -> PodSpec:
     return PodSpec(
         containers=tuple(map(_decode_container, spec.containers or ())),
         init_containers=tuple(map(_decode_container, spec.init_containers or ())),
-        resources=decode(spec.resources, ResourceRequirements, None),
-        overhead=decode(spec.overhead, ResourceList, {}),
+        resources=decode_requirements(spec.resources, None),
+        overhead=decode_amounts(spec.overhead),
     )
 
 
 def _decode_container(container: ContainerWire) -> Container:
-    resources = decode(container.resources, ResourceRequirements, ResourceRequirements())
+    resources = decode_requirements(container.resources, ResourceRequirements())
     return Container(name=container.name, resources=resources, restart_policy=container.restart_policy)

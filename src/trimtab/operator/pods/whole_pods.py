@@ -32,6 +32,7 @@ from trimtab.model.core.pod import (
     ResourceRequirements,
 )
 from trimtab.model.json import wire
+from trimtab.operator.pods.amounts import decode_amounts, decode_requirements
 from trimtab.operator.pods.interning import InternTable, RawJson, decode, decode_labels, decode_owners
 from trimtab.operator.pods.wire import (
     WHOLE_PODS,
@@ -74,7 +75,7 @@ class WholePodDecoder:
         self._containers = InternTable(_decode_containers)
         self._spec_parts = InternTable(_decode_spec_parts)
         self._requirements = InternTable(_decode_requirements)
-        self._amounts = InternTable(_decode_amounts)
+        self._amounts = InternTable(decode_amounts)
 
     def __call__(self, pod: WholePodWire) -> Pod:
         """Return the pod as it is cached."""
@@ -158,18 +159,14 @@ def _decode_containers(containers: tuple[WholeContainerWire, ...]) -> tuple[Cont
 def _decode_container(container: WholeContainerWire) -> Container:
     return Container(
         name=intern(container.name),
-        resources=decode(container.resources, ResourceRequirements, ResourceRequirements()),
+        resources=decode_requirements(container.resources, ResourceRequirements()),
         restart_policy=container.restart_policy,
         resize_policy=decode(container.resize_policy, tuple[ContainerResizePolicy, ...], ()),
     )
 
 
 def _decode_requirements(text: RawJson) -> ResourceRequirements | None:
-    return decode(text, ResourceRequirements, None)
-
-
-def _decode_amounts(text: RawJson) -> ResourceList:
-    return decode(text, ResourceList, {})
+    return decode_requirements(text, None)
 
 
 def _decode_spec_parts(
@@ -177,7 +174,7 @@ def _decode_spec_parts(
 ) -> tuple[ResourceRequirements | None, ResourceList, Affinity | None]:
     return (
         _decode_requirements(spec.resources),
-        _decode_amounts(spec.overhead),
+        decode_amounts(spec.overhead),
         decode(spec.affinity, Affinity, None),
     )
 

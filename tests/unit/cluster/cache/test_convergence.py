@@ -21,6 +21,7 @@ FAULTS = ("none", "503", "cut", "silent", "short", "gone", "garbage", "duplicate
 steps = st.lists(
     st.one_of(
         st.tuples(st.just("put"), st.sampled_from(NAMES)),
+        st.tuples(st.just("spoil"), st.sampled_from(NAMES)),
         st.tuples(st.just("remove"), st.sampled_from(NAMES)),
         st.tuples(st.just("wait"), st.sampled_from((0, 1, 5, 50))),
         st.tuples(st.just("fault"), st.sampled_from(FAULTS)),
@@ -91,6 +92,9 @@ class Watcher:
 @settings(max_examples=100)
 @given(steps)
 @example([("wait", 50)] * 4 + [("put", "a")])  # a change at the very moment at which a watch ends
+@example([("put", "a"), ("wait", 1), ("spoil", "a"), ("wait", 1), ("remove", "a")])  # stayed as a ghost
+@example([("spoil", "a"), ("fault", "gone"), ("wait", 50), ("put", "a")])  # stayed noted after the relist
+@example([("put", "a"), ("fault", "cut"), ("wait", 1), ("remove", "a"), ("spoil", "a")])  # another uid
 def test_the_cache_converges_and_its_deltas_tell_the_same_story(plan):
     clock = VirtualClock()
 
@@ -118,19 +122,33 @@ def test_the_cache_converges_and_its_deltas_tell_the_same_story(plan):
         await clock.sleep(180)
         task.cancel()
         assert not failures
-        there = {name: thing["metadata"]["resourceVersion"] for (_, name), thing in api.objects.items()}
-        assert {pod.name: pod.metadata.resource_version for pod in informer.store} == there
-        assert {name: pod.metadata.resource_version for name, pod in watcher.objects.items()} == there
-        assert sum(len(owners.get(key)) for key in list(owners.keys())) == len(there)
+        there = {name: thing["metadata"] for (_, name), thing in api.objects.items() if not is_spoilt(thing)}
+        spoilt = {name: thing["metadata"] for (_, name), thing in api.objects.items() if is_spoilt(thing)}
+        cached = {pod.name: pod.metadata for pod in informer.store}
+        assert {name: cached[name].resource_version for name in cached if name not in spoilt} == {
+            name: meta["resourceVersion"] for name, meta in there.items()
+        }
+        # Of an object that cannot be read any more its last readable version stays, never that of another object.
+        assert all(cached[name].uid == meta["uid"] for name, meta in spoilt.items() if name in cached)
+        assert {name: note.uid for (_, name), note in informer.counts.unreadable.items()} == {
+            name: meta["uid"] for name, meta in spoilt.items()
+        }
+        assert {name: pod.metadata for name, pod in watcher.objects.items()} == cached
+        assert sum(len(owners.get(key)) for key in list(owners.keys())) == len(cached)
         assert len(api.requests) < 60 + clock.monotonic()
 
     clock.run(main())
 
 
+def is_spoilt(thing):
+    return "spec" in thing
+
+
 async def act(api, day, clock, kind, argument):
-    if kind == "put":
+    if kind in {"put", "spoil"}:
         owner = {"ownerReferences": [{"kind": "ReplicaSet", "name": "rs", "uid": "u", "controller": True}]}
-        await api.put(argument, metadata=owner)
+        odd = {"spec": {"containers": 7}} if kind == "spoil" else {}
+        await api.put(argument, metadata=owner, **odd)
     elif kind == "remove" and ("default", argument) in api.objects:
         await api.remove(argument)
     elif kind == "wait":

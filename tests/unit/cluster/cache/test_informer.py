@@ -490,7 +490,7 @@ def test_f10_an_object_that_does_not_decode_is_left_out_and_named(run):
             await world.api.put("odd2", spec={"containers": 7})
             await world.clock.sleep(1)
             assert sorted(name for _, name in informer.counts.unreadable) == ["odd", "odd2"]
-            assert "spec.containers" in informer.counts.unreadable["default", "odd"]
+            assert "spec.containers" in informer.counts.unreadable["default", "odd"].why
             await world.api.put("odd2", spec={})
             await world.clock.sleep(1)
             assert [name for _, name in informer.counts.unreadable] == ["odd"]
@@ -515,7 +515,7 @@ def test_f10_an_object_that_cannot_be_reduced_is_left_out_and_no_other(run):
             assert sorted(one.metadata.name for one in informer.store) == ["good", "good2"]
             assert all(type(one) is PartialObject for one in informer.store)
             assert sorted(name for _, name in informer.counts.unreadable) == ["odd", "odd2"]
-            assert "no way to keep" in informer.counts.unreadable["default", "odd"]
+            assert "no way to keep" in informer.counts.unreadable["default", "odd"].why
             assert world.api.count() == {"LIST": 1, "WATCH": 1}
 
     run(scenario)
@@ -598,10 +598,10 @@ def test_f14_a_sick_server_is_waited_out_with_growing_pauses(run, answer):
             await world.clock.sleep(300)
             assert not informer.has_synced
             assert informer.last_error
-            # At most half a call per second under total outage (invariant I15); here far fewer.
-            assert len(world.api.requests) < 20
+            # At most half a call per second under total outage (invariant I15); here one per 5 s.
+            assert len(world.api.requests) < 75
             world.api.fault = None
-            await world.clock.sleep(61)
+            await world.clock.sleep(31)
             assert world.agree(informer)
 
     run(scenario)

@@ -146,3 +146,32 @@ def test_a_pod_takes_less_than_a_seventh_of_its_typed_object():
     tracemalloc.stop()
     assert len(known) == pods
     assert taken / pods < MOST_BYTES_PER_POD
+
+
+ABSURD = {"requests": {"cpu": "100e1998", "memory": "128Mi"}, "limits": {"cpu": "1" + "0" * 2000}}
+ABSURD_PODS = [
+    pytest.param({"containers": [{"name": "main", "resources": ABSURD}]}, id="in a container"),
+    pytest.param({"initContainers": [SIDECAR | {"resources": ABSURD}]}, id="in an init container"),
+    pytest.param({"resources": ABSURD}, id="of the pod"),
+    pytest.param({"overhead": {"cpu": "1e2000"}}, id="as overhead"),
+]
+
+
+@pytest.mark.parametrize("spec", ABSURD_PODS)
+def test_a_pod_with_an_absurd_amount_is_kept(spec):
+    """kube-apiserver stores `cpu: 1e2000`; the pod was left out of the caches, or stayed there after its deletion."""
+    text = wire.encode(pod_json(**spec))
+    decoded = PodDecoder(pod_level_resources=True)(wire.decode(text, PodWire))
+    whole = WholePodDecoder()(wire.decode(text, WholePodWire))
+    assert decoded == PodReducer(pod_level_resources=True)(whole)
+
+
+def test_only_the_absurd_amount_is_replaced():
+    whole = WholePodDecoder()(
+        wire.decode(wire.encode(pod_json(containers=[{"name": "main", "resources": ABSURD}])), WholePodWire)
+    )
+    requests = whole.spec.containers[0].resources.requests
+    assert {name: str(amount) for name, amount in requests.items()} == {
+        "cpu": str(2**63 - 1),
+        "memory": "128Mi",
+    }
