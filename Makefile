@@ -3,7 +3,7 @@ PYTHON ?= python3
 UV_VERSION := 0.13.7
 BIN := .venv/bin
 UV := .tools/bin/uv
-VECTORS ?= ../shared/vectors/hpa
+VECTORS ?= tests/data/vectors
 export UV_PYTHON_DOWNLOADS := never
 
 .DEFAULT_GOAL := help
@@ -21,7 +21,7 @@ test: .venv/.dev ## all tests that need nothing but Python
 test-real: .venv/.dev ## the tests against the real etcd, kube-apiserver, kubectl (built once, about 8 minutes)
 	@PATH="$(CURDIR)/$(BIN):$$PATH" $(BIN)/python -m tools.real $(ARGS)
 
-check: format-check lint types layers test ## everything before a commit: format, lint, types, layers, tests
+check: format-check lint types layers conformance test ## everything before a commit: format, lint, types, layers, recorded answers, tests
 
 .PHONY: format-check
 format-check: .venv/.dev
@@ -39,8 +39,8 @@ types: .venv/.dev ## strict type check
 layers: .venv/.dev ## imports point down only
 	@echo "layers" && $(BIN)/lint-imports --no-cache | tail -n 4
 
-conformance: .venv/.dev ## run recorded upstream answers: make conformance VECTORS=DIR
-	@$(BIN)/python -m tests.conformance $(VECTORS)
+conformance: .venv/.dev ## all recorded answers of upstream, or those of VECTORS=DIR
+	@echo "conformance" && $(BIN)/python -m tests.conformance $(VECTORS)
 
 hand-overs: .venv/.dev ## ten thousand random sequences of lost leases, lagging watches and wrong clocks; SCHEDULES=20 for a few
 	@$(BIN)/python -m tests.faults.horizontal.hand_overs --first 200 --schedules $(or $(SCHEDULES),1000) $(ARGS)

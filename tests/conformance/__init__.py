@@ -1,4 +1,4 @@
-"""Recorded upstream answers, replayed: `python -m tests.conformance DIR`.
+"""Recorded upstream answers, replayed: `python -m tests.conformance [DIR]`, by default those of `tests/data/vectors`.
 
 A vector file (`*.jsonl`, `*.jsonl.gz`) holds one case per line: a JSON object whose `function` or `kind`
 says what was called, and whose `expect` is what upstream answered. The runner finds the checker that is

@@ -1,17 +1,26 @@
 """Command line of the conformance runner; exit status 1 if anything failed or is not covered."""
 
 import argparse
+import os
 import sys
 from pathlib import Path
 
 from tests.conformance import registry
-from tests.conformance.runner import report, run_file, vector_files
+from tests.conformance.runner import VECTORS, report, run_files, vector_files
 
 
 def main(arguments: list[str] | None = None) -> int:
     parser = argparse.ArgumentParser(prog="python -m tests.conformance", description=__doc__)
     parser.add_argument(
-        "places", nargs="+", type=Path, metavar="DIR", help="directory of vectors, or one file"
+        "places",
+        nargs="*",
+        type=Path,
+        default=[VECTORS],
+        metavar="DIR",
+        help="directory of vectors, or one file (default: tests/data/vectors)",
+    )
+    parser.add_argument(
+        "--jobs", type=int, default=os.cpu_count() or 1, metavar="N", help="processes (default: one per core)"
     )
     parser.add_argument(
         "--show", type=int, default=3, metavar="N", help="differences shown per file (default 3)"
@@ -19,7 +28,7 @@ def main(arguments: list[str] | None = None) -> int:
     parser.add_argument("--only", default="", metavar="SUBSTRING", help="only cases whose id contains this")
     options = parser.parse_args(arguments)
 
-    out, progress = sys.stdout, sys.stderr if sys.stderr.isatty() else None
+    out = sys.stdout
     files = vector_files(options.places)
     if not files:
         sys.stderr.write(f"no *.jsonl or *.jsonl.gz in {', '.join(map(str, options.places))}\n")
@@ -28,8 +37,7 @@ def main(arguments: list[str] | None = None) -> int:
     for line in broken:
         out.write(f"{line}\n")
     is_good = not broken
-    for path in files:
-        result = run_file(path, options.only, progress)
+    for result in run_files(files, options.only, options.jobs):
         if result.total or not options.only:
             report(result, out, options.show)
         out.flush()
