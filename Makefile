@@ -7,7 +7,7 @@ VECTORS ?= tests/data/vectors
 export UV_PYTHON_DOWNLOADS := never
 
 .DEFAULT_GOAL := help
-.PHONY: help up docs first-scale test test-real check format lint types layers conformance hand-overs scorecard bench build lock clean
+.PHONY: help up docs first-scale test test-real check format lint types layers conformance mutants hand-overs scorecard bench build lock clean
 
 help: ## show this list
 	@awk -F ':.*## ' '/^[a-z-]+:.*## /{printf "  make %-12s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -42,6 +42,9 @@ layers: .venv/.dev ## imports point down only
 conformance: .venv/.dev ## all recorded answers of upstream, or those of VECTORS=DIR
 	@echo "conformance" && $(BIN)/python -m tests.conformance $(VECTORS)
 
+mutants: .venv/.dev ## plant faults and count those that the tests notice: SEED=1 COUNT=200 PACKAGE=decide/vertical
+	@$(BIN)/python -m tools.mutants $(if $(SEED),--seed $(SEED)) $(if $(COUNT),--count $(COUNT)) $(if $(PACKAGE),--package $(PACKAGE)) $(ARGS)
+
 hand-overs: .venv/.dev ## ten thousand random sequences of lost leases, lagging watches and wrong clocks; SCHEDULES=20 for a few
 	@$(BIN)/python -m tests.faults.horizontal.hand_overs --first 200 --schedules $(or $(SCHEDULES),1000) $(ARGS)
 
@@ -69,7 +72,7 @@ lock: $(UV) ## renew requirements/*.lock from pyproject.toml
 		--no-emit-index-url --no-emit-find-links --upgrade - -o requirements/build.lock
 
 clean: ## remove what make made here
-	@rm -rf .venv .tools dist build site .mypy_cache .ruff_cache .hypothesis
+	@rm -rf .venv .tools .mutants dist build site .mypy_cache .ruff_cache .hypothesis
 
 # Set-up, done once and only when something changed.
 # uv leaves compiling to the first start; where Python may not keep what it compiled, that is half a second of every start.

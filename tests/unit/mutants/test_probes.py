@@ -1,0 +1,83 @@
+"""Which lines a test executes, and which tests a mutant meets first."""
+
+from pathlib import Path
+from types import ModuleType
+
+from tools.mutants.line_map import RecordedTest, Store, load_map, ordered
+from tools.mutants.probes import Recorder, blocks_of
+from tools.mutants.uses import uses_in
+
+SOURCE = b'''"""Module."""
+def f(x):
+    """Doc."""
+    a = 1
+    if x:
+        return a
+    for y in x or ():
+        a += y
+    else:
+        a = 2
+    return a
+'''
+
+
+def executed(argument: object) -> set[int]:
+    """Return the lines whose block a call of f executes."""
+    recorder = Recorder(Path("/root"))
+    module = ModuleType("module")
+    path = Path("/root/module.py")
+    code = recorder.compile(SOURCE, path)
+    recorder.prepare(module, path)
+    exec(code, module.__dict__)
+    assert recorder.take() == {}
+    module.f(argument)
+    blocks = set(recorder.take()["module.py"])
+    return {line for line, block in blocks_of(SOURCE).by_line.items() if block in blocks and line > 3}
+
+
+def test_a_probe_per_block_separates_what_ran_from_what_did_not():
+    assert executed(argument=True) == {4, 5, 6}
+    assert executed(argument=None) == {4, 5, 7, 10, 11}
+
+
+def test_a_recording_is_valid_until_the_test_or_an_executed_source_changes(tmp_path: Path):
+    test, source = tmp_path / "tests/test_a.py", tmp_path / "src/a.py"
+    for path in (test, source):
+        path.parent.mkdir()
+        path.write_text("x = 1\n")
+    store = Store(tmp_path, tmp_path / "map")
+    assert load_map(store, ["tests/test_a.py"])[1] == ["tests/test_a.py"]
+    blocks = {"src/a.py": [0, 2]}
+    tests = {"tests/test_a.py::t": {"seconds": 0.1, "passed": True, "blocks": blocks}}
+    store.save("tests/test_a.py", tests, {"src/a.py": [1]})
+    line_map, stale = load_map(store, ["tests/test_a.py"])
+    assert stale == []
+    assert [test.name for test in line_map.by_block["src/a.py", 2]] == ["tests/test_a.py::t"]
+    assert line_map.at_import == {("src/a.py", 1)}
+    source.write_text("x = 2\n")
+    from tools.mutants import line_map as module
+
+    module.digest.cache_clear()
+    assert load_map(store, ["tests/test_a.py"])[1] == ["tests/test_a.py"]
+
+
+def test_a_folder_that_recorded_nothing_is_named(tmp_path: Path):
+    (tmp_path / "tests").mkdir()
+    (tmp_path / "tests/test_b.py").write_text("")
+    store = Store(tmp_path, tmp_path / "map")
+    store.save("tests/test_b.py", {"tests/test_b.py::t": {"seconds": 0, "passed": True, "blocks": {}}}, {})
+    assert load_map(store, ["tests/test_b.py"])[0].silent_folders == ["tests"]
+
+
+def test_the_fastest_test_of_each_file_goes_first_within_the_budget():
+    tests = [RecordedTest(f"{file}{seconds}", file, seconds) for file in "ab" for seconds in (3, 1, 2)]
+    assert [test.name for test in ordered(tests, 9)] == ["a1", "b1", "a2", "b2", "a3"]
+
+
+def test_a_definition_is_used_by_blocks_and_by_other_definitions(tmp_path: Path):
+    file = tmp_path / "m.py"
+    file.write_text(
+        "A = 1\nB = A + 1\ndef f():\n    return B\ndef g():\n    return A\ndef h():\n    return 3\n"
+    )
+    lines = blocks_of(file.read_bytes()).by_line
+    assert uses_in([file]).blocks_using(("A",)) == {(str(file), lines[4]), (str(file), lines[6])}
