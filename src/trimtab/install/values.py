@@ -103,7 +103,10 @@ CHART_VALUES: tuple[ChartValue, ...] = (
     ),
     ChartValue("logFormat", "json", "text or json."),
     ChartValue(
-        "tokenSecret", "", "Secret of this namespace whose key `token` protects /metrics and the records."
+        "tokenSecret",
+        "",
+        "Secret of this namespace whose key `token` opens records and metrics. Empty: they are open on loopback, and metrics "
+        "without names of objects everywhere.",
     ),
     ChartValue(
         "scalable",

@@ -1,10 +1,9 @@
 """Serves /healthz, /livez, /readyz, /metrics and the records as an ASGI application.
 
 `/livez` fails when the event loop is blocked, because then nothing answers. `/readyz` fails while a component has a
-problem, and names it. Metrics and records need the token, if one is set.
+problem, and names it; `/readyz?verbose` also has the warnings. `callers` decides who may read names of objects.
 """
 
-import hmac
 import json
 from collections.abc import Awaitable, Callable, Mapping, MutableMapping, Sequence
 from typing import Any
@@ -12,7 +11,9 @@ from urllib.parse import parse_qs
 
 from prometheus_client import CONTENT_TYPE_LATEST, CollectorRegistry, generate_latest
 
-from trimtab.operator.process import Component
+from trimtab.operator.callers import Trust, trust_of
+from trimtab.operator.process import Component, Warns
+from trimtab.operator.prometheus import WithoutNames
 
 Message = MutableMapping[str, Any]
 Receive = Callable[[], Awaitable[Message]]
@@ -20,6 +21,13 @@ Send = Callable[[Message], Awaitable[None]]
 Answer = tuple[int, str, bytes]
 Page = Callable[[str], bytes | None]
 Pages = Mapping[str, Page]
+
+_NEEDS_TOKEN = "a token is needed: Authorization: Bearer TOKEN"  # noqa: S105 - a message
+_NEEDS_LOOPBACK = (
+    "without a token (TRIMTAB_TOKEN) this is served on loopback only: use kubectl port-forward, or set one"
+)
+_MISDIRECTED = "this server does not answer for that Host; use 127.0.0.1 or localhost"
+_WITHHELD = "withheld: ask through loopback or with the token"
 
 
 class HeldByAnotherReplica(Exception):  # noqa: N818 - HTTP's own word for it
@@ -61,19 +69,29 @@ class HealthApp:
             return _text(405, "only GET is answered here")
         if path in {"/livez", "/healthz", "/health-check"}:  # the last is upstream's VPA's
             return _text(200, "ok")
+        trust = trust_of(scope, self._token)
+        query = parse_qs(scope.get("query_string", b"").decode("ascii", "replace"), keep_blank_values=True)
         if path == "/readyz":
-            return self._readiness()
-        if not self._is_allowed(scope):
-            return _text(401, "a token is needed: Authorization: Bearer TOKEN")
+            return self._readiness(names=trust is Trust.FULL, verbose="verbose" in query)
+        if trust is Trust.MISDIRECTED:
+            return _text(421, _MISDIRECTED)
         if path == "/metrics":
-            return 200, CONTENT_TYPE_LATEST, generate_latest(self._registry)
-        return self._page(path, scope.get("query_string", b""))
+            return self._metrics(trust)
+        if trust is not Trust.FULL:
+            return _text(401, _NEEDS_TOKEN if self._token else _NEEDS_LOOPBACK)
+        return self._page(path, query.get("name", [""])[0])
 
-    def _page(self, path: str, query: bytes) -> Answer:
+    def _metrics(self, trust: Trust) -> Answer:
+        if trust is Trust.FULL:
+            return 200, CONTENT_TYPE_LATEST, generate_latest(self._registry)
+        if self._token:
+            return _text(401, _NEEDS_TOKEN)
+        return 200, CONTENT_TYPE_LATEST, generate_latest(WithoutNames(self._registry))
+
+    def _page(self, path: str, name: str) -> Answer:
         page = self._pages.get(path)
         if page is None:
             return _text(404, f"nothing is served at {path}")
-        name = parse_qs(query.decode("ascii", "replace")).get("name", [""])[0]
         try:
             body = page(name)
         except HeldByAnotherReplica as error:
@@ -82,20 +100,32 @@ class HealthApp:
             return _text(404, f"nothing is known about {name!r}")
         return 200, "application/json", body
 
-    def _readiness(self) -> Answer:
-        problems = {
-            f"{component.name}/{name}": problem
+    def _readiness(self, *, names: bool, verbose: bool) -> Answer:
+        """Return the problems of all components. Their names and texts name objects."""
+        problems = {component.name: component.health() for component in self._components}
+        warnings = {
+            component.name: component.warnings()
             for component in self._components
-            for name, problem in component.health().items()
+            if isinstance(component, Warns)
         }
-        body = json.dumps({"ready": not problems, "problems": problems}, indent=1).encode()
-        return 503 if problems else 200, "application/json", body
+        shown = _listed if names else _counted
+        answer: dict[str, Any] = {"ready": not any(problems.values()), "problems": shown(problems)}
+        if verbose:
+            answer["warnings"] = shown(warnings)
+        body = json.dumps(answer, indent=1).encode()
+        return 200 if answer["ready"] else 503, "application/json", body
 
-    def _is_allowed(self, scope: Message) -> bool:
-        if not self._token:
-            return True
-        given = next((value for name, value in scope["headers"] if name == b"authorization"), b"")
-        return hmac.compare_digest(given, f"Bearer {self._token}".encode())
+
+def _listed(problems: Mapping[str, Mapping[str, str]]) -> dict[str, str]:
+    return {
+        f"{component}/{name}": problem
+        for component, found in problems.items()
+        for name, problem in found.items()
+    }
+
+
+def _counted(problems: Mapping[str, Mapping[str, str]]) -> dict[str, str]:
+    return {component: f"{len(found)} {_WITHHELD}" for component, found in problems.items() if found}
 
 
 def _text(status: int, text: str) -> Answer:

@@ -4,7 +4,7 @@ import asyncio
 import logging
 import signal
 from collections.abc import Awaitable, Callable, Sequence
-from typing import Any, Protocol
+from typing import Any, Protocol, runtime_checkable
 
 from trimtab.cluster.client import Client
 from trimtab.cluster.leases.election import LeaderElector, LeaseTimes
@@ -33,7 +33,16 @@ class Component(Protocol):
         ...
 
     def health(self) -> dict[str, str]:
-        """Return the problems, by name; empty if the component is healthy."""
+        """Return the problems that make it unready, by name; empty if the component is ready."""
+        ...
+
+
+@runtime_checkable
+class Warns(Protocol):
+    """A component with problems that leave it ready."""
+
+    def warnings(self) -> dict[str, str]:
+        """Return these problems, by name."""
         ...
 
 

@@ -2,10 +2,11 @@
 
 from bisect import bisect_left
 from collections.abc import Iterable, Iterator, Sequence
+from typing import Final
 
 from prometheus_client import CollectorRegistry
 from prometheus_client.core import CounterMetricFamily
-from prometheus_client.metrics_core import HistogramMetricFamily
+from prometheus_client.metrics_core import HistogramMetricFamily, Metric
 from prometheus_client.registry import Collector
 
 from trimtab.cluster.client import Client
@@ -73,3 +74,39 @@ class Durations(Collector):
                 buckets.append((bound, float(total)))
             family.add_metric(labels, buckets, self._sums[labels])
         yield family
+
+
+OBJECT_LABELS: Final = frozenset({"namespace", "hpa_name", "vpa_name", "vpa_namespace"})
+"""The labels whose values name objects of the cluster."""
+_ADDED_UP: Final = ("counter", "histogram")
+
+
+class WithoutNames(CollectorRegistry):
+    """Collects the metrics of another registry without labels that name objects.
+
+    Counters and histograms are added up over the objects. A gauge of an object says nothing without it and is left out.
+    """
+
+    def __init__(self, registry: CollectorRegistry) -> None:
+        super().__init__()
+        self._named = registry
+
+    def collect(self) -> Iterator[Metric]:
+        """Yield each metric once."""
+        for metric in self._named.collect():
+            if any(OBJECT_LABELS & sample.labels.keys() for sample in metric.samples):
+                yield _without_names(metric)
+            else:
+                yield metric
+
+
+def _without_names(metric: Metric) -> Metric:
+    nameless = Metric(metric.name, metric.documentation, metric.type)
+    totals: dict[tuple[str, tuple[tuple[str, str], ...]], float] = {}
+    for sample in metric.samples if metric.type in _ADDED_UP else ():
+        if not sample.name.endswith("_created"):  # a time, which cannot be added up
+            kept = tuple((name, value) for name, value in sample.labels.items() if name not in OBJECT_LABELS)
+            totals[sample.name, kept] = totals.get((sample.name, kept), 0.0) + sample.value
+    for (name, labels), total in totals.items():
+        nameless.add_sample(name, dict(labels), total)
+    return nameless

@@ -20,7 +20,7 @@ SERVER = ExtendedKeyUsageOID.SERVER_AUTH
 CLIENT = ExtendedKeyUsageOID.CLIENT_AUTH
 
 
-class CertificateError(Exception):
+class CertificateError(ValueError):
     """A certificate is invalid. The message says which, and why."""
 
 

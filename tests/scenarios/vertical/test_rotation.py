@@ -1,11 +1,15 @@
 """S8 on a real socket: pairs and authorities change under load, and no call is lost."""
 
 import asyncio
+import re
 import ssl
 from dataclasses import replace
 from datetime import datetime
 
 import pytest
+from cryptography.hazmat.primitives import serialization
+from cryptography.hazmat.primitives.asymmetric import ec
+from prometheus_client import generate_latest
 
 from tests.scenarios.line import status
 from tests.scenarios.vertical.conftest import play_on_real
@@ -21,6 +25,7 @@ from trimtab.operator.vertical.admission.certificates import (
 )
 from trimtab.operator.vertical.updater.webhook_check import AdmissionProbe
 from trimtab.operator.vertical.wiring import make_admission
+from trimtab.serving.certificates import KeyPair
 
 NAMES = ("127.0.0.1",)
 CALLERS = 8
@@ -102,9 +107,95 @@ def test_rl8_a_pair_is_served_only_after_its_trust_is_published(play_on_sockets,
             rotating.material = make_material(NAMES, stage.clock.now())
             await stage.wait_for(lambda: _is_ill(admission))
             assert await _serial(admission.port) == first, "the API server does not trust the new one yet"
+            assert admission.health() == {}, "the old pair is served and trusted, so the webhook stays ready"
             actor.line.answer = lambda _: None
             await stage.wait_for(lambda: _serves_another(admission.port, first))
+            assert admission.warnings() == {}
+            serving.cancel()
+            await asyncio.gather(serving, return_exceptions=True)
+
+    play_on_sockets(scenario)
+
+
+@pytest.mark.parametrize("damage", ["another key", "no key", "no certificate", "an encrypted key"])
+def test_a_pair_that_does_not_belong_together_leaves_the_last_one_in_place(
+    play_on_sockets, monkeypatch, damage
+):
+    """It ended the process with "cannot listen on 127.0.0.1:8080: KEY_VALUES_MISMATCH"."""
+    monkeypatch.setattr(webhook, "REFRESH_SECONDS", 0.02)
+
+    async def scenario(stage: Stage) -> None:
+        rotating = Rotating(stage.clock.now())
+        async with stage.running() as actor:
+            admission = make_admission(actor.site, rotating)
+            serving = asyncio.ensure_future(admission.run())
+            await stage.wait_for(lambda: _is_well(admission))
+            first, good = await _serial(admission.port), rotating.material
+            rotating.material = replace(
+                good, leaf=_damaged(issue(good.authority, NAMES, stage.clock.now()), damage)
+            )
+            await stage.wait_for(lambda: _has_warned(admission))
+            assert not serving.done()
+            assert await _serial(admission.port) == first
             assert admission.health() == {}
+            rotating.material = good
+            rotating.renew_pair()
+            await stage.wait_for(lambda: _serves_another(admission.port, first))
+            serving.cancel()
+            await asyncio.gather(serving, return_exceptions=True)
+
+    play_on_sockets(scenario)
+
+
+def _damaged(pair: KeyPair, damage: str) -> KeyPair:
+    key = ec.generate_private_key(ec.SECP256R1())
+    pem, pkcs8 = serialization.Encoding.PEM, serialization.PrivateFormat.PKCS8
+    match damage:
+        case "another key":
+            return replace(pair, key_pem=key.private_bytes(pem, pkcs8, serialization.NoEncryption()))
+        case "an encrypted key":
+            return replace(
+                pair, key_pem=key.private_bytes(pem, pkcs8, serialization.BestAvailableEncryption(b"x"))
+            )
+        case "no key":
+            return replace(pair, key_pem=b"nothing")
+        case _:
+            return replace(pair, certificate_pem=b"nothing")
+
+
+async def _has_warned(admission: webhook.AdmissionWebhook) -> bool:
+    return "certificate" in admission.warnings()
+
+
+async def _has_a_warning(admission: webhook.AdmissionWebhook) -> bool:
+    return bool(admission.warnings())
+
+
+@pytest.mark.parametrize(
+    "refused",
+    [
+        pytest.param("/leases/", id="the Lease for upstream's updater"),
+        pytest.param("webhookconfigurations", id="the webhook configurations"),
+        pytest.param("/limitranges", id="a watch whose cache is complete"),
+    ],
+)
+def test_a_webhook_that_can_answer_stays_ready(play_on_sockets, monkeypatch, refused):
+    """All replicas left the Service at once when one of these was refused."""
+    monkeypatch.setattr(webhook, "REFRESH_SECONDS", 0.02)
+
+    async def scenario(stage: Stage) -> None:
+        async with stage.running() as actor:
+            admission = make_admission(actor.site, Rotating(stage.clock.now()))
+            assert admission.health() == {"certificate": "none is loaded yet"}
+            serving = asyncio.ensure_future(admission.run())
+            await stage.wait_for(lambda: _is_well(admission))
+            actor.line.answer = lambda request: status(403, "Forbidden") if refused in request.path else None
+            if refused == "/limitranges":
+                actor.line.drop_all()
+            await stage.wait_for(lambda: _has_a_warning(admission))
+            await admission.refresh()
+            assert admission.health() == {}
+            assert re.search(rb"trimtab_admission_problem{part=\S+ 1.0", generate_latest(actor.site.registry))
             serving.cancel()
             await asyncio.gather(serving, return_exceptions=True)
 
@@ -116,7 +207,7 @@ async def _is_well(admission: webhook.AdmissionWebhook) -> bool:
 
 
 async def _is_ill(admission: webhook.AdmissionWebhook) -> bool:
-    return "webhookconfigurations" in admission.health().get("admission", "")
+    return "webhookconfigurations" in admission.warnings().get("certificate", "")
 
 
 async def _works(probe: AdmissionProbe) -> bool:

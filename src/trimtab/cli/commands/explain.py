@@ -257,14 +257,12 @@ def _from_operator(operator: str, namespace: str, name: str, output: str) -> Any
         raise CommandError(f"{operator!r} is not an http address")
     try:
         asked = urllib.request.Request(url, headers=_credentials())  # noqa: S310 - the scheme is checked above
-        with urllib.request.urlopen(asked, timeout=10) as answer:  # noqa: S310
+        with _OPENER.open(asked, timeout=10) as answer:
             body = answer.read()
     except urllib.error.HTTPError as error:
         if error.code == HTTPStatus.NOT_FOUND:
             raise _no_such_hpa(name, namespace) from error
-        raise CommandError(
-            f"{operator}: {error.read().decode(errors='replace').strip()}", "", FOUND
-        ) from error
+        raise _refused(operator, error) from error
     except OSError as error:
         why = getattr(error, "reason", error)
         raise CommandError(
@@ -274,7 +272,30 @@ def _from_operator(operator: str, namespace: str, name: str, output: str) -> Any
     return body.decode() if output == "record" else msgspec.json.decode(body)
 
 
+class _NoRedirects(urllib.request.HTTPRedirectHandler):
+    """Follows no redirect: the token belongs to the operator, which never redirects."""
+
+    def redirect_request(self, *_: Any) -> None:
+        """Return None, so that the redirect is raised as an HTTPError."""
+
+
+_OPENER = urllib.request.build_opener(_NoRedirects)
+
+
+def _refused(operator: str, error: urllib.error.HTTPError) -> CommandError:
+    if HTTPStatus.MULTIPLE_CHOICES <= error.code < HTTPStatus.BAD_REQUEST:
+        elsewhere = error.headers.get("Location", "another address")
+        return CommandError(
+            f"{operator} redirects to {elsewhere}, which an operator never does",
+            "name the operator's own address with --operator",
+            FOUND,
+        )
+    hint = "set TRIMTAB_TOKEN to the operator's token" if error.code == HTTPStatus.UNAUTHORIZED else ""
+    return CommandError(f"{operator}: {error.read().decode(errors='replace').strip()}", hint, FOUND)
+
+
 def _credentials() -> dict[str, str]:
+    """Return the header with the operator's token, if the user has one."""
     token = os.environ.get("TRIMTAB_TOKEN", "")
     return {"Authorization": f"Bearer {token}"} if token else {}
 

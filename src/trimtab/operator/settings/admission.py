@@ -79,7 +79,7 @@ class AdmissionSettings:
         "127.0.0.1",
         "--webhook-address",
         "Address that the webhook listens on.",
-        why="Local by default; the chart sets 0.0.0.0 inside the pod.",
+        why="Local by default; the chart sets :: inside the pod.",
     )
     webhook_timeout_seconds: int = setting(
         2,

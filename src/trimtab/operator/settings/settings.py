@@ -121,7 +121,7 @@ class Settings:
         "127.0.0.1",
         "--bind-address",
         "Address of the health and metrics port.",
-        why="Local by default; the chart sets 0.0.0.0 inside the pod.",
+        why="Local by default; the chart sets :: inside the pod.",
     )
     port: int = setting(
         8080,

@@ -1,7 +1,7 @@
 """Prometheus metrics of the vertical components, under upstream's names where upstream has the metric."""
 
 from collections import Counter as Tally
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Sequence, Set
 
 from prometheus_client import CollectorRegistry, Counter, Gauge, Histogram
 
@@ -184,6 +184,10 @@ class UpdaterMetrics(_Registered):
         )
 
 
+ADMISSION_PARTS = ("caches", "certificate", "lease")
+"""The parts of the webhook that may have a problem while it answers."""
+
+
 class AdmissionMetrics(_Registered):
     """The metrics of the admission webhook."""
 
@@ -201,6 +205,17 @@ class AdmissionMetrics(_Registered):
             "trimtab_admission_certificate_expiry_seconds",
             "When the certificate in use ends, in seconds since 1970.",
         )
+        self._problem = self._gauge(
+            "trimtab_admission_problem",
+            "1 while a part of the webhook has a problem that leaves it able to answer.",
+            "part",
+        )
+        self.show_problems(set())
+
+    def show_problems(self, parts: Set[str]) -> None:
+        """Set the parts that have a problem now."""
+        for part in ADMISSION_PARTS:
+            self._problem.labels(part).set(part in parts)
 
 
 def _is_unsupported(state: VPAState) -> bool:

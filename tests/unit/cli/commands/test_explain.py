@@ -3,6 +3,7 @@
 import json
 import threading
 from collections.abc import Iterator
+from contextlib import contextmanager
 from http.server import BaseHTTPRequestHandler, HTTPServer
 from pathlib import Path
 
@@ -51,12 +52,8 @@ class Operator(BaseHTTPRequestHandler):
 
 @pytest.fixture
 def operator() -> Iterator[str]:
-    with HTTPServer(("127.0.0.1", 0), Operator) as server:
-        thread = threading.Thread(target=server.serve_forever)
-        thread.start()
-        yield f"http://127.0.0.1:{server.server_port}"
-        server.shutdown()
-        thread.join()
+    with running(Operator) as address:
+        yield address
 
 
 @pytest.fixture
@@ -117,3 +114,67 @@ def test_data_holds_the_values_and_not_only_their_names(ask, shape):
         "text": str(story),
         "explanation": json.loads(wire.encode(story)),
     }
+
+
+class Behind(BaseHTTPRequestHandler):
+    """Notes every request that a redirect leads here."""
+
+    seen: list[str | None] = []
+
+    def do_GET(self) -> None:
+        self.seen.append(self.headers.get("Authorization"))
+        self.send_response(200)
+        self.end_headers()
+        self.wfile.write(b'{"about": "shop/web", "text": "stolen"}')
+
+    def log_message(self, *_: object) -> None:
+        """Say nothing."""
+
+
+@contextmanager
+def running(handler: type[BaseHTTPRequestHandler]) -> Iterator[str]:
+    with HTTPServer(("127.0.0.1", 0), handler) as server:
+        thread = threading.Thread(target=server.serve_forever)
+        thread.start()
+        try:
+            yield f"http://127.0.0.1:{server.server_port}"
+        finally:
+            server.shutdown()
+            thread.join()
+
+
+@pytest.mark.parametrize("code", [301, 302, 303, 307, 308])
+def test_a_redirect_is_refused_and_the_token_stays_with_the_operator(code, monkeypatch, capsys):
+    """The library sent the Authorization header along to any other host."""
+    monkeypatch.setenv("TRIMTAB_TOKEN", "s3cret")
+    Behind.seen.clear()
+    given: list[str | None] = []
+    with running(Behind) as elsewhere:
+
+        class Redirecting(Behind):
+            def do_GET(self) -> None:
+                given.append(self.headers.get("Authorization"))
+                self.send_response(code)
+                self.send_header("Location", elsewhere + self.path)
+                self.end_headers()
+
+        with running(Redirecting) as operator:
+            assert answer(["explain", "hpa/web", "-n", "shop", "--operator", operator]) == 1
+    assert given == ["Bearer s3cret"]
+    assert Behind.seen == []
+    said = capsys.readouterr().err
+    assert f"redirects to {elsewhere}/explain" in said
+    assert len(said.splitlines()) == 1
+
+
+def test_a_missing_token_is_asked_for_by_its_variable(monkeypatch, capsys):
+    class Closed(Behind):
+        def do_GET(self) -> None:
+            self.send_response(401)
+            self.end_headers()
+            self.wfile.write(b"a token is needed: Authorization: Bearer TOKEN")
+
+    monkeypatch.delenv("TRIMTAB_TOKEN", raising=False)
+    with running(Closed) as operator:
+        assert answer(["explain", "hpa/web", "-n", "shop", "--operator", operator]) == 1
+    assert "set TRIMTAB_TOKEN" in capsys.readouterr().err

@@ -12,6 +12,8 @@ from pathlib import Path
 from typing import Protocol
 
 from cryptography import x509
+from cryptography.exceptions import UnsupportedAlgorithm
+from cryptography.hazmat.primitives import serialization
 
 from trimtab.clock import Clock
 from trimtab.cluster import errors
@@ -29,14 +31,29 @@ PUBLISHED_BEFORE_USE = timedelta(minutes=2)
 def is_due(pair: KeyPair, now: datetime) -> bool:
     """Return whether two thirds of a pair's life are over, or it is invalid."""
     try:
+        check_key(pair)
         life = pair.not_after - pair.created_at
     except CertificateError:
         return True
     return now >= pair.created_at + life * 2 / 3
 
 
+def check_key(pair: KeyPair) -> None:
+    """Raise CertificateError if the key is not that of the certificate."""
+    try:
+        key = serialization.load_pem_private_key(pair.key_pem, None)
+    except (ValueError, TypeError, UnsupportedAlgorithm) as error:  # TypeError: it is encrypted
+        raise CertificateError(f"the webhook's key cannot be read: {error}") from error
+    if key.public_key() != pair.certificate.public_key():
+        raise CertificateError(
+            f"the webhook's key does not belong to its certificate (serial {pair.certificate.serial_number:x}); "
+            "put both of one pair in their place"
+        )
+
+
 def check_validity(pair: KeyPair, now: datetime) -> None:
-    """Raise CertificateError if a pair has expired."""
+    """Raise CertificateError if a pair does not belong together or has expired."""
+    check_key(pair)
     if now >= pair.not_after:
         serial = pair.certificate.serial_number
         raise CertificateError(
@@ -217,12 +234,13 @@ def _read(secret: Json) -> Material | None:
     data = secret.get("data") or {}
     try:
         parts = {name: base64.b64decode(text, validate=True) for name, text in data.items()}
+        # An invalid leaf is due, and the authority signs another one.
         leaf = KeyPair(parts["tls.crt"], parts["tls.key"])
         authority = KeyPair(parts["ca.crt"], parts["ca.key"])
         following = KeyPair(parts["ca-next.crt"], parts["ca-next.key"]) if "ca-next.crt" in parts else None
-        for pair in (leaf, authority, following):
+        for pair in (authority, following):
             if pair is not None:
-                pair.certificate  # noqa: B018 - raises if it cannot be read
+                check_key(pair)
     except (KeyError, binascii.Error, CertificateError, AttributeError):
         return None
     return Material(leaf, authority, following, parts.get("ca-old.crt", b""))

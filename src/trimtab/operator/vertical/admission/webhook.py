@@ -68,7 +68,8 @@ class AdmissionWebhook:
         if self._lease_interval <= 0:
             raise ValueError("--status-lease-update-interval must be longer than nothing")
         self._renewed_at: float | None = None
-        self._problems: dict[str, str] = {"admission": "not started"}
+        self._serving: Serving | None = None
+        self._warnings: dict[str, str] = {}
         boost = settings.admission.max_allowed_cpu_boost
         most = parse_quantity("--max-allowed-cpu-boost", boost) if boost else Quantity.zero
         self.app = AdmissionApp(
@@ -78,52 +79,70 @@ class AdmissionWebhook:
         self.port: int | None = None
 
     def health(self) -> dict[str, str]:
-        """Return the problems of caches, certificate and Lease, by name."""
-        return {**self._view.problems(), **self._problems}
+        """Return why reviews cannot be answered: no certificate, or incomplete caches."""
+        if not self._view.has_synced:
+            return self._view.problems()
+        return {} if self._serving is not None else {"certificate": "none is loaded yet"}
+
+    def warnings(self) -> dict[str, str]:
+        """Return the problems that leave the webhook able to answer, by name.
+
+        The API server would call no replica if all of them became unready for a reason that they share.
+        """
+        return {**self._view.problems(), **self._warnings}
 
     async def run(self) -> None:
-        """Serve until cancelled, or raise CertificateError at once if the certificate has expired."""
+        """Serve until cancelled, or raise CertificateError at once if the certificate is invalid."""
         serving = await self._certificates.current()
         check_validity(serving.pair, self._clock.now())
         await self._view.wait_synced()
         settings = self._settings
-        load_pair(self._tls, serving.pair.certificate_pem, serving.pair.key_pem)
+        self._present(serving)
         address, port = settings.admission.webhook_address, settings.admission.webhook_port
         async with served(self.app, address, port, tls=self._tls, limits=LIMITS) as self.port:
             while True:
-                fresh = await self.refresh()
-                if fresh is not None and fresh.pair.certificate_pem != serving.pair.certificate_pem:
-                    load_pair(self._tls, fresh.pair.certificate_pem, fresh.pair.key_pem)
-                    serving = fresh
-                    serial = f"{fresh.pair.certificate.serial_number:x}"
-                    log.info("serving a new certificate", extra={"facts": {"serial": serial}})
+                await self.refresh()
                 await self._clock.sleep(min(REFRESH_SECONDS, self._lease_interval))
 
-    async def refresh(self) -> Serving | None:
-        """Renew certificate, configurations and Lease, and return the pair to serve from now on.
-
-        None keeps the current pair. The next call repeats what failed.
-        """
+    async def refresh(self) -> None:
+        """Renew certificate, configurations and Lease. The next call repeats what failed."""
         problems: dict[str, str] = {}
-        serving: Serving | None = None
         try:
-            current = await self._certificates.current()
-            # Publish the authority before serving its certificate, so that callers always trust the server.
-            if self._settings.admission.register_webhook and not self._client.is_dry_run:
-                await self._registration.ensure(current.bundle)
-            self._metrics.certificate_expiry.set(current.pair.not_after.timestamp())
-            serving = current
-        except (errors.ClusterError, CertificateError, ValueError) as error:
-            problems["admission"] = str(error)
+            await self._renew_certificate()
+        except (errors.ClusterError, ValueError) as error:  # CertificateError is a ValueError
+            problems["certificate"] = str(error)
             log.warning("webhook configuration or certificate: %s", error)
         try:
             if not self._client.is_dry_run:
                 await self._renew_lease()
         except errors.ClusterError as error:
-            problems["admission lease"] = str(error)
+            problems["lease"] = str(error)
             log.warning("admission lease: %s", error)
-        self._problems = problems
-        return serving
+        self._warnings = problems
+        self._metrics.show_problems({*problems, *(["caches"] if self._view.problems() else [])})
+
+    async def _renew_certificate(self) -> None:
+        current = await self._certificates.current()
+        check_validity(current.pair, self._clock.now())
+        # Publish the authority before serving its certificate, so that callers always trust the server.
+        if self._settings.admission.register_webhook and not self._client.is_dry_run:
+            await self._registration.ensure(current.bundle)
+        self._present(current)
+
+    def _present(self, fresh: Serving) -> None:
+        """Present a pair from the next handshake on. Keep the last pair if OpenSSL rejects it."""
+        pair = fresh.pair
+        if self._serving is None or pair != self._serving.pair:
+            try:
+                # A context that rejects a pair may have lost its last one, so a spare context tries first.
+                load_pair(tls_context(self._settings), pair.certificate_pem, pair.key_pem)
+            except OSError as error:  # ssl.SSLError is one
+                raise CertificateError(f"the webhook's certificate cannot be served: {error}") from error
+            load_pair(self._tls, pair.certificate_pem, pair.key_pem)
+            serial = f"{pair.certificate.serial_number:x}"
+            log.info("serving a new certificate", extra={"facts": {"serial": serial}})
+        self._serving = fresh
+        self._metrics.certificate_expiry.set(pair.not_after.timestamp())
 
     async def _renew_lease(self) -> None:
         """Renew the Lease that shows upstream's updaters a running webhook. Every replica renews it."""

@@ -1,6 +1,7 @@
 """Key pairs: made, renewed in time, and never trusted too late (S8)."""
 
 import ssl
+from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 
@@ -8,14 +9,21 @@ import pytest
 from cryptography import x509
 
 from trimtab.clock import VirtualClock
+from trimtab.operator.settings.settings import Settings
 from trimtab.operator.vertical.admission.certificates import (
     AUTHORITY_LIFETIME,
     LEAF_LIFETIME,
     FileCertificates,
+    Serving,
+    _data,
+    _read,
+    check_key,
+    make_authority,
     make_material,
     names_of,
     renewed,
 )
+from trimtab.operator.vertical.admission.tls import tls_context
 from trimtab.serving.certificates import CertificateError, KeyPair
 
 NOW = datetime(2026, 1, 1, tzinfo=UTC)
@@ -88,3 +96,40 @@ def test_a_file_that_is_missing_is_named():
     files = FileCertificates(clock, Path("/nowhere/tls.crt"), Path("/nowhere/tls.key"), None)
     with pytest.raises(CertificateError, match=r"/nowhere/tls\.crt"):
         clock.run(files.current())
+
+
+def test_a_key_of_another_pair_in_a_file_is_refused_by_name(tmp_path):
+    clock = VirtualClock(NOW)
+    (tmp_path / "tls.crt").write_bytes(make_material(NAMES, NOW).leaf.certificate_pem)
+    (tmp_path / "tls.key").write_bytes(make_material(NAMES, NOW).leaf.key_pem)
+    files = FileCertificates(clock, tmp_path / "tls.crt", tmp_path / "tls.key", None)
+    with pytest.raises(CertificateError, match="key does not belong to its certificate"):
+        clock.run(files.current())
+
+
+def test_a_key_of_another_pair_in_the_secret_is_replaced_under_the_same_authority():
+    material, other = make_material(NAMES, NOW), make_material(NAMES, NOW)
+    mixed = replace(material, leaf=replace(material.leaf, key_pem=other.leaf.key_pem))
+    later = renewed(mixed, NAMES, NOW)
+    check_key(later.leaf)
+    assert later.bundle == material.bundle
+
+
+def test_an_authority_whose_key_is_anothers_is_not_read_from_the_secret():
+    material, other = make_material(NAMES, NOW), make_material(NAMES, NOW)
+    for mixed in (
+        replace(material, authority=replace(material.authority, key_pem=other.authority.key_pem)),
+        replace(material, next_authority=replace(material.authority, key_pem=other.authority.key_pem)),
+    ):
+        assert _read({"data": _data(mixed)}) is None
+    assert _read({"data": _data(material)}) == material
+
+
+def test_no_key_is_in_a_repr():
+    """Log lines and tracebacks hold the repr of values."""
+    material = replace(make_material(NAMES, NOW), next_authority=make_authority(NOW))
+    pair = material.leaf
+    context = tls_context(Settings.of())
+    for value in (pair, material, Serving(pair, material.bundle), context):
+        assert "PRIVATE KEY" not in repr(value)
+        assert "PRIVATE KEY" not in str(value)
