@@ -11,9 +11,18 @@ _TICK = os.sysconf("SC_CLK_TCK")
 
 
 def cpu_seconds(pid: int) -> float:
-    """Return the CPU a process and its ended children have used."""
+    """Return the CPU a process and its ended children have used.
+
+    The process is read from its CPU clock, in nanoseconds. Ticks of 10 ms are too coarse for a loop that takes 60 ms.
+    """
     fields = Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()
-    return sum(int(fields[place]) for place in (11, 12, 13, 14)) / _TICK
+    children = sum(int(fields[place]) for place in (13, 14)) / _TICK
+    return time.clock_gettime(_cpu_clock(pid)) + children
+
+
+def _cpu_clock(pid: int) -> int:
+    """Return the id that Linux gives to the CPU clock of another process (`clock_getcpuclockid(3)`)."""
+    return ~pid << 3 | 2
 
 
 def machine_seconds() -> float:

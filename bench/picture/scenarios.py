@@ -153,9 +153,9 @@ def quick() -> list[Scenario | Alone]:
     """Return the picture in about two minutes: a fifth of the size, one pair, short windows."""
     load, vpas = Load(200, 10, 20), Load(100, 10, 20, autoscaler="vpa")
     short = horizontal.Plan(settle=2, window=6, rounds=1, gap=1)
-    loops = vertical.Plan(period=5, refresh=2, settle=1, loops=2)
+    loops = vertical.Plan(period=5, refresh=2, settle=1, loops=5)
     return [
         Scenario("main", "usage moves, every cycle writes a status; 1 s period", _hpas(load, short, {W5: 18, TRIMTAB: 15}, 1)),
         Scenario("quiet", "nothing changes; 1 s period", _hpas(load, replace(short, jitter=0, rounds=0), {W5: 13, TRIMTAB: 12}, 1)),
-        Scenario("vpa", "recommendations for 100 VPAs; 5 s loop", _vpas(vpas, loops, {RECOMMENDER: 18, TRIMTAB: 18}, 1), "vpa"),
+        Scenario("vpa", "recommendations for 100 VPAs; 5 s loop", _vpas(vpas, loops, {RECOMMENDER: 33, TRIMTAB: 33}, 1), "vpa"),
     ]  # fmt: skip

@@ -1,12 +1,14 @@
 """The arithmetic of the benchmarks: what is kept, how ratios and exponents are made, what the page shows."""
 
 import json
+import os
 import re
+import time
 from xml.etree import ElementTree as ET
 
 import pytest
 
-from bench.picture import command, goals, growth, page, scenarios, tables
+from bench.picture import command, goals, growth, machine, page, scenarios, tables
 from bench.picture.api import requests_by_kind
 from bench.picture.drawing import charts
 from bench.picture.generator import Load, Seed, clones
@@ -220,3 +222,10 @@ def test_goal_10_is_measured_by_a_scorecard():
     )
     refused = rows["bad inputs refused clearly (share)"]
     assert (refused[5], refused[-1]) == ("2 / 2, slowest 12 ms", "moonshot")
+
+
+def test_cpu_of_a_process_is_read_in_nanoseconds():
+    before = time.process_time()
+    read = machine.cpu_seconds(os.getpid())
+    children = sum(os.times()[2:4])
+    assert before <= read - children <= time.process_time()
