@@ -4,6 +4,7 @@ from collections.abc import Sequence
 
 import msgspec
 
+from tests.dashboard.asking import EVERYTHING
 from tests.scenarios.vertical.conftest import play_on_lab
 from tests.scenarios.vertical.stage import FOLLOWER, LEADER, Stage
 from trimtab.dashboard import OperatorVertical
@@ -50,7 +51,7 @@ class Frozen:
         def named(text):
             return text.replace(stage.namespace, "shop")
 
-        found = {row.id: await source.page(row.id) for row in source.rows()}
+        found = {row.id: await source.page(row.id, EVERYTHING) for row in source.rows()}
         self._rows = [_renamed(row, VerticalRow, named) for row in source.rows()]
         self._pages = {
             named(identity): _renamed(page, VerticalPage, named) for identity, page in found.items()
@@ -59,7 +60,8 @@ class Frozen:
     def rows(self):
         return self._rows
 
-    async def page(self, identity):
+    async def page(self, identity, rights):
+        del rights
         return self._pages.get(identity)
 
 

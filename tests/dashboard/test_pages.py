@@ -7,7 +7,7 @@ import msgspec
 import pytest
 
 from tests.dashboard import stage
-from tests.dashboard.asking import app_of, ask, entered
+from tests.dashboard.asking import EVERYTHING, app_of, ask, entered
 from tests.unit.decide.horizontal import builders as given
 from trimtab.clock import SystemClock
 from trimtab.dashboard import DashboardApp
@@ -26,7 +26,7 @@ UGLY = stage.UGLY
 def page_of(one, identity="hpa/shop/web"):
     source = OperatorHorizontal([one])
     source.refresh()
-    page = asyncio.run(source.page(identity))
+    page = asyncio.run(source.page(identity, EVERYTHING))
     assert page is not None
     return page
 
@@ -131,7 +131,7 @@ async def test_history_outlives_the_ring_of_records_and_keeps_events():
         usage = given.usage_of(pods, 50 if step % 4 else 95, age=-15.0 * step)
         replicas = stage.decided(one, replicas, usage, at=given.T + 15 * step, pods=pods)
         source.refresh()
-    page = await source.page("hpa/shop/web")
+    page = await source.page("hpa/shop/web", EVERYTHING)
     assert page is not None
     track = page.track
     assert len(track.at) == 10
@@ -151,7 +151,7 @@ async def test_a_decision_that_was_left_out_draws_the_last_one_on():
     for step in (2, 3, 4):
         one.memory.own = extend_memory(one.memory.own, given.T + 15 * step)
         source.refresh()
-    page = await source.page("hpa/shop/web")
+    page = await source.page("hpa/shop/web", EVERYTHING)
     assert page is not None
     assert page.track.at == (given.T, given.T + 60)
     assert page.track.desired == (3, 3)
@@ -162,7 +162,7 @@ async def test_taking_twice_adds_nothing():
     source = OperatorHorizontal([one])
     source.refresh()
     source.refresh()
-    page = await source.page("hpa/shop/web")
+    page = await source.page("hpa/shop/web", EVERYTHING)
     assert page is not None
     assert len(page.track.at) == 1
 
@@ -230,7 +230,7 @@ async def test_a_page_is_found_by_its_id():
 
 async def test_a_failing_source_is_a_500_without_its_secrets(caplog):
     class Broken(OperatorHorizontal):
-        def page(self, identity):
+        def page(self, identity, rights):
             raise RuntimeError(f"secret of {identity}")
 
     browser = await entered(DashboardApp(SystemClock(), Sources(Broken([]))))
@@ -248,7 +248,7 @@ async def test_a_dashboard_that_may_not_read_a_metric_shows_the_operators_decisi
     one.hpa = msgspec.structs.replace(one.hpa, status=one.records[0].decision.status)
     row = OperatorHorizontal([one], is_read_only=lambda: True).rows()[0]
     assert (row.state, row.reason, row.current, row.desired) == ("waiting", "NotAllowed", 3, 3)
-    page = await OperatorHorizontal([one], is_read_only=lambda: True).page("hpa/shop/web")
+    page = await OperatorHorizontal([one], is_read_only=lambda: True).page("hpa/shop/web", EVERYTHING)
     assert page is not None
     assert page.decision is None
     assert "you may not read a metric" in page.notice

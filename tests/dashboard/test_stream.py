@@ -10,6 +10,7 @@ from tests.dashboard.asking import app_of, ask, entered, stream
 from tests.unit.decide.horizontal import builders as given
 from trimtab.clock import VirtualClock
 from trimtab.dashboard import LoadView
+from trimtab.dashboard.auth.rights import HPAS, NATIVE_HPAS, Listing
 from trimtab.dashboard.web import event_stream as streams
 
 
@@ -56,6 +57,62 @@ def test_a_deleted_autoscaler_is_gone_from_the_page():
             await sent.get(), await sent.get()
             book.pop()
             assert rows_in(await sent.get())["removed"] == ["hpa/shop/other"]
+        running.cancel()
+
+    in_virtual_time(main)
+
+
+class Granted:
+    """Logs everybody in as a viewer of the listings that a test grants."""
+
+    name = "ann"
+
+    def __init__(self, *listings):
+        self.listings = set(listings)
+
+    async def viewer(self, token):
+        return self
+
+    async def may_list(self, listing):
+        return listing in self.listings
+
+
+def test_a_deletion_in_a_namespace_that_the_viewer_may_not_see_is_not_told():
+    """Every viewer was sent the id of each deleted autoscaler, such as "hpa/secret-project/takeover-of-acme"."""
+
+    async def main(clock):
+        book = [stage.steady(), stage.steady("takeover-of-acme", "secret-project"), stage.steady("old")]
+        app = app_of(clock=clock, access=Granted(Listing(HPAS, "shop")))
+        app._sources.horizontal._hpa_states = book
+        running = asyncio.ensure_future(app.run())
+        browser = await entered(app)
+        await clock.sleep(0.5)
+        async with stream(app, browser) as (sent, _):
+            await sent.get(), await sent.get()
+            book[1:] = []
+            news = rows_in(await sent.get())
+            assert (news["removed"], news["horizontal"]) == (["hpa/shop/old"], [])
+        running.cancel()
+
+    in_virtual_time(main)
+
+
+def test_a_right_that_is_revoked_takes_its_rows_from_the_page_and_a_new_one_adds_them():
+    async def main(clock):
+        shop, native = Listing(HPAS, "shop"), Listing(NATIVE_HPAS, "shop")
+        access = Granted(shop)
+        app = app_of(stage.steady(), stage.steady("old", native=True), clock=clock, access=access)
+        running = asyncio.ensure_future(app.run())
+        browser = await entered(app)
+        await clock.sleep(0.5)
+        async with stream(app, browser) as (sent, _):
+            await sent.get(), await sent.get()
+            access.listings = {native}
+            news = rows_in(await sent.get())
+            assert (news["removed"], [row["id"] for row in news["horizontal"]]) == (
+                ["hpa/shop/web"],
+                ["native/shop/old"],
+            )
         running.cancel()
 
     in_virtual_time(main)

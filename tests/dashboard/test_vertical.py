@@ -1,5 +1,6 @@
 """The page of a VPA, from a recommender and an updater that really ran."""
 
+from tests.dashboard.asking import EVERYTHING
 from tests.dashboard.roles import play
 from tests.scenarios.vertical.stage import LEADER_TARGET
 from trimtab.dashboard import OperatorVertical
@@ -8,7 +9,7 @@ from trimtab.dashboard.web.http import encode_json
 
 def test_the_role_its_histogram_and_its_numbers_are_shown():
     async def look(stage, source):
-        page = await source.page(f"vpa/{stage.namespace}/lead")
+        page = await source.page(f"vpa/{stage.namespace}/lead", EVERYTHING)
         assert page.row.scope == "pods with role=leader"
         assert (page.row.state, page.level) == ("steady", 1)
         memory = next(one for one in page.amounts if one.resource == "memory")
@@ -26,8 +27,8 @@ def test_the_role_its_histogram_and_its_numbers_are_shown():
 
 def test_who_controls_which_pod_and_what_comes_next_is_told():
     async def look(stage, source):
-        lead = await source.page(f"vpa/{stage.namespace}/lead")
-        base = await source.page(f"vpa/{stage.namespace}/base")
+        lead = await source.page(f"vpa/{stage.namespace}/lead", EVERYTHING)
+        base = await source.page(f"vpa/{stage.namespace}/base", EVERYTHING)
         pods = {pod.name: pod for pod in base.pods}
         assert (pods["db-1"].is_ours, pods["db-0"].is_ours) == (True, False)
         assert "speaks for a part of the workload" in pods["db-0"].reason
@@ -44,9 +45,9 @@ def test_the_overview_lists_vpas_and_an_unknown_one_has_no_page():
     async def look(stage, source):
         assert [row.name for row in source.rows()] == ["base", "lead"]
         assert "memory 8.96 GiB" in source.rows()[1].amounts
-        assert await source.page(f"vpa/{stage.namespace}/none") is None
+        assert await source.page(f"vpa/{stage.namespace}/none", EVERYTHING) is None
         without = OperatorVertical(source.view)
-        page = await without.page(f"vpa/{stage.namespace}/lead")
+        page = await without.page(f"vpa/{stage.namespace}/lead", EVERYTHING)
         assert page is not None
         assert [one.resource for one in page.amounts] == ["cpu", "memory"]
         assert page.amounts[0].histogram == ()
@@ -63,7 +64,7 @@ def test_looking_leaves_the_model_bit_for_bit_as_it_is():
             table.memory.gather(rows).tobytes(),
             table.cpu.reference.tobytes(),
         )
-        await source.page(f"vpa/{stage.namespace}/base")
+        await source.page(f"vpa/{stage.namespace}/base", EVERYTHING)
         after = (
             table.cpu.gather(rows).tobytes(),
             table.memory.gather(rows).tobytes(),

@@ -132,6 +132,10 @@ class AccessReviewer:
             clock, cache_seconds
         )
 
+    def cached(self, user: UserInfo, attributes: Attributes) -> AccessStatus | None:
+        """Return a cached review, or None."""
+        return self._cache.cached((user, attributes))
+
     async def review(self, user: UserInfo, attributes: Attributes) -> AccessStatus:
         """Return whether a user may do something, and why."""
         return await self._cache.get((user, attributes), lambda: self._review(user, attributes))
@@ -159,6 +163,11 @@ class ReviewCache(Generic[K, T]):
         self._seconds = min(seconds, MAX_CACHE_SECONDS)
         self._entries: OrderedDict[K, tuple[float, T]] = OrderedDict()
         self._flights: dict[K, asyncio.Task[T]] = {}
+
+    def cached(self, key: K) -> T | None:
+        """Return a cached review, or None."""
+        entry = self._entries.get(key)
+        return entry[1] if entry is not None and self._clock.monotonic() < entry[0] else None
 
     async def get(self, key: K, review: Callable[[], Awaitable[T]]) -> T:
         """Return the cached review, or send it."""

@@ -5,6 +5,7 @@ from typing import Any
 
 import pytest
 
+from tests.dashboard.asking import EVERYTHING
 from tests.scenarios.line import status
 from tests.scenarios.vertical.conftest import play_on_real
 from tests.scenarios.vertical.stage import (
@@ -149,7 +150,7 @@ def test_a_vpa_whose_pods_stay_says_why_until_the_cause_is_gone(play, begin, end
             lines = await explained(stage, actor)
             assert [line for line in lines if "ReplacementRefused: " in line and words in line]
             await stage.caught_up(actor)
-            page = await OperatorVertical(actor.site.view).page(f"vpa/{stage.namespace}/base")
+            page = await OperatorVertical(actor.site.view).page(f"vpa/{stage.namespace}/base", EVERYTHING)
             assert page is not None
             assert (page.row.state, page.row.summary) == ("problem", told["message"])
             assert "ReplacementRefused" in [one.type for one in page.conditions]
@@ -584,7 +585,9 @@ def test_page_and_explain_foresee_what_an_updater_does_that_does_not_know_the_fr
             settings = OperatorSettings(stage.client, Settings(), ())
             await settings.refresh()
             remote = RemoteState(stage.clock, stage.client, actor.site.view, lambda: settings.vertical)
-            page = await OperatorVertical(actor.site.view, remote=remote).page(f"vpa/{stage.namespace}/base")
+            page = await OperatorVertical(actor.site.view, remote=remote).page(
+                f"vpa/{stage.namespace}/base", EVERYTHING
+            )
             assert page is not None
             assert page.pods[0].update.startswith(want)
             explained, _ = await explain_size(stage.client, "pod", stage.namespace, "db-0", Choice("trimtab"))

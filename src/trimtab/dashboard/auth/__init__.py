@@ -1,4 +1,5 @@
 """Logins, permissions and protection against other sites.
 
-Reading order: `request_checks` (Host, Origin, security headers), `sessions` (cookies), `access` (tokens and namespaces).
+Reading order: `request_checks` (Host, Origin, security headers), `rights` (what a viewer may list), `access` (tokens and
+reviews), `sessions` (cookies).
 """

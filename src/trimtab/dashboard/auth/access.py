@@ -1,13 +1,12 @@
-"""Authenticates viewers, and decides which namespaces they may see.
+"""Authenticates viewers by their tokens, and reviews their rights.
 
 On a user's own machine a random token gives access to everything. In a cluster a viewer logs in with a token of the
-cluster. A TokenReview returns the user, and SubjectAccessReviews the namespaces in which that user may list HPAs. The
-dashboard's own rights are never used for a viewer.
+cluster. A TokenReview returns the user, and SubjectAccessReviews what that user may list.
 """
 
 import asyncio
 import hmac
-from collections.abc import Awaitable, Iterable
+from collections.abc import Awaitable
 from typing import Final, Protocol, TypeVar
 
 from trimtab.clock import Clock
@@ -19,26 +18,17 @@ from trimtab.cluster.access_reviews import (
     UserInfo,
 )
 from trimtab.cluster.client import Client
+from trimtab.dashboard.auth.rights import Listing, LocalViewer, Viewer
 from trimtab.dashboard.web.http import RefusedError
 
 T = TypeVar("T")
 
-OWN_GROUP: Final = "autoscaling.trimtab.dev"
-_MAX_REVIEWS: Final = 8
-"""Concurrent reviews."""
-
-
-class Viewer(Protocol):
-    """A logged-in viewer."""
-
-    @property
-    def name(self) -> str:
-        """Return the viewer's name."""
-        ...
-
-    async def visible(self, namespaces: Iterable[str]) -> frozenset[str]:
-        """Return the namespaces that the viewer may see."""
-        ...
+MAX_TOKEN_REVIEWS: Final = 4
+"""Concurrent TokenReviews. They are separate, so that a flood of logins does not delay pages."""
+MAX_REVIEWS: Final = 16
+"""Concurrent SubjectAccessReviews of all viewers."""
+MAX_VIEWER_REVIEWS: Final = 8
+"""Concurrent SubjectAccessReviews of one viewer, so that a viewer of many namespaces does not delay others."""
 
 
 class Access(Protocol):
@@ -47,16 +37,6 @@ class Access(Protocol):
     async def viewer(self, token: str) -> Viewer | None:
         """Return the viewer of a token, or None."""
         ...
-
-
-class LocalViewer:
-    """The user who started the program. This viewer may see everything."""
-
-    name = "owner"
-
-    async def visible(self, namespaces: Iterable[str]) -> frozenset[str]:
-        """Return all namespaces."""
-        return frozenset(namespaces)
 
 
 class OneToken:
@@ -73,49 +53,62 @@ class OneToken:
 
 
 class ClusterAccess:
-    """Authenticates tokens of the cluster, and reviews which namespaces a user may see."""
+    """Authenticates tokens of the cluster, and reviews what a user may list."""
 
     def __init__(self, clock: Clock, client: Client) -> None:
         self._tokens = TokenReviewer(clock, client)
         self._rights = AccessReviewer(clock, client)
-        self._in_flight = asyncio.Semaphore(_MAX_REVIEWS)
+        self._token_reviews = asyncio.Semaphore(MAX_TOKEN_REVIEWS)
+        self._reviews = asyncio.Semaphore(MAX_REVIEWS)
 
     async def viewer(self, token: str) -> Viewer | None:
         """Return the user of a token."""
-        user = await self._reviewed(self._tokens.user(token))
+        async with self._token_reviews:
+            user = await _reviewed(self._tokens.user(token))
         return ClusterUser(user, self) if user is not None else None
 
-    async def may_list(self, user: UserInfo, namespace: str) -> bool:
-        """Return whether a user may list HPAs in a namespace. The empty namespace is all of them."""
-        attributes = ResourceAttributes("list", OWN_GROUP, "horizontalpodautoscalers", namespace)
-        return (await self._reviewed(self._rights.review(user, attributes))).is_allowed
+    def cached(self, user: UserInfo, listing: Listing) -> bool | None:
+        """Return the cached answer about a listing, or None."""
+        status = self._rights.cached(user, _attributes(listing))
+        return status.is_allowed if status is not None else None
 
-    async def _reviewed(self, review: Awaitable[T]) -> T:
-        try:
-            async with self._in_flight:
-                return await review
-        except ReviewFailedError as error:
-            raise RefusedError(503, str(error)) from error
+    async def may_list(self, user: UserInfo, listing: Listing) -> bool:
+        """Return whether a user may list a kind in a namespace."""
+        async with self._reviews:
+            return (await _reviewed(self._rights.review(user, _attributes(listing)))).is_allowed
 
 
 class ClusterUser:
-    """A user of the cluster. Visible are the namespaces in which the user may list HPAs."""
+    """A user of the cluster."""
 
     def __init__(self, user: UserInfo, access: ClusterAccess) -> None:
         self._user = user
         self._access = access
+        self._reviews = asyncio.Semaphore(MAX_VIEWER_REVIEWS)
 
     @property
     def name(self) -> str:
         """Return the user's name in the cluster."""
         return self._user.name
 
-    async def visible(self, namespaces: Iterable[str]) -> frozenset[str]:
-        """Review all namespaces at once, and each of them only if that is forbidden."""
-        wanted = sorted(set(namespaces))
-        if await self._access.may_list(self._user, ""):
-            return frozenset(wanted)
-        allowed = await asyncio.gather(
-            *(self._access.may_list(self._user, namespace) for namespace in wanted)
-        )
-        return frozenset(namespace for namespace, may in zip(wanted, allowed, strict=True) if may)
+    async def may_list(self, listing: Listing) -> bool:
+        """Return whether the user may list a kind in a namespace."""
+        known = self._access.cached(self._user, listing)
+        if known is not None:
+            return known
+        async with self._reviews:
+            return await self._access.may_list(self._user, listing)
+
+
+def _attributes(listing: Listing) -> ResourceAttributes:
+    kind = listing.kind
+    return ResourceAttributes(
+        kind.verb, kind.group, kind.resource, listing.namespace, subresource=kind.subresource
+    )
+
+
+async def _reviewed(review: Awaitable[T]) -> T:
+    try:
+        return await review
+    except ReviewFailedError as error:
+        raise RefusedError(503, str(error)) from error

@@ -7,8 +7,9 @@ from dataclasses import dataclass, field
 from typing import Final
 
 from trimtab.clock import Clock
-from trimtab.dashboard.auth.access import Access, Viewer
+from trimtab.dashboard.auth.access import Access
 from trimtab.dashboard.auth.request_checks import CSRF_HEADER
+from trimtab.dashboard.auth.rights import Viewer
 from trimtab.dashboard.web.http import Header, RefusedError, WebRequest
 
 LIFETIME_SECONDS: Final = 12 * 3600

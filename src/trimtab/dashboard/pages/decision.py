@@ -3,6 +3,8 @@
 from math import isfinite
 from typing import Final
 
+import msgspec
+
 from trimtab.dashboard.pages.views import DecisionView, MetricView
 from trimtab.dashboard.pages.why_not import down_limits, up_limits, why_not_less, why_not_more
 from trimtab.decide.horizontal import Decision, DecisionReason, Record, explain
@@ -86,6 +88,12 @@ def decision_view(record: Record) -> DecisionView:
             (recommendation.at, recommendation.replicas) for recommendation in recommendations or ()
         ),
     )
+
+
+def without_pods(view: DecisionView) -> DecisionView:
+    """Return the view without notes on metrics, which name single pods."""
+    metrics = tuple(msgspec.structs.replace(metric, notes=()) for metric in view.metrics)
+    return msgspec.structs.replace(view, metrics=metrics)
 
 
 def _metric(words: MetricExplanation, result: Result, decision: Decision) -> MetricView:

@@ -5,7 +5,7 @@ from typing import Final
 import msgspec
 
 from trimtab.dashboard.pages.views import PodView
-from trimtab.decide.horizontal import MetricSamples, Observation, PodSamples, PodSnapshot, Record
+from trimtab.decide.horizontal import MetricSamples, Observation, PodSamples, PodSnapshot, Record, Series
 from trimtab.decide.horizontal.metrics.proposal import Proposal
 from trimtab.decide.horizontal.selection.selection import foreign_pods
 from trimtab.model.core.pod import MEMORY
@@ -16,14 +16,17 @@ MAX_PODS: Final = 500
 """Pods that one page lists. The page also shows the total."""
 
 
-def view_pods(record: Record) -> tuple[PodView, ...]:
-    """Return the pods, first those left out and those that the target does not own."""
+def view_pods(record: Record, hidden_samples: frozenset[int] = frozenset()) -> tuple[PodView, ...]:
+    """Return the pods, first those left out and those that the target does not own.
+
+    Samples of the metrics in `hidden_samples`, by index, are left out.
+    """
     observation, trace = record.observation, record.decision.trace
     left_out = {pod.pod: pod.reason for pod in trace.left_out}
     rejected = {
         pod: reason
-        for proposal in trace.proposals
-        if isinstance(proposal, Proposal)
+        for index, proposal in enumerate(trace.proposals)
+        if isinstance(proposal, Proposal) and index not in hidden_samples
         for pod, reason in proposal.rejected_samples
     }
     foreign = (
@@ -31,6 +34,10 @@ def view_pods(record: Record) -> tuple[PodView, ...]:
     )
     special = left_out | foreign
     ordered = sorted(observation.pods, key=lambda pod: (pod.name not in special, pod.name))
+    if hidden_samples:
+        observation = msgspec.structs.replace(
+            observation, samples=_without(observation.samples, hidden_samples)
+        )
     views = tuple(_pod(pod, observation, left_out, rejected) for pod in ordered[:MAX_PODS])
     return tuple(
         msgspec.structs.replace(view, is_foreign=True, reason=foreign[view.name])
@@ -38,6 +45,10 @@ def view_pods(record: Record) -> tuple[PodView, ...]:
         else view
         for view in views
     )
+
+
+def _without(readings: tuple[MetricSamples, ...], hidden: frozenset[int]) -> tuple[MetricSamples, ...]:
+    return tuple(Series() if index in hidden else reading for index, reading in enumerate(readings))
 
 
 def _pod(

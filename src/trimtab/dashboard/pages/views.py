@@ -205,6 +205,10 @@ class HorizontalPage(JsonView):
     """Whether the feature gate of `tolerance` is on."""
     owners_unknown: str = ""
     """Why the what-if cannot count pods by owner, or an empty text."""
+    shows_pods: bool = True
+    shows_events: bool = True
+    hidden: tuple[str, ...] = ()
+    """The parts that the viewer may not see, each with the missing right."""
 
 
 class BucketView(JsonView):
@@ -259,6 +263,12 @@ class VerticalPage(JsonView):
     cuts: tuple[str, ...] = ()
     conditions: tuple[ConditionView, ...] = ()
     events: tuple[EventView, ...] = ()
+    shows_pods: bool = True
+    shows_events: bool = True
+    shows_usage: bool = True
+    """Whether the usage history and the derivations are part of the page."""
+    hidden: tuple[str, ...] = ()
+    """The parts that the viewer may not see, each with the missing right."""
 
 
 class Notice(JsonView):
@@ -269,11 +279,25 @@ class Notice(JsonView):
 
 
 class Overview(JsonView):
-    """All autoscalers."""
+    """The autoscalers that a viewer may see."""
 
     horizontal: tuple[HorizontalRow, ...]
     vertical: tuple[VerticalRow, ...]
     notices: tuple[Notice, ...] = ()
+    horizontal_limit: str = ""
+    """Which HPAs are shown, if the viewer may not see all."""
+    vertical_limit: str = ""
+    """Which VPAs are shown, if the viewer may not see all."""
+
+
+class Changes(JsonView):
+    """The changes of an overview: new and changed rows, and the ids of rows that are gone."""
+
+    horizontal: tuple[HorizontalRow, ...] = ()
+    vertical: tuple[VerticalRow, ...] = ()
+    removed: tuple[str, ...] = ()
+    notices: tuple[Notice, ...] | None = None
+    """All notices, or None if they did not change."""
 
 
 class LoadView(JsonView):

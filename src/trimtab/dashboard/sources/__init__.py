@@ -10,6 +10,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from typing import Protocol
 
+from trimtab.dashboard.auth.rights import Rights
 from trimtab.dashboard.pages.views import (
     HorizontalPage,
     HorizontalRow,
@@ -32,8 +33,8 @@ class HorizontalSource(Protocol):
         """Return every HPA, sorted by id."""
         ...
 
-    async def page(self, identity: str) -> HorizontalPage | None:
-        """Return the page of an HPA, or None if there is no such HPA."""
+    async def page(self, identity: str, rights: Rights) -> HorizontalPage | None:
+        """Return the parts of an HPA's page that a viewer may see, or None if there is no such HPA."""
         ...
 
     async def record(self, identity: str) -> Record | None:
@@ -48,8 +49,8 @@ class VerticalSource(Protocol):
         """Return every VPA, sorted by id."""
         ...
 
-    async def page(self, identity: str) -> VerticalPage | None:
-        """Return the page of a VPA, or None if there is no such VPA."""
+    async def page(self, identity: str, rights: Rights) -> VerticalPage | None:
+        """Return the parts of a VPA's page that a viewer may see, or None if there is no such VPA."""
         ...
 
 
@@ -72,9 +73,9 @@ class NoVertical:
         """Return nothing."""
         return ()
 
-    async def page(self, identity: str) -> VerticalPage | None:
+    async def page(self, identity: str, rights: Rights) -> VerticalPage | None:
         """Return nothing."""
-        del identity
+        del identity, rights
         return None
 
 

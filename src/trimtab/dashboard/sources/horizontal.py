@@ -1,11 +1,13 @@
 """The HPAs of a running operator: their states, records and history."""
 
 from collections.abc import Awaitable, Callable, Iterable, Sequence
+from dataclasses import dataclass
 from typing import Final
 
 import msgspec
 
-from trimtab.dashboard.pages.decision import PROBLEM, WAITING, decision_view, state_of
+from trimtab.dashboard.auth.rights import EVENTS, PODS, USAGE, Kind, Rights, custom_metric
+from trimtab.dashboard.pages.decision import PROBLEM, WAITING, decision_view, state_of, without_pods
 from trimtab.dashboard.pages.pods import view_pods
 from trimtab.dashboard.pages.views import ConditionView, EventView, HorizontalPage, HorizontalRow
 from trimtab.dashboard.pages.what_if import owners_unknown
@@ -16,7 +18,7 @@ from trimtab.decide.horizontal.explain.from_status import NOT_ALLOWED, explain_f
 from trimtab.decide.horizontal.observation.owners import OwnerLookup
 from trimtab.model.core.meta import Condition
 from trimtab.model.hpa.metric_names import plain_names
-from trimtab.model.hpa.types import HorizontalPodAutoscaler
+from trimtab.model.hpa.types import HorizontalPodAutoscaler, MetricSpec
 from trimtab.model.json import wire
 from trimtab.operator.horizontal.inputs.hpa_state import HpaState
 
@@ -87,20 +89,23 @@ class OperatorHorizontal:
             record, observation=msgspec.structs.replace(observation, owners=owners)
         )
 
-    async def page(self, identity: str) -> HorizontalPage | None:
-        """Return the page of an HPA, or None if there is no such HPA."""
+    async def page(self, identity: str, rights: Rights) -> HorizontalPage | None:
+        """Return the parts of an HPA's page that a viewer may see, or None if there is no such HPA."""
         hpa_state = self._find(identity)
         if hpa_state is None:
             return None
         hpa, history, record = hpa_state.hpa, self._history.get(hpa_state.uid), _last_record(hpa_state)
-        events = tuple(reversed(history.events)) if self._events is None else await self._events(identity)
+        parts = await _visible_parts(hpa, rights)
         page = HorizontalPage(
             row=self._row(hpa_state),
             decision=None,
             track=history.track(),
             problem=hpa_state.problem,
-            events=_with_short_names(hpa, events),
+            events=await self._list_events(identity, hpa_state) if parts.shows_events else (),
             spec=wire.to_builtins(hpa.spec),
+            shows_pods=parts.shows_pods,
+            shows_events=parts.shows_events,
+            hidden=parts.hidden,
         )
         if record is None:
             return page
@@ -114,10 +119,18 @@ class OperatorHorizontal:
         if record.decision.trace.extra_pods:
             record = await self._with_owners(record)
         page = _with_record(page, record, can_look_up=self._owners is not None)
+        page = _with_pods(page, record, parts)
         if not self._is_read_only():
             return page
         # Another process acts, so the stored conditions apply. Those of this decision are never written.
         return msgspec.structs.replace(page, conditions=view_conditions(hpa.status.conditions))
+
+    async def _list_events(self, identity: str, hpa_state: HpaState) -> tuple[EventView, ...]:
+        if self._events is not None:
+            events = await self._events(identity)
+        else:
+            events = tuple(reversed(self._history.get(hpa_state.uid).events))
+        return _with_short_names(hpa_state.hpa, events)
 
     def _forbidden(self, record: Record) -> str:
         """Return why this read-only process may not read a metric, which the operator may be allowed to read."""
@@ -142,17 +155,60 @@ class OperatorHorizontal:
         return next((state for state in self._hpa_states if _identity(state) == identity), None)
 
 
+@dataclass(frozen=True)
+class _VisibleParts:
+    """The parts of an HPA's page that a viewer may see."""
+
+    shows_pods: bool
+    shows_events: bool
+    hidden_samples: frozenset[int]
+    """The indexes of metrics whose samples of single pods are hidden."""
+    hidden: tuple[str, ...]
+
+
+async def _visible_parts(hpa: HorizontalPodAutoscaler, rights: Rights) -> _VisibleParts:
+    sample_kinds = {
+        index: kind for index, metric in enumerate(hpa.spec.metrics) if (kind := _samples_of(metric))
+    }
+    allowed = await rights.allowed((PODS, EVENTS, *sample_kinds.values()))
+    named = {PODS: "Pods", EVENTS: "Events"}
+    if PODS in allowed:
+        named |= {
+            kind: f"Samples of each pod, {kind.subresource or 'usage'}" for kind in sample_kinds.values()
+        }
+    return _VisibleParts(
+        shows_pods=PODS in allowed,
+        shows_events=EVENTS in allowed,
+        hidden_samples=frozenset(index for index, kind in sample_kinds.items() if kind not in allowed),
+        hidden=tuple(
+            rights.explain_missing(part, kind) for kind, part in named.items() if kind not in allowed
+        ),
+    )
+
+
+def _samples_of(metric: MetricSpec) -> Kind | None:
+    """Return the kind that holds a metric's samples of single pods, or None if it has none."""
+    if metric.resource is not None or metric.container_resource is not None:
+        return USAGE
+    return custom_metric(metric.pods.metric.name) if metric.pods is not None else None
+
+
 def _with_record(page: HorizontalPage, record: Record, *, can_look_up: bool) -> HorizontalPage:
     observation = record.observation
     return msgspec.structs.replace(
         page,
         decision=decision_view(record),
-        pods=view_pods(record),
-        pods_total=len(observation.pods),
         conditions=view_conditions(record.decision.status.conditions),
         honours_tolerance=observation.gates.hpa_configurable_tolerance,
         owners_unknown=owners_unknown(observation, can_look_up=can_look_up),
     )
+
+
+def _with_pods(page: HorizontalPage, record: Record, parts: _VisibleParts) -> HorizontalPage:
+    if not parts.shows_pods:
+        return msgspec.structs.replace(page, decision=without_pods(page.decision) if page.decision else None)
+    pods = view_pods(record, parts.hidden_samples)
+    return msgspec.structs.replace(page, pods=pods, pods_total=len(record.observation.pods))
 
 
 def view_conditions(conditions: Iterable[Condition]) -> tuple[ConditionView, ...]:

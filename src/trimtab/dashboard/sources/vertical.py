@@ -6,6 +6,7 @@ from typing import Final, Protocol
 
 import msgspec
 
+from trimtab.dashboard.auth.rights import CHECKPOINTS, EVENTS, PODS, SCOPES, Kind, Rights
 from trimtab.dashboard.pages.decision import PROBLEM, STEADY, WAITING
 from trimtab.dashboard.pages.histograms import count_samples, usage_bars
 from trimtab.dashboard.pages.views import AmountView, EventView, SizedPod, VerticalPage, VerticalRow
@@ -25,6 +26,13 @@ from trimtab.model.vpa.types import RecommendedContainerResources, VerticalPodAu
 from trimtab.operator.vertical.cluster_view import ClusterView, ControlSnapshot
 
 MAX_PODS: Final = 300
+_PARTS: Final = {
+    PODS: "Pods and their requests",
+    EVENTS: "Events",
+    CHECKPOINTS: "Usage history, samples and derivations",
+    SCOPES: "Selectors of the scope",
+}
+"""The parts of a page by kind."""
 
 
 class RecommenderView(Protocol):
@@ -76,42 +84,67 @@ class OperatorVertical:
         """Return every VPA, sorted by id."""
         return sorted((_row(vpa) for vpa in self.view.vpas), key=lambda row: row.id)
 
-    async def page(self, identity: str) -> VerticalPage | None:
-        """Return the page of a VPA, or None if there is no such VPA."""
+    async def page(self, identity: str, rights: Rights) -> VerticalPage | None:
+        """Return the parts of a VPA's page that a viewer may see, or None if there is no such VPA."""
         _, namespace, name = identity.split("/")
         vpa = self.view.vpas.get(name, namespace)
         if vpa is None:
             return None
+        allowed = await rights.allowed(_PARTS)
         control = await self.view.control_snapshot()
         claim = control.claims.get(vpa.key)
-        source = await self._with_remote(vpa.key, control)
-        events = await self.remote.events(identity) if self.remote is not None else ()
-        return msgspec.structs.replace(source._page(vpa, claim, control), events=events)
+        source = await self._for_viewer(vpa.key, control, allowed)
+        lists_events = self.remote is not None and EVENTS in allowed
+        return msgspec.structs.replace(
+            source._page(vpa, claim, control, allowed),
+            events=await self.remote.events(identity) if self.remote is not None and lists_events else (),
+            shows_pods=PODS in allowed,
+            shows_events=EVENTS in allowed,
+            shows_usage=CHECKPOINTS in allowed,
+            hidden=tuple(
+                rights.explain_missing(part, kind)
+                for kind, part in _PARTS.items()
+                if kind not in allowed and (kind != SCOPES or vpa.spec.vpa_scope is not None)
+            ),
+        )
 
-    async def _with_remote(self, vpa: str, control: ControlSnapshot) -> "OperatorVertical":
-        """Return this source with the state of other processes, where this process has none."""
+    async def _for_viewer(
+        self, vpa: str, control: ControlSnapshot, allowed: frozenset[Kind]
+    ) -> "OperatorVertical":
+        """Return this source with the state of other processes, and without what a viewer may not see."""
+        recommender = self.recommender if CHECKPOINTS in allowed else None
+        updater = self.updater if PODS in allowed else None
         if self.remote is None:
-            return self
-        recommender = self.recommender
-        if recommender is None or recommender.model_of(vpa) is None:
+            return OperatorVertical(self.view, recommender, updater)
+        if CHECKPOINTS in allowed and (recommender is None or recommender.model_of(vpa) is None):
             recommender = await self.remote.checkpointed(vpa, control)
-        updater = _UpdaterWithPreview(self.updater, await self.remote.preview())
+        if PODS in allowed:
+            updater = _UpdaterWithPreview(updater, await self.remote.preview())
         return OperatorVertical(self.view, recommender, updater)
 
     def _page(
-        self, vpa: VerticalPodAutoscaler, claim: VpaClaim | None, control: ControlSnapshot
+        self,
+        vpa: VerticalPodAutoscaler,
+        claim: VpaClaim | None,
+        control: ControlSnapshot,
+        allowed: frozenset[Kind],
     ) -> VerticalPage:
         pods = [pod for pod in self.view.pods if pod.metadata.namespace == vpa.metadata.namespace]
-        explained = [(pod, self._explain(pod, control)) for pod in pods] if claim is not None else []
+        is_explained = claim is not None and PODS in allowed
+        explained = [(pod, self._explain(pod, control)) for pod in pods] if is_explained else []
         # Pods of the target are listed even if another VPA controls them.
         ours = [(pod, explanation) for pod, explanation in explained if _concerns(explanation, vpa.key)]
         ours.sort(key=lambda pair: (pair[1].controlled_by != vpa.key, pair[1].pod))
         controlled = [pod for pod, explanation in ours if explanation.controlled_by == vpa.key]
+        shows_scopes = SCOPES in allowed
         return VerticalPage(
-            row=_row(vpa, claim),
+            row=_row(vpa, claim if shows_scopes else None),
             level=claim.level if claim is not None else 0,
             amounts=tuple(self._amounts(vpa, controlled)),
-            pods=tuple(_sized_pod(explanation, vpa.key) for _, explanation in ours[:MAX_PODS]),
+            pods=tuple(
+                _sized_pod(explanation, vpa.key, shows_scopes=shows_scopes)
+                for _, explanation in ours[:MAX_PODS]
+            ),
             pods_total=len(ours),
             cuts=self._cuts(claim, pods, control),
             conditions=view_conditions(vpa.status.conditions),
@@ -211,12 +244,13 @@ def _concerns(explained: PodExplanation, key: str) -> bool:
     )
 
 
-def _sized_pod(explained: PodExplanation, key: str) -> SizedPod:
+def _sized_pod(explained: PodExplanation, key: str, *, shows_scopes: bool) -> SizedPod:
     reasons = {rival.vpa: rival.reason for rival in explained.lost}
+    reason = explained.reason if explained.controlled_by == key else reasons.get(key, explained.reason)
     return SizedPod(
         name=explained.pod.partition("/")[2],
         controlled_by=explained.controlled_by or "",
-        reason=explained.reason if explained.controlled_by == key else reasons.get(key, explained.reason),
+        reason=reason if shows_scopes else "",  # a reason names selectors of scopes
         is_ours=explained.controlled_by == key,
         teaches=explained.teaches,
         sizes=tuple(

@@ -39,6 +39,8 @@ export const logout = () => post("/api/logout", {});
 export const rows = new Map();
 // Notices about the program itself: that it is read-only, or what it cannot read.
 export let notices = [];
+// Why not all autoscalers are shown, by kind; empty where the viewer may see all.
+export const limits = { horizontal: "", vertical: "" };
 const listeners = new Set();
 
 export function onRows(listener) {
@@ -56,6 +58,7 @@ async function loadAll() {
   const all = await get("/api/overview");
   rows.clear();
   notices = all.notices;
+  Object.assign(limits, { horizontal: all.horizontalLimit, vertical: all.verticalLimit });
   for (const row of [...all.horizontal, ...all.vertical]) rows.set(row.id, row);
   notify(new Set(rows.keys()), isLive);
 }

@@ -2,7 +2,7 @@
 import { html, useEffect, useState } from "./lib.js";
 import { get, onRows } from "./api.js";
 import { amount, duration, many } from "./format.js";
-import { Badge, Card, Conditions, Empty, Time, Words } from "./parts.js";
+import { Badge, Card, Conditions, Empty, Hidden, Time, Words } from "./parts.js";
 import { Gauge, Ruler, outside } from "./ruler.js";
 import { MetricChart, ReplicasChart } from "./charts.js";
 import { WhatIf } from "./whatif.js";
@@ -44,6 +44,7 @@ export function HorizontalPage({ id }) {
       <div class="head-state"><${Badge} state=${row.state} />${row.isDryRun && html`<span class="tag">dry run</span>`}
         <span class="quiet">decided <${Time} at=${row.at} /></span></div>
     </div>
+    <${Hidden} parts=${page.hidden} />
     ${page.problem && html`<p class="alarm" role="alert">The spec cannot be decided on: ${page.problem}</p>`}
     ${page.notice && html`<p class="note" role="status"><${Words} text=${page.notice} /></p>
       <${Card} id="conditions" title="Conditions, from the operator" wide><${Conditions} conditions=${page.conditions} /><//>`}
@@ -72,13 +73,14 @@ const Decided = ({ page }) => {
       (metric, index) => html`<${Metric} key=${index} metric=${metric} index=${index} track=${track} only=${decision.metrics.length === 1} decision=${decision} />`,
     )}
     <${Limits} decision=${decision} />
-    <${Card} id="events" title="Events" aside=${html`<span class="quiet">${page.events.length || "none"}</span>`}>
+    ${page.showsEvents &&
+    html`<${Card} id="events" title="Events" aside=${html`<span class="quiet">${page.events.length || "none"}</span>`}>
       ${page.events.length ? html`<${Events} events=${page.events} />` : html`<${Empty}>Nothing has been told since the dashboard started.<//>`}
-    <//>
+    <//>`}
     <${Card} id="whatif" title="What if …" wide>
       <${WhatIf} page=${page} />
     <//>
-    <${Pods} page=${page} />
+    ${page.showsPods && html`<${Pods} page=${page} />`}
     <${Card} id="conditions" title="Conditions" wide><${Conditions} conditions=${page.conditions} /><//>
   </div>`;
 };

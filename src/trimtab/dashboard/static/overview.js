@@ -1,6 +1,6 @@
 // All autoscalers: search, filter, pages of fifty; the rows change under the reader without moving.
 import { html, useEffect, useMemo, useState } from "./lib.js";
-import { onRows, rows } from "./api.js";
+import { limits, onRows, rows } from "./api.js";
 import { link, many } from "./format.js";
 import { Badge, Empty, MiniBar, Replicas, STATES, Time } from "./parts.js";
 
@@ -8,7 +8,8 @@ const PAGE = 50;
 const ORDER = ["problem", "scaling", "held", "paused", "waiting", "steady"];
 
 // Kept while the page is open, so that coming back from an autoscaler finds the list as it was left.
-const kept = { kind: "horizontal", text: "", namespace: "", state: "", page: 0 };
+// Until a kind is chosen, the one is shown of which there is something to see.
+const kept = { kind: "", text: "", namespace: "", state: "", page: 0 };
 
 export function Overview() {
   const [version, setVersion] = useState(0);
@@ -16,9 +17,11 @@ export function Overview() {
   useEffect(() => onRows(() => setVersion((number) => number + 1)), []);
   const change = (fields) => setView(Object.assign(kept, { page: 0 }, fields) && { ...kept });
   const all = useMemo(() => [...rows.values()].sort((a, b) => (order(a) < order(b) ? -1 : 1)), [version]);
+  const vertical = all.filter((row) => row.id.startsWith("vpa/")).length;
+  const kind = view.kind || (vertical > 0 && vertical === all.length ? "vertical" : "horizontal");
   const ofKind = useMemo(
-    () => all.filter((row) => row.id.startsWith("vpa/") === (view.kind === "vertical")),
-    [all, view.kind],
+    () => all.filter((row) => row.id.startsWith("vpa/") === (kind === "vertical")),
+    [all, kind],
   );
   const found = useMemo(() => ofKind.filter((row) => fits(row, view)), [ofKind, view]);
   const pages = Math.max(Math.ceil(found.length / PAGE), 1);
@@ -27,16 +30,16 @@ export function Overview() {
   return html`<main id="main" tabindex="-1">
     <div class="page-head">
       <h1>Autoscalers</h1>
-      <${Kinds} all=${all} kind=${view.kind} change=${change} />
+      <${Kinds} vertical=${vertical} horizontal=${all.length - vertical} kind=${kind} change=${change} />
     </div>
     <${States} rows=${ofKind} chosen=${view.state} change=${change} />
     <${Filters} rows=${ofKind} view=${view} change=${change} />
-    <p class="quiet" role="status">${countText(found.length, ofKind.length)}</p>
+    <p class="quiet" role="status">${countText(found.length, ofKind.length)}${limits[kind] && `. ${limits[kind]}`}</p>
     ${shown.length
-      ? view.kind === "vertical"
+      ? kind === "vertical"
         ? html`<${VerticalTable} rows=${shown} />`
         : html`<${HorizontalTable} rows=${shown} />`
-      : html`<${Empty}>${ofKind.length ? "Nothing fits these filters." : "No autoscaler of this kind is known yet."}<//>`}
+      : html`<${Empty}>${ofKind.length ? "Nothing fits these filters." : limits[kind] ? "There is no autoscaler of this kind that you may see." : "No autoscaler of this kind is known yet."}<//>`}
     ${pages > 1 && html`<${Pager} page=${page} pages=${pages} change=${change} />`}
   </main>`;
 }
@@ -52,14 +55,13 @@ function fits(row, view) {
   return !text || `${row.namespace}/${row.name} ${row.target} ${row.summary}`.toLowerCase().includes(text);
 }
 
-function Kinds({ all, kind, change }) {
-  const vertical = all.filter((row) => row.id.startsWith("vpa/")).length;
+function Kinds({ horizontal, vertical, kind, change }) {
   const button = (name, label, number) =>
     html`<button type="button" aria-pressed=${kind === name} onClick=${() => change({ kind: name, state: "" })}>
       ${label} <span class="count">${number}</span>
     </button>`;
   return html`<div class="segments" role="group" aria-label="Kind of autoscaler">
-    ${button("horizontal", "Horizontal", all.length - vertical)} ${button("vertical", "Vertical", vertical)}
+    ${button("horizontal", "Horizontal", horizontal)} ${button("vertical", "Vertical", vertical)}
   </div>`;
 }
 

@@ -63,6 +63,14 @@ export function useWidth(fallback) {
   return [place, width];
 }
 
+// The parts that the viewer's rights leave out, each with the right that is missing.
+export const Hidden = ({ parts }) =>
+  parts.length > 0 &&
+  html`<details class="note hidden-parts">
+    <summary>${parts.length === 1 ? "One part of this page is" : `${parts.length} parts of this page are`} not shown, because you lack rights</summary>
+    <ul>${parts.map((part) => html`<li key=${part}>${part}</li>`)}</ul>
+  </details>`;
+
 export const Empty = ({ children }) => html`<p class="empty">${children}</p>`;
 
 export const Conditions = ({ conditions }) =>

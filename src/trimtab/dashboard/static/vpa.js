@@ -1,7 +1,7 @@
 // One VPA: usage history per container, target and bounds against requests, who controls which pod, and what comes next.
 import { html } from "./lib.js";
 import { amount, bytes, many } from "./format.js";
-import { Badge, Card, Conditions, Empty, useWidth } from "./parts.js";
+import { Badge, Card, Conditions, Empty, Hidden, useWidth } from "./parts.js";
 import { Back, Events, usePage } from "./hpa.js";
 
 export function VerticalPage({ id }) {
@@ -15,18 +15,20 @@ export function VerticalPage({ id }) {
       <div><h1>${row.name}</h1><p class="quiet">${row.namespace} · sizes ${row.target} · mode ${row.mode}</p></div>
       <div class="head-state"><${Badge} state=${row.state} /></div>
     </div>
+    <${Hidden} parts=${page.hidden} />
     <div class="grid">
       <${Card} id="role" title="Speaks for" wide>
         <p class="summary">${row.scope}</p>
         <p class="quiet">${page.level > 0 ? "A scope of its own: it goes before a VPA of the whole target." : "The whole target, where no VPA with a scope goes before it."}</p>
       <//>
       ${page.amounts.length
-        ? page.amounts.map((view) => html`<${Amount} key=${`${view.container}/${view.resource}`} view=${view} />`)
+        ? page.amounts.map((view) => html`<${Amount} key=${`${view.container}/${view.resource}`} view=${view} page=${page} />`)
         : html`<${Card} id="none" title="Recommendation" wide><${Empty}>${row.summary}<//><//>`}
-      <${Pods} page=${page} />
+      ${page.showsPods && html`<${Pods} page=${page} />`}
       ${page.cuts.length > 0 &&
       html`<${Card} id="cuts" title="Cut to policy"><ul class="plain">${page.cuts.map((cut) => html`<li>${cut}</li>`)}</ul><//>`}
-      <${Card} id="events" title="Events">${page.events.length ? html`<${Events} events=${page.events} />` : html`<${Empty}>None so far.<//>`}<//>
+      ${page.showsEvents &&
+      html`<${Card} id="events" title="Events">${page.events.length ? html`<${Events} events=${page.events} />` : html`<${Empty}>None so far.<//>`}<//>`}
       <${Card} id="conditions" title="Conditions"><${Conditions} conditions=${page.conditions} /><//>
     </div>
   </main>`;
@@ -34,15 +36,15 @@ export function VerticalPage({ id }) {
 
 const amountText = (value, unit) => (unit === "bytes" ? bytes(value) : amount(value, unit));
 
-function Amount({ view }) {
+function Amount({ view, page }) {
   const requested = [...new Set(view.requests.map(([, value]) => value))];
   return html`<${Card} id=${`amount-${view.container}-${view.resource}`} title=${`${view.container}: ${view.resource}`}
-    aside=${view.resource === "cpu" && html`<span class="quiet">${many(view.samples, "sample")}</span>`}>
+    aside=${view.resource === "cpu" && page.showsUsage && html`<span class="quiet">${many(view.samples, "sample")}</span>`}>
     <dl class="facts">
       <div><dt>lower bound</dt><dd>${view.lowerText || "–"}</dd></div>
       <div><dt>target</dt><dd class="strong">${view.targetText}</dd></div>
       <div><dt>upper bound</dt><dd>${view.upperText || "–"}</dd></div>
-      <div><dt>requested now</dt><dd>${requested.map((value) => amountText(value, view.unit)).join(", ") || "–"}</dd></div>
+      ${page.showsPods && html`<div><dt>requested now</dt><dd>${requested.map((value) => amountText(value, view.unit)).join(", ") || "–"}</dd></div>`}
     </dl>
     <${Histogram} view=${view} requested=${requested} />
     ${view.reasons.length > 0 &&
@@ -101,7 +103,7 @@ const Pods = ({ page }) =>
           <tbody>${page.pods.map(
             (pod) => html`<tr key=${pod.name} class=${pod.isOurs ? "" : "left-out"}>
               <td class="pod">${pod.name}</td>
-              <td>${pod.controlledBy || "no VPA"}<span class="quiet"> – ${pod.reason}</span></td>
+              <td>${pod.controlledBy || "no VPA"}${pod.reason && html`<span class="quiet"> – ${pod.reason}</span>`}</td>
               <td>${pod.sizes.map((size) => html`<div>${size}</div>`)}</td>
               <td>${pod.update || "–"}</td>
             </tr>`,

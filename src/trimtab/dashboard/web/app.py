@@ -16,7 +16,18 @@ from trimtab.clock import Clock, FastClock
 from trimtab.dashboard.auth import sessions
 from trimtab.dashboard.auth.access import Access, OneToken
 from trimtab.dashboard.auth.request_checks import RequestChecks, security_headers
+from trimtab.dashboard.auth.rights import (
+    AUTOSCALERS,
+    HPAS,
+    NATIVE_HPAS,
+    PODS,
+    VPAS,
+    Kind,
+    Rights,
+    visible_to,
+)
 from trimtab.dashboard.auth.sessions import Session, Sessions
+from trimtab.dashboard.pages.decision import without_pods
 from trimtab.dashboard.pages.what_if import Edits, RefusedEditsError, what_if
 from trimtab.dashboard.sources import Controls, Sources
 from trimtab.dashboard.web.event_stream import Streams
@@ -76,6 +87,10 @@ class DashboardApp:
         controls: Controls | None = None,
         hosts: tuple[str, ...] = (),
     ) -> None:
+        if access is not None and controls is not None:
+            raise ValueError(
+                "loads can be changed by the owner of the program only, not by users of a cluster"
+            )
         self.token = secrets.token_urlsafe(24)
         """The token that logs in, unless another `access` is given."""
         self._has_own_token = access is None
@@ -198,24 +213,27 @@ class DashboardApp:
     async def _overview(self, _request: WebRequest, session: Session) -> Reply:
         if not self._streams.are_open:
             self._cache.refresh()
-        return json_reply(self._cache.overview(await session.viewer.visible(self._cache.namespaces())))
+        return json_reply(self._cache.overview(await visible_to(session.viewer, self._cache.listings())))
 
     async def _hpa(self, request: WebRequest, session: Session) -> Reply:
-        identity = await self._visible(request.parameter("id"), session)
-        return json_reply(_require(await self._sources.horizontal.page(identity), identity))
+        identity = request.parameter("id")
+        rights = await _rights_to(identity, session, HPAS, NATIVE_HPAS)
+        return json_reply(_require(await self._sources.horizontal.page(identity, rights), identity))
 
     async def _vpa(self, request: WebRequest, session: Session) -> Reply:
-        identity = await self._visible(request.parameter("id"), session)
-        return json_reply(_require(await self._sources.vertical.page(identity), identity))
+        identity = request.parameter("id")
+        rights = await _rights_to(identity, session, VPAS)
+        return json_reply(_require(await self._sources.vertical.page(identity, rights), identity))
 
     async def _what_if(self, body: bytes, session: Session) -> Reply:
         request = decode_body(body, _WhatIf)
-        identity = await self._visible(request.id, session)
+        rights = await _rights_to(request.id, session, HPAS, NATIVE_HPAS)
         try:
-            record = _require(await self._sources.horizontal.record(identity), identity)
-            return json_reply(what_if(record, request.edits))
+            record = _require(await self._sources.horizontal.record(request.id), request.id)
+            view = what_if(record, request.edits)
         except RefusedEditsError as refusal:
             raise RefusedError(422, str(refusal)) from refusal
+        return json_reply(view if await rights.allowed([PODS]) else without_pods(view))
 
     async def _loads(self, _request: WebRequest, _session: Session) -> Reply:
         return self._loads_reply()
@@ -236,17 +254,24 @@ class DashboardApp:
         log.info("load changed", extra={"facts": {"load": request.name, "factor": request.factor}})
         return self._loads_reply()
 
-    async def _visible(self, identity: str, session: Session) -> str:
-        """Return the id if the viewer may see its namespace. Raise 404 otherwise."""
-        parts = identity.split("/")
-        if len(parts) == 3 and parts[1] in await session.viewer.visible([parts[1]]):
-            return identity
-        raise _not_found(identity)
-
 
 def clock_speed(clock: Clock) -> float:
     """Return how many of the clock's seconds pass in one real second."""
     return clock.speed if isinstance(clock, FastClock) else 1.0
+
+
+async def _rights_to(identity: str, session: Session, *kinds: Kind) -> Rights:
+    """Return the viewer's rights in the namespace of an id. Raise 404 without the right to its kind.
+
+    An object that a viewer may not see does not exist for that viewer.
+    """
+    prefix, _, rest = identity.partition("/")
+    namespace, _, name = rest.partition("/")
+    kind = AUTOSCALERS.get(prefix)
+    rights = Rights(session.viewer, namespace)
+    if kind in kinds and namespace and name and "/" not in name and await rights.allowed([kind]):
+        return rights
+    raise _not_found(identity)
 
 
 def _require(page: T | None, identity: str) -> T:

@@ -5,7 +5,8 @@ from collections.abc import AsyncIterator, Callable
 from contextlib import suppress
 from typing import Final
 
-from trimtab.dashboard.auth.access import Viewer
+from trimtab.dashboard.auth.rights import Viewer, visible_to
+from trimtab.dashboard.pages.views import Changes
 from trimtab.dashboard.web.http import Header, RefusedError, encode_headers, encode_json
 from trimtab.dashboard.web.overview import OverviewCache
 from trimtab.serving.asgi import Receive, Send
@@ -78,7 +79,8 @@ class Streams:
     async def _messages(
         self, viewer: Viewer, is_open: Callable[[], bool], ends: tuple["asyncio.Future[None]", ...]
     ) -> AsyncIterator[bytes]:
-        overview, version, quiet = self._overview, self._overview.version, 0
+        overview, quiet = self._overview, 0
+        version, visible = overview.version, await visible_to(viewer, overview.listings())
         yield b"retry: 2000\n\n"
         while is_open():
             waiting = asyncio.ensure_future(overview.wait())
@@ -86,14 +88,13 @@ class Streams:
             waiting.cancel()
             if any(end.done() for end in ends):
                 return
-            changed, removed = overview.changes_since(version, await viewer.visible(overview.namespaces()))
-            notices = overview.notices_since(version)
+            before, visible = visible, await visible_to(viewer, overview.listings())
+            changes = overview.changes_since(version, before, visible)
             version = overview.version
             quiet += 1
-            if changed.horizontal or changed.vertical or removed or notices is not None:
+            if changes != Changes():
                 quiet = 0
-                rows = {"horizontal": changed.horizontal, "vertical": changed.vertical, "removed": removed}
-                yield _event(rows if notices is None else {**rows, "notices": notices})
+                yield _event(changes)
             elif quiet >= QUIET_REFRESHES:
                 quiet = 0
                 yield b": still here\n\n"

@@ -2,11 +2,33 @@
 
 import asyncio
 from collections.abc import Iterable
+from typing import Final, NamedTuple
 
-from trimtab.dashboard.pages.views import HorizontalRow, Notice, Overview, Row, VerticalRow
+import msgspec
+
+from trimtab.dashboard.auth.rights import AUTOSCALERS, HPAS, NATIVE_HPAS, VPAS, Kind, Listing, Visible
+from trimtab.dashboard.pages.views import Changes, HorizontalRow, Notice, Overview, Row, VerticalRow
 from trimtab.dashboard.sources import Sources
 
-_MAX_REMOVED = 10_000
+_MAX_REMOVED: Final = 10_000
+_SOME_PROBLEM: Final = Notice(
+    text="This program cannot read a part of the cluster. Autoscalers may be missing or old.", is_problem=True
+)
+"""Replaces problems for viewers of some namespaces, because a problem may name other namespaces."""
+
+
+class _Entry(NamedTuple):
+    version: int
+    """When the row last changed."""
+    added_at: int
+    listing: Listing
+    row: Row
+
+
+class _Removed(NamedTuple):
+    version: int
+    added_at: int
+    listing: Listing
 
 
 class OverviewCache:
@@ -15,8 +37,9 @@ class OverviewCache:
     def __init__(self, sources: Sources) -> None:
         self._sources = sources
         self._notices: tuple[int, tuple[Notice, ...]] = (0, ())
-        self._rows: dict[str, tuple[int, Row]] = {}
-        self._removed: dict[str, int] = {}
+        self._entries: dict[str, _Entry] = {}
+        self._removed: dict[str, _Removed] = {}
+        self._changed_at = 0
         self._refreshed = asyncio.Event()
         self.version = 0
         """The number of refreshes so far."""
@@ -28,48 +51,99 @@ class OverviewCache:
         if notices != self._notices[1]:
             self._notices = (self.version, notices)
         listed: list[Row] = [*self._sources.horizontal.rows(), *self._sources.vertical.rows()]
-        rows = {row.id: row for row in listed}
-        for identity in self._rows.keys() - rows.keys():
-            self._removed[identity] = self.version
-        before, self._rows = self._rows, {}
-        for identity, row in rows.items():
-            known = before.get(identity)
-            self._rows[identity] = known if known is not None and known[1] == row else (self.version, row)
-            self._removed.pop(identity, None)
-        while len(self._removed) > _MAX_REMOVED:
-            self._removed.pop(next(iter(self._removed)))
+        before, self._entries = self._entries, {}
+        for row in listed:
+            known = before.get(row.id)
+            if known is None or known.row != row:
+                added_at = self.version if known is None else known.added_at
+                known = _Entry(self.version, added_at, listing_of(row), row)
+                self._changed_at = self.version
+            self._entries[row.id] = known
+        for identity in sorted(before.keys() - self._entries.keys()):
+            self._remove(identity, before[identity])
         self._refreshed.set()
         self._refreshed = asyncio.Event()
+
+    def _remove(self, identity: str, entry: _Entry) -> None:
+        earlier = self._removed.pop(identity, None)
+        added_at = entry.added_at if earlier is None else earlier.added_at
+        self._removed[identity] = _Removed(self.version, added_at, entry.listing)
+        self._changed_at = self.version
+        if len(self._removed) > _MAX_REMOVED:
+            self._removed.pop(next(iter(self._removed)))
 
     async def wait(self) -> None:
         """Wait for the next refresh."""
         await self._refreshed.wait()
 
-    def namespaces(self) -> frozenset[str]:
-        """Return every namespace with an autoscaler."""
-        return frozenset(row.namespace for _, row in self._rows.values())
+    def listings(self) -> set[Listing]:
+        """Return every kind and namespace with an autoscaler."""
+        return {entry.listing for entry in self._entries.values()}
 
-    def overview(self, namespaces: frozenset[str]) -> Overview:
-        """Return all rows of some namespaces."""
-        rows = (row for _, row in self._rows.values() if row.namespace in namespaces)
-        return _sorted(rows, self._notices[1])
+    def overview(self, visible: Visible) -> Overview:
+        """Return the rows that a viewer may see."""
+        rows = [entry.row for entry in self._entries.values() if visible.covers(entry.listing)]
+        horizontal, vertical = _divide(rows)
+        return Overview(
+            notices=_for_viewer(self._notices[1], visible),
+            horizontal=horizontal,
+            vertical=vertical,
+            horizontal_limit=_limit(visible, HPAS, NATIVE_HPAS),
+            vertical_limit=_limit(visible, VPAS),
+        )
 
-    def notices_since(self, version: int) -> tuple[Notice, ...] | None:
-        """Return the notices, or None if they did not change after a version."""
+    def changes_since(self, version: int, before: Visible, now: Visible) -> Changes:
+        """Return the rows that changed after a version, and the ids of those that are gone.
+
+        A right that was granted or revoked since changes what the viewer sees, too. Only ids that the viewer has seen are
+        named. An id can be gone and new at once.
+        """
         changed_at, notices = self._notices
-        return notices if changed_at > version else None
+        is_told = changed_at > version or bool(before.everywhere) != bool(now.everywhere)
+        changes = Changes(notices=_for_viewer(notices, now) if is_told else None)
+        if version >= self._changed_at and before == now:
+            return changes
+        changed: list[Row] = []
+        removed = [
+            identity
+            for identity, (at, added_at, listing) in self._removed.items()
+            if added_at <= version < at and before.covers(listing)
+        ]
+        for identity, (at, added_at, listing, row) in self._entries.items():
+            was_shown = added_at <= version and before.covers(listing)
+            is_shown = now.covers(listing)
+            if is_shown and (at > version or not was_shown):
+                changed.append(row)
+            elif was_shown and not is_shown:
+                removed.append(identity)
+        horizontal, vertical = _divide(changed)
+        return msgspec.structs.replace(
+            changes, horizontal=horizontal, vertical=vertical, removed=tuple(sorted(removed))
+        )
 
-    def changes_since(self, version: int, namespaces: frozenset[str]) -> tuple[Overview, tuple[str, ...]]:
-        """Return the rows that changed after a version, and the ids removed since."""
-        changed = (row for at, row in self._rows.values() if at > version and row.namespace in namespaces)
-        removed = tuple(identity for identity, at in self._removed.items() if at > version)
-        return _sorted(changed, ()), removed
+
+def listing_of(row: Row) -> Listing:
+    """Return the kind and namespace of a row."""
+    return Listing(AUTOSCALERS[row.id.partition("/")[0]], row.namespace)
 
 
-def _sorted(rows: Iterable[Row], notices: tuple[Notice, ...]) -> Overview:
+def _divide(rows: Iterable[Row]) -> tuple[tuple[HorizontalRow, ...], tuple[VerticalRow, ...]]:
     ordered = sorted(rows, key=lambda row: row.id)
-    return Overview(
-        notices=notices,
-        horizontal=tuple(row for row in ordered if isinstance(row, HorizontalRow)),
-        vertical=tuple(row for row in ordered if isinstance(row, VerticalRow)),
+    return (
+        tuple(row for row in ordered if isinstance(row, HorizontalRow)),
+        tuple(row for row in ordered if isinstance(row, VerticalRow)),
     )
+
+
+def _for_viewer(notices: tuple[Notice, ...], visible: Visible) -> tuple[Notice, ...]:
+    if visible.everywhere or not any(notice.is_problem for notice in notices):
+        return notices
+    return (*(notice for notice in notices if not notice.is_problem), _SOME_PROBLEM)
+
+
+def _limit(visible: Visible, *kinds: Kind) -> str:
+    """Return why not all autoscalers are shown, or an empty text."""
+    missing = [str(kind) for kind in kinds if kind not in visible.everywhere]
+    if not missing:
+        return ""
+    return f"Shown are the namespaces in which you may list {' or '.join(missing)}."

@@ -1,0 +1,117 @@
+"""The kinds of objects that the pages show, and which of them a viewer may list.
+
+Every part of a page belongs to a kind. A viewer sees it only with the right to list that kind in the namespace, so the
+dashboard's own rights are never used for a viewer.
+"""
+
+import asyncio
+from collections.abc import Iterable
+from dataclasses import dataclass
+from typing import Final, NamedTuple, Protocol
+
+ALL_NAMESPACES: Final = ""
+
+
+class Kind(NamedTuple):
+    """A kind of objects, and the verb that reads them."""
+
+    group: str
+    resource: str
+    subresource: str = ""
+    verb: str = "list"
+
+    def __str__(self) -> str:
+        name = f"{self.resource}/{self.subresource}" if self.subresource else self.resource
+        return f"{name}.{self.group}" if self.group else name
+
+
+HPAS: Final = Kind("autoscaling.trimtab.dev", "horizontalpodautoscalers")
+NATIVE_HPAS: Final = Kind("autoscaling", "horizontalpodautoscalers")
+VPAS: Final = Kind("autoscaling.k8s.io", "verticalpodautoscalers")
+CHECKPOINTS: Final = Kind("autoscaling.k8s.io", "verticalpodautoscalercheckpoints")
+SCOPES: Final = Kind("autoscaling.k8s.io", "vpascopes")
+PODS: Final = Kind("", "pods")
+USAGE: Final = Kind("metrics.k8s.io", "pods")
+EVENTS: Final = Kind("", "events")
+
+AUTOSCALERS: Final = {"hpa": HPAS, "native": NATIVE_HPAS, "vpa": VPAS}
+"""The kind of an autoscaler by the first part of its id."""
+
+
+def custom_metric(name: str) -> Kind:
+    """Return the kind of a custom metric's samples, one per pod."""
+    return Kind("custom.metrics.k8s.io", "pods", name, "get")
+
+
+class Listing(NamedTuple):
+    """The objects of one kind in one namespace."""
+
+    kind: Kind
+    namespace: str
+
+
+class Viewer(Protocol):
+    """A logged-in viewer."""
+
+    @property
+    def name(self) -> str:
+        """Return the viewer's name."""
+        ...
+
+    async def may_list(self, listing: Listing) -> bool:
+        """Return whether the viewer may list a kind in a namespace, or in `ALL_NAMESPACES`."""
+        ...
+
+
+class LocalViewer:
+    """The user who started the program. This viewer may see everything."""
+
+    name = "owner"
+
+    async def may_list(self, listing: Listing) -> bool:
+        """Return True."""
+        del listing
+        return True
+
+
+@dataclass(frozen=True)
+class Rights:
+    """The rights of a viewer in one namespace."""
+
+    viewer: Viewer
+    namespace: str
+
+    async def allowed(self, kinds: Iterable[Kind]) -> frozenset[Kind]:
+        """Return the kinds that the viewer may list here."""
+        listings = [Listing(kind, self.namespace) for kind in dict.fromkeys(kinds)]
+        return frozenset(listing.kind for listing in await _granted(self.viewer, listings))
+
+    def explain_missing(self, part: str, kind: Kind) -> str:
+        """Return why a part of a page is not shown."""
+        return f"{part}: you may not {kind.verb} {kind} in namespace {self.namespace}"
+
+
+@dataclass(frozen=True)
+class Visible:
+    """The autoscalers that a viewer may see: whole kinds, and kinds in some namespaces."""
+
+    everywhere: frozenset[Kind] = frozenset()
+    listings: frozenset[Listing] = frozenset()
+
+    def covers(self, listing: Listing) -> bool:
+        """Return whether the viewer may see the autoscalers of a listing."""
+        return listing.kind in self.everywhere or listing in self.listings
+
+
+async def visible_to(viewer: Viewer, listings: Iterable[Listing]) -> Visible:
+    """Review each kind in all namespaces, and in each namespace only where that is forbidden."""
+    whole = [Listing(kind, ALL_NAMESPACES) for kind in AUTOSCALERS.values()]
+    everywhere = frozenset(listing.kind for listing in await _granted(viewer, whole))
+    narrow = sorted(listing for listing in set(listings) if listing.kind not in everywhere)
+    return Visible(everywhere, frozenset(await _granted(viewer, narrow)))
+
+
+async def _granted(viewer: Viewer, listings: Iterable[Listing]) -> list[Listing]:
+    asked = list(listings)
+    answers = await asyncio.gather(*(viewer.may_list(listing) for listing in asked))
+    return [listing for listing, is_allowed in zip(asked, answers, strict=True) if is_allowed]
