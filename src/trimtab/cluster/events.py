@@ -191,8 +191,9 @@ class EventBroadcaster:
                 self.dropped += 1
                 return
             moment = self._clock.now()
+            self._series.pop(identity, None)  # the new series comes last
             series = self._series[identity] = _Series(occurrence, moment, moment, now)
-            self._forget_oldest()
+            self._forget_old(now)
         self._enqueue(identity, series)
 
     async def run(self) -> None:
@@ -229,10 +230,18 @@ class EventBroadcaster:
         allowance.tokens -= 1.0
         return True
 
-    def _forget_oldest(self) -> None:
-        while len(self._series) > self._limits.remembered:
+    def _forget_old(self, now: float) -> None:
+        """Forget series that a repetition would not continue, and allowances that are full again."""
+        limits = self._limits
+        while self._series:
+            oldest = next(iter(self._series.values()))
+            if len(self._series) <= limits.remembered and now - oldest.last_at <= limits.series_gap:
+                break
             self._series.popitem(last=False)
-        while len(self._allowances) > self._limits.remembered:
+        while self._allowances:
+            filled_at = next(iter(self._allowances.values())).filled_at
+            if len(self._allowances) <= limits.remembered and now - filled_at < limits.burst * limits.refill:
+                break
             self._allowances.popitem(last=False)
 
     def _due_in(self, series: _Series) -> float:
@@ -299,4 +308,5 @@ class EventRecorder:
 
     def event(self, about: ObjectReference, kind: str, reason: str, note: str, *, action: str = "") -> None:
         """Record an event. `kind` is Normal or Warning. Never waits and never fails."""
+        note = _cut(note, _MAX_NOTE)  # notes are remembered, and may have a server's whole response
         self.broadcaster.add(Occurrence(self._controller, about, kind, reason, note, action or reason))

@@ -14,6 +14,7 @@ AWAITED = {
     "operator/horizontal/reconciler.py": "_run is the error boundary, wait_idle and close wait",
     "operator/vertical/recommender/history_loader.py": "take raises what reading a namespace raised",
     "operator/control_loop.py": "_pause waits for the first and ends the others",
+    "operator/vertical/targets.py": "whoever asked waits for the flight",
     "metrics/reader.py": "whoever asked waits for the flight",
     "adapter/sources/router.py": "whoever asked waits for the flight",
     "cluster/access_reviews.py": "whoever asked waits for the flight",

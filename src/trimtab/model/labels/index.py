@@ -63,6 +63,10 @@ class SelectorIndex(Generic[P, S]):
             self._namespaces[name].drop_selector(key)
             self._drop_if_empty(name)
 
+    def has_namespace(self, namespace: str) -> bool:
+        """Return whether a namespace has pods or selectors."""
+        return namespace in self._namespaces
+
     def pods_of(self, key: S) -> list[P]:
         """Return the pods that an indexed selector matches."""
         return self._namespaces[self._selectors[key]].pods_of(key)

@@ -139,8 +139,9 @@ class Reconciler:
         hpa_state = request.hpa_state
         hpa_state.record_decision(write.record(), self._clock.monotonic())
         request.finish()
-        meta = hpa_state.hpa.metadata
-        self._metrics.count_decision(meta.namespace, meta.name, write.decision, self._seconds(request))
+        if not hpa_state.is_deleted:  # a gauge of an HPA that was deleted meanwhile would stay
+            meta = hpa_state.hpa.metadata
+            self._metrics.count_decision(meta.namespace, meta.name, write.decision, self._seconds(request))
 
     async def _retry_on_conflict(self, request: ReconcileRequest, stale: StaleObservation) -> None:
         """Read the HPA again and reconcile anew, unless it changed too often."""

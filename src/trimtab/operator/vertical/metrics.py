@@ -1,13 +1,14 @@
 """Prometheus metrics of the vertical components, under upstream's names where upstream has the metric."""
 
 from collections import Counter as Tally
-from collections.abc import Iterable, Sequence, Set
+from collections.abc import Callable, Iterable, Sequence, Set
 
 from prometheus_client import CollectorRegistry, Counter, Gauge, Histogram
 
 from trimtab.clock import Clock
 from trimtab.decide.vertical.cluster_state.vpa import VPAState
 from trimtab.decide.vertical.control.control import VpaClaim
+from trimtab.model.core.meta import NamespacedName
 from trimtab.model.vpa.types import UpdateMode, VPAConditionType
 from trimtab.operator.vertical.recommender.quality_metrics import QualityMetrics, label_bool
 
@@ -176,12 +177,28 @@ class UpdaterMetrics(_Registered):
         self.infeasible = self._counter(
             "in_place_infeasible_skip_pods_total", "Pods whose resize would not fit on their node.", *resized
         )
+        self._of_vpas: dict[NamespacedName, dict[tuple[Counter, tuple[str, ...]], Counter]] = {}
+        """The counters whose labels name a VPA, by VPA."""
         self.admission_invalid = self._counter(
             "admission_controller_status_invalid_total", "Loops in which admission was not proved.", "reason"
         )
         self.steps = self._histogram(
             "execution_latency_seconds", "Time each step of the loop took.", _SECONDS, "step"
         )
+
+    def count_for(self, vpa: NamespacedName, counter: Counter, *labels: str) -> Counter:
+        """Return a counter whose labels name a VPA. `labels` are all its labels."""
+        children = self._of_vpas.setdefault(vpa, {})
+        child = children.get((counter, labels))
+        if child is None:
+            child = children[counter, labels] = counter.labels(*labels)
+        return child
+
+    def keep_vpas(self, exists: Callable[[NamespacedName], bool]) -> None:
+        """Drop the counters of VPAs that do not exist any more."""
+        for vpa in [vpa for vpa in self._of_vpas if not exists(vpa)]:
+            for counter, labels in self._of_vpas.pop(vpa):
+                counter.remove(*labels)
 
 
 ADMISSION_PARTS = ("caches", "certificate", "lease")

@@ -4,8 +4,10 @@ Well-known kinds are watched. Controllers of other kinds (a Rollout, a custom da
 they count if they have a scale subresource, which has the selector and the number of their pods.
 """
 
+import asyncio
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass
+from functools import partial
 from typing import Any
 
 from trimtab.cluster import errors
@@ -34,6 +36,8 @@ FOUND_SECONDS = 600.0
 """How long a read controller is cached, as in upstream's scale cache."""
 MISSING_SECONDS = 60.0
 """How long it is cached that a controller does not exist."""
+UNUSED_SECONDS = 2 * FOUND_SECONDS
+"""When a read controller that no pod or VPA refers to any more is dropped."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -69,11 +73,16 @@ class Controllers(Mapping[ControllerKey, Controller]):
             kind: caches.get(resource) for kind, resource in WORKLOADS.items()
         }
         self._read_controllers: dict[ControllerKey, _ReadController] = {}
+        self._used_at: dict[ControllerKey, float] = {}
+        """When each read controller was last asked for."""
+        self._swept_at = self._clock.monotonic()
+        self._flights: dict[tuple[ControllerKey, str], asyncio.Task[_ReadController]] = {}
+        """Reads under way, by controller and API version. Equal reads are one request."""
         self._selectors: dict[ControllerKey, tuple[Any, Selector | None]] = {}
-        """Parsed selectors, each with the object that it was parsed from."""
+        """Parsed selectors of watched workloads, each with the object that it was parsed from."""
         self._subscribers: list[Callable[[], None]] = []
-        for cache in self._caches.values():
-            cache.subscribe(self._on_workload)
+        for kind, cache in self._caches.items():
+            cache.subscribe(partial(self._on_workload, kind))
 
     def caches(self) -> Iterable[NamespacedInformer[Any]]:
         """Return the caches of watched kinds."""
@@ -83,8 +92,10 @@ class Controllers(Mapping[ControllerKey, Controller]):
         """Call `subscriber` when a controller's existence, owner or selector changes."""
         self._subscribers.append(subscriber)
 
-    def _on_workload(self, delta: Delta[Any]) -> None:
+    def _on_workload(self, kind: str, delta: Delta[Any]) -> None:
         old, new = delta.old, delta.new
+        if new is None and old is not None:
+            self._selectors.pop(ControllerKey(old.metadata.namespace, kind, old.metadata.name), None)
         is_same = (
             old is not None
             and new is not None
@@ -208,7 +219,8 @@ class Controllers(Mapping[ControllerKey, Controller]):
         if parsed is not None and workload is not None and parsed[0] is workload:
             return parsed[1]
         selector = self._parse_selector(key, workload)
-        self._selectors[key] = workload, selector
+        if workload is not None:
+            self._selectors[key] = workload, selector
         return selector
 
     def _parse_selector(self, key: ControllerKey, workload: Any) -> Selector | None:
@@ -228,9 +240,35 @@ class Controllers(Mapping[ControllerKey, Controller]):
 
     async def _read(self, key: ControllerKey, api_version: str) -> _ReadController:
         now = self._clock.monotonic()
+        self._sweep(now)
+        self._used_at[key] = now
         known = self._read_controllers.get(key)
         if known is not None and known.until > now:
             return known
+        flight = self._flights.get((key, api_version))
+        if flight is None:
+            flight = self._flights[key, api_version] = asyncio.ensure_future(self._fly(key, api_version))
+            flight.add_done_callback(lambda done: self._landed(key, api_version, done))
+        # Shielded, so that a cancelled review does not cancel the read of other reviews.
+        return await asyncio.shield(flight)
+
+    def _landed(self, key: ControllerKey, api_version: str, flight: asyncio.Task[_ReadController]) -> None:
+        self._flights.pop((key, api_version), None)
+        if not flight.cancelled():
+            flight.exception()  # seen, even if every caller is gone
+
+    def _sweep(self, now: float) -> None:
+        """Drop controllers that were not asked for in a while, because their pods and VPAs are gone."""
+        if now - self._swept_at < UNUSED_SECONDS:
+            return
+        self._swept_at = now
+        for key in [key for key, used_at in self._used_at.items() if now - used_at >= UNUSED_SECONDS]:
+            del self._used_at[key]
+            self._read_controllers.pop(key, None)
+
+    async def _fly(self, key: ControllerKey, api_version: str) -> _ReadController:
+        now = self._clock.monotonic()
+        known = self._read_controllers.get(key)
         try:
             read = await self._read_from_server(key, api_version)
         except UnknownKindError:

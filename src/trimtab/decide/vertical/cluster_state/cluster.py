@@ -324,6 +324,12 @@ class ClusterState:
         used.update(pod.label_set for pod in self.pods.values() if pod.label_set is not None)
         self.labels = {text: labels for text, labels in self.labels.items() if text in used}
 
+    def delete_empty_namespaces(self) -> None:
+        """Delete the states of namespaces without VPAs, pods and aggregates."""
+        self._namespaces = {
+            name: state for name, state in self._namespaces.items() if state.vpas or state.pods or state.keys
+        }
+
     @staticmethod
     def _release(history: dict[str, Aggregate]) -> None:
         for aggregate in history.values():

@@ -34,6 +34,7 @@ def collect_garbage(
         expire_loaded_history(state, vpa, now_ns)
     state.release_retired_history()
     state.delete_unused_labels()
+    state.delete_empty_namespaces()
     return garbage
 
 

@@ -41,6 +41,8 @@ class PodMatcher:
     def register_target(self, hpa_state: HpaState, target: ResolvedTarget) -> None:
         """Register an HPA's target and selector. Call it before computing conflicts."""
         hpa_state.keep_queries(None)
+        if hpa_state.is_deleted:
+            return  # its target was read while it was deleted
         uid, scale = hpa_state.uid, target.scale
         if scale is None:
             self._pods.remove_selector(uid)
@@ -82,7 +84,7 @@ class PodMatcher:
         pods = self._pods.matching(uid)
         others = self._pods.also_matched_by(uid, pods)
         matched = MatchedPods(pods, self._conflicting(hpa_state, others) if others else ())
-        if others:
+        if others or hpa_state.is_deleted:
             # The targets of the other HPAs, and whether they are dry runs, may change while the pods do not.
             self._matched.pop(uid, None)
         else:

@@ -21,6 +21,8 @@ class PodIndex:
         self._selectors: dict[str, str] = {}
         self._namespaces: dict[str, str] = {}
         self._versions: dict[str, int] = {}
+        """The number of the last change, by namespace, as long as it has pods or selectors."""
+        self._changes = 0
 
     def __len__(self) -> int:
         return len(self._snapshots)
@@ -38,11 +40,16 @@ class PodIndex:
             self._bump(delta.old.namespace)
 
     def version(self, namespace: str) -> int:
-        """Return a number that grows with every change of the namespace's pods and selectors."""
+        """Return a number that is another one after every change of the namespace's pods and selectors."""
         return self._versions.get(namespace, 0)
 
     def _bump(self, namespace: str) -> None:
-        self._versions[namespace] = self._versions.get(namespace, 0) + 1
+        # All namespaces share the count, so that a namespace that comes back does not repeat a number.
+        self._changes += 1
+        if self._index.has_namespace(namespace):
+            self._versions[namespace] = self._changes
+        else:
+            self._versions.pop(namespace, None)
 
     def set_selector(self, hpa_uid: str, namespace: str, selector: str) -> None:
         """Index the selector of an HPA, unless it is empty or invalid."""

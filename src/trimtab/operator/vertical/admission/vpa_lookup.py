@@ -70,8 +70,10 @@ class VpaLookup:
     def _on_vpa(self, delta: Delta[VerticalPodAutoscaler]) -> None:
         for vpa in (delta.old, delta.new):
             key = _target_of(vpa)
-            if vpa is not None and key is not None:
-                self._by_target.get(key, {}).pop(vpa.key, None)
+            if vpa is not None and key is not None and (vpas := self._by_target.get(key)) is not None:
+                vpas.pop(vpa.key, None)
+                if not vpas:
+                    del self._by_target[key]
         key = _target_of(delta.new)
         if delta.new is not None and key is not None:
             self._by_target.setdefault(key, {})[delta.new.key] = delta.new

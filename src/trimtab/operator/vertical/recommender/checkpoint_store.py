@@ -108,6 +108,16 @@ class CheckpointOptions:
     """Namespaces in which nothing is written or deleted."""
 
 
+@dataclass(frozen=True, slots=True)
+class _Written:
+    """The last attempt to write a checkpoint."""
+
+    vpa: NamespacedName
+    at: float
+    content: int | None
+    """A digest of the checkpoint as last stored, to skip equal writes."""
+
+
 class CheckpointStore:
     """Accesses the checkpoint objects of the watched namespaces."""
 
@@ -118,9 +128,8 @@ class CheckpointStore:
         self._client = client
         self._states = states
         self._options = options or CheckpointOptions()
-        self._written_at: dict[str, float] = {}
-        self._content: dict[str, int] = {}
-        """A digest of each checkpoint as last written, to skip equal writes."""
+        self._written: dict[str, _Written] = {}
+        """The last write of each checkpoint of our VPAs, by key."""
         self._present: dict[str, bool] = {}
         """Whether each existing checkpoint has annotations."""
         self._orphans: set[str] = set()
@@ -141,8 +150,14 @@ class CheckpointStore:
             if owner in wanted:
                 stored.setdefault(owner, []).append(checkpoint)
                 # Another replica may have written it since.
-                self._content.pop(checkpoint.metadata.key, None)
+                self._written.pop(checkpoint.metadata.key, None)
         return stored
+
+    def keep(self, vpas: Collection[NamespacedName]) -> None:
+        """Drop what is kept of the checkpoints of all other VPAs."""
+        for key in [key for key, written in self._written.items() if written.vpa not in vpas]:
+            del self._written[key]
+            self._present.pop(key, None)
 
     async def _list(self, resource: Resource[T]) -> list[T]:
         listings = [
@@ -167,7 +182,6 @@ class CheckpointStore:
                 await self._write_change(checkpoint, report)
                 vpa = owner_vpa(checkpoint)
                 (report.undone if checkpoint.metadata.key in report.failed else report.done).add(vpa)
-                self._written_at[checkpoint.metadata.key] = self._clock.monotonic()
                 if self._clock.monotonic() >= until:
                     return  # after the deadline; every worker writes at least one checkpoint
 
@@ -176,17 +190,19 @@ class CheckpointStore:
 
     def _last_written(self, checkpoint: Checkpoint) -> tuple[float, str]:
         key = checkpoint.metadata.key
-        return self._written_at.get(key, float("-inf")), key
+        written = self._written.get(key)
+        return written.at if written else float("-inf"), key
 
     async def _write_change(self, checkpoint: Checkpoint, report: WriteReport) -> None:
         key = checkpoint.metadata.key
         # Memory windows are left out: they change only with samples, and every sample changes the histogram.
         content = hash(wire.encode(msgspec.structs.replace(checkpoint.status, last_update_time=None)))
-        if self._content.get(key) == content:
-            return
-        await self._write(checkpoint, report)
-        if key not in report.failed:
-            self._content[key] = content
+        before = self._written.get(key)
+        stored = before.content if before else None
+        if stored != content:
+            await self._write(checkpoint, report)
+            stored = stored if key in report.failed else content
+        self._written[key] = _Written(owner_vpa(checkpoint), self._clock.monotonic(), stored)
 
     async def _write(self, checkpoint: Checkpoint, report: WriteReport) -> None:
         meta = checkpoint.metadata
@@ -286,6 +302,7 @@ class CheckpointStore:
         except errors.ClusterError as error:
             log.warning("orphaned checkpoint %s is not deleted: %s", meta.key, error)
             return False
+        self._present.pop(meta.key, None)
         log.info("deleted checkpoint %s: its VPA or container is gone", meta.key)
         return True
 

@@ -60,7 +60,9 @@ class CheckpointWriter:
     async def save_due(self, complete: tuple[NamespacedName, ...]) -> None:
         """Save the due histories of VPAs with complete history."""
         self._complete = tuple(vpa for vpa in complete if self._states.holds(vpa))
-        self._schedule.keep({state.vpa.metadata.namespaced_name for state in self._states.vpas()})
+        present = {state.vpa.metadata.namespaced_name for state in self._states.vpas()}
+        self._schedule.keep(present)
+        self._store.keep(present)
         await self._save(self._schedule.due(self._complete), self._timeout)
 
     def flush_shard(self, shard: int) -> None:

@@ -19,8 +19,6 @@ from trimtab.operator.vertical.recommender.cluster_states import ShardedClusterS
 from trimtab.operator.vertical.targets import Unsupported
 
 DEFAULT_RECOMMENDER = "default"
-SPARE_GROUPS = 1024
-"""How many unused groups of pods are tolerated before all pods are grouped anew."""
 
 
 @dataclass(frozen=True)
@@ -102,6 +100,8 @@ class ClusterStateFeeder:
         self._pods: dict[PodId, _LoadedPod] = {}
         self._controls: dict[int, _GroupControl] = {}
         self._groups: dict[object, int] = {}
+        """The groups of the loaded pods. A group has the labels of its pods, so unused groups are dropped."""
+        self._last_group = 0
         self._by_node: frozenset[str] = frozenset()
         """Namespaces in which a scope selects by nodes."""
         self._number = 0
@@ -207,8 +207,9 @@ class ClusterStateFeeder:
         ]:
             del self._pods[key]
             self._delete(key, loaded.states)
-        if len(self._groups) > 2 * len(self._pods) + SPARE_GROUPS:
-            self._regroup()
+        used = {loaded.group for loaded in self._pods.values()}
+        if len(used) < len(self._groups):
+            self._groups = {identity: group for identity, group in self._groups.items() if group in used}
 
     def _remember(self, key: PodId, pod: Pod) -> _LoadedPod:
         loaded = self._pods.get(key)
@@ -265,7 +266,11 @@ class ClusterStateFeeder:
             frozenset(pod.metadata.labels.items()),
             pod.spec.node_name if pod.metadata.namespace in self._by_node else None,
         )
-        return self._groups.setdefault(identity, len(self._groups))
+        group = self._groups.get(identity)
+        if group is None:
+            self._last_group += 1
+            group = self._groups[identity] = self._last_group
+        return group
 
     def _control_of(self, pod: Pod, group: int, control: ControlSnapshot) -> _GroupControl:
         """Return which VPAs a pod feeds, resolved once per group unless there is a conflict."""

@@ -37,7 +37,7 @@ from trimtab.decide.vertical.update.resize.status import ResizeStatus, reported_
 from trimtab.model.core.meta import NamespacedName
 from trimtab.model.core.pod import Pod
 from trimtab.model.labels.selector import LabelSelector, Selector, SelectorError
-from trimtab.model.vpa.types import VerticalPodAutoscaler
+from trimtab.model.vpa.types import UpdateMode, VerticalPodAutoscaler
 from trimtab.operator.control_loop import NOT_STARTED, ControlLoop, ControlLoopMetrics
 from trimtab.operator.settings.settings import NamespaceRules
 from trimtab.operator.settings.updater import UpdaterLoopSettings
@@ -299,10 +299,13 @@ class Updater(ControlLoop):
         if is_first or before.observed_selector_hash != after.observed_selector_hash:
             self.wake()
 
-    def _update_mode(self, vpa: NamespacedName) -> str:
+    def _update_mode(self, vpa: NamespacedName) -> str | None:
+        """Return the update mode of a VPA, or None if it does not exist."""
         found = self._view.vpas.get(vpa.name, vpa.namespace)
-        policy = found.spec.update_policy if found else None
-        return (policy.update_mode if policy else None) or "Recreate"
+        if found is None:
+            return None
+        policy = found.spec.update_policy
+        return (policy.update_mode if policy else None) or UpdateMode.RECREATE.value
 
 
 async def _carry_out(

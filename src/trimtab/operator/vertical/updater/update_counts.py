@@ -7,6 +7,7 @@ from trimtab.decide.vertical.control.control import DRIVING_MODES
 from trimtab.decide.vertical.recommend.quality import size_log2
 from trimtab.decide.vertical.update.actions import ActionResult, Evict
 from trimtab.model.core.meta import NamespacedName
+from trimtab.model.vpa.types import UpdateMode
 from trimtab.operator.vertical.metrics import UpdaterMetrics
 from trimtab.operator.vertical.updater.actuator import Performed
 
@@ -17,12 +18,18 @@ def count_loop(
     metrics: UpdaterMetrics,
     sizes: Mapping[str, int],
     done: Iterable[Performed],
-    update_mode: Callable[[NamespacedName], str],
+    update_mode: Callable[[NamespacedName], str | None],
 ) -> None:
-    """Count one loop, given the number of pods per VPA and the actions performed."""
+    """Count one loop, given the number of pods per VPA and the actions performed.
+
+    `update_mode` returns None for a VPA that does not exist.
+    """
 
     def mode_of(vpa: str) -> str:
-        return update_mode(NamespacedName.parse(vpa))
+        return update_mode(NamespacedName.parse(vpa)) or UpdateMode.RECREATE.value
+
+    # Without a name: ends of boosts that no VPA gives any more.
+    metrics.keep_vpas(lambda vpa: not vpa.name or update_mode(vpa) is not None)
 
     modes = {vpa: mode_of(vpa) for vpa in sizes}
     _reset(metrics, sizes, modes)
@@ -61,30 +68,25 @@ def _reset(metrics: UpdaterMetrics, sizes: Mapping[str, int], modes: Mapping[str
     for vpa, count in sizes.items():
         if modes[vpa] not in DRIVING_MODES:
             continue
-        namespace, name = NamespacedName.parse(vpa)
-        size = size_log2(count)
+        size, where = size_log2(count), NamespacedName.parse(vpa)
         metrics.controlled.labels(size, modes[vpa]).inc(count)
         # increase() misses the first event of a counter that starts with that event.
-        metrics.evicted.labels(size, modes[vpa], name, namespace)
-        metrics.resized.labels(size, name, namespace)
-        metrics.infeasible.labels(size, name, namespace)
+        metrics.count_for(where, metrics.evicted, size, modes[vpa], where.name, where.namespace)
+        metrics.count_for(where, metrics.resized, size, where.name, where.namespace)
+        metrics.count_for(where, metrics.infeasible, size, where.name, where.namespace)
 
 
 def _count_outcome(metrics: UpdaterMetrics, performed: Performed, size: str, mode: str) -> None:
     outcome, meta = performed.outcome, performed.action.vpa.metadata
     if outcome in _NOTHING_TRIED:
         return
-    if isinstance(performed.action, Evict):
-        where = (size, mode, meta.name, meta.namespace)
-        if outcome is ActionResult.DONE:
-            metrics.evicted.labels(*where).inc()
-        else:
-            metrics.failed.labels(*where, outcome.value).inc()
-        return
-    place = (size, meta.name, meta.namespace)
+    is_eviction = isinstance(performed.action, Evict)
+    labels = (size, mode, meta.name, meta.namespace) if is_eviction else (size, meta.name, meta.namespace)
     if outcome is ActionResult.DONE:
-        metrics.resized.labels(*place).inc()
-    elif outcome is ActionResult.INFEASIBLE:
-        metrics.infeasible.labels(*place).inc()
+        counter = metrics.evicted if is_eviction else metrics.resized
+    elif outcome is ActionResult.INFEASIBLE and not is_eviction:
+        counter = metrics.infeasible
     else:
-        metrics.resize_failed.labels(*place, outcome.value).inc()
+        counter = metrics.failed if is_eviction else metrics.resize_failed
+        labels = (*labels, outcome.value)
+    metrics.count_for(meta.namespaced_name, counter, *labels).inc()
