@@ -224,7 +224,9 @@ FLAGS: tuple[Row, ...] = (
         ("--metrics-deadline", "--metrics-max-bytes"),
         "horizontal recommender dashboard",
         "the other loops read no metrics; the adapter has `sourceDeadline`; a command that asks once is ended by its user",
-        {"horizontal": f"{FAULTS}/test_f31_to_f45_metrics.py::test_f42_sources_that_hang_delay_nobody_else"},
+        {
+            "horizontal": f"{FAULTS}/test_f31_to_f45_metrics.py::test_f42_two_hundred_hpas_on_a_broken_source_delay_nobody_else"
+        },
     ),
     Row(("--adapter-config",), "adapter", "only the adapter serves metrics; `trimtab adapter` has --config"),
     Row(

@@ -22,7 +22,7 @@ Send = Callable[[Request], Awaitable[Response]]
 
 @dataclass
 class MetricsStub:
-    """Values by pod, object and series; `fail` and `hang` make a group misbehave."""
+    """Values by pod, object and series; `fail` and `hang` make a group or a path misbehave."""
 
     now: Callable[[], str]
     usage: dict[tuple[str, str], dict[str, Any]] = field(default_factory=dict)
@@ -67,8 +67,8 @@ class MetricsStub:
         if group in self.hang or any(name in request.path for name in self.hang if "/" in name):
             await asyncio.Event().wait()
         await asyncio.sleep(self.delay.get(parts[-1], 0.0))
-        if group in self.fail:
-            code = self.fail[group]
+        code = self.fail.get(group) or self.fail.get(request.path)
+        if code is not None:
             return _json(
                 {"kind": "Status", "status": "Failure", "message": "metrics are down", "code": code}, code
             )

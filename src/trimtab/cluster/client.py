@@ -20,7 +20,7 @@ from trimtab.cluster.cache.pages import read_pages
 from trimtab.cluster.leases.fence import Fence
 from trimtab.cluster.resource import Json, Resource
 from trimtab.cluster.transport.dry_run import DryRun
-from trimtab.cluster.transport.rate_limits import RateLimiter
+from trimtab.cluster.transport.lanes import OBJECTS, Lane, LaneLimits
 from trimtab.cluster.transport.sender import Sender
 from trimtab.cluster.transport.transport import Query, Request, Response, Transport
 from trimtab.model.json import wire
@@ -134,11 +134,15 @@ class Client:
     ) -> None:
         jitter = random.Random(seed)  # noqa: S311 - spreads requests in time, keeps no secret
         self.clock = clock
-        self.sender = Sender(clock, transport, RateLimiter(clock, jitter, qps=qps, burst=burst), jitter)
+        self.sender = Sender(clock, transport, Lane(clock, jitter, OBJECTS, qps=qps, burst=burst), jitter)
 
     def fenced(self, fence: Fence) -> "Client":
         """Return a client on the same connections whose writes `fence` can stop."""
         return self._with(self.sender.fenced(fence))
+
+    def in_lane(self, limits: LaneLimits) -> "Client":
+        """Return a client whose requests have connections, turns and a rate limiter of their own."""
+        return self._with(self.sender.in_lane(limits))
 
     def in_dry_run(self, rule: DryRun) -> "Client":
         """Return a client on the same connections that sends only the writes of a dry run."""

@@ -4,6 +4,7 @@ Time and size of a response are bounded. A failed or partial response raises an 
 mean that the query is wrong. All other errors are temporary.
 """
 
+import asyncio
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime
@@ -23,6 +24,9 @@ MAX_BYTES = 16 * 1024 * 1024
 
 HISTORY_MAX_BYTES = 256 * 1024 * 1024
 """Maximum bytes of a range response: 8 days of a namespace's containers, per minute."""
+
+QUERIES_IN_FLIGHT = 32
+"""Maximum queries in flight. Prometheus evaluates 20 at a time by default. Further queries wait."""
 
 _FORM = {"Content-Type": "application/x-www-form-urlencoded"}
 
@@ -89,6 +93,7 @@ class PrometheusClient:
     def __init__(self, clock: Clock, transport: Transport, *, deadline: float = 10.0) -> None:
         self._clock = clock
         self._transport = transport
+        self._turns = asyncio.Semaphore(QUERIES_IN_FLIGHT)
         self._deadlines = Deadlines(min(Deadlines().connect, deadline), deadline, deadline)
         self._deadline = deadline
 
@@ -132,7 +137,8 @@ class PrometheusClient:
 
     async def _send(self, request: Request, into: type[T]) -> T:
         try:
-            answer = await self._transport.request(request)
+            async with self._turns:
+                answer = await self._transport.request(request)
         except ClusterError as error:
             raise PrometheusError(str(error)) from error
         if answer.status != 200:

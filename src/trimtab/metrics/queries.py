@@ -123,3 +123,8 @@ def _segment(name: str) -> str:
 
 class MetricsError(Exception):
     """A metrics API returned no usable response. The message names the API and the cause."""
+
+    def __init__(self, message: str = "", *, is_forbidden: bool = False) -> None:
+        super().__init__(message)
+        self.is_forbidden = is_forbidden
+        """Whether this process lacks the right to read the metric."""

@@ -1,7 +1,11 @@
 """Queries the metrics APIs, bounded in time, size and number.
 
 A query that is already in flight is joined instead of sent again, so that a hanging source costs one request at a time
-however many HPAs use it. Responses above the size limit are rejected while they arrive.
+however many HPAs use it. Each source has its own slots (`bulkheads`), and all of them have connections apart from those
+of writes and Leases. Responses above the size limit are rejected while they arrive.
+
+A flight returns its failure as a value. A raised error refers to the frames that it passed, these to the flight and the
+body, and the flight to the error: only the garbage collector would free such a body.
 """
 
 import asyncio
@@ -12,10 +16,14 @@ import msgspec
 from trimtab.clock import Clock
 from trimtab.cluster.cache.list_decoder import ListDecoder
 from trimtab.cluster.client import Client
-from trimtab.cluster.errors import ApiError, ClusterError
+from trimtab.cluster.errors import ApiError, ClusterError, Forbidden
+from trimtab.cluster.transport.lanes import METRICS
 from trimtab.cluster.transport.transport import Deadlines, Request
+from trimtab.metrics.bulkheads import Bulkhead, SourceBusyError
 from trimtab.metrics.queries import (
     CUSTOM_GROUP,
+    EXTERNAL_GROUP,
+    RESOURCE_GROUP,
     ExternalMetric,
     MetricsError,
     ObjectMetric,
@@ -30,11 +38,12 @@ from trimtab.model.metrics_api import ExternalMetricValueList, MetricValueList, 
 T = TypeVar("T", PodMetricsList, MetricValueList, ExternalMetricValueList)
 Answer = PodMetricsList | MetricValueList | ExternalMetricValueList
 
-SLOTS = 32
-"""Maximum queries in flight. Further queries wait."""
 
-SLOW_SLOTS = 4
-"""How many of them may be queries that timed out last time. The rest stays free for healthy sources."""
+class _Failure(msgspec.Struct, frozen=True):
+    """Why a query has no answer."""
+
+    message: str
+    is_forbidden: bool = False
 
 
 class MetricsReader:
@@ -48,15 +57,16 @@ class MetricsReader:
         deadline: float = 10.0,
         max_bytes: int = 16 * 1024 * 1024,
     ) -> None:
-        self._client = client
+        self._client = client.in_lane(METRICS)
         self._max_bytes = max_bytes
         self._deadlines = Deadlines().within(deadline)
         self._deadline = deadline
-        self._version = CustomMetricsVersion(clock, client)
-        self._slots = asyncio.Semaphore(SLOTS)
-        self._slow_slots = asyncio.Semaphore(SLOW_SLOTS)
-        self._slow: set[Query] = set()
-        self._flights: dict[Query, asyncio.Task[Answer]] = {}
+        self._version = CustomMetricsVersion(clock, self._client)
+        self._sources = {
+            group: Bulkhead[Query](clock, deadline)
+            for group in (RESOURCE_GROUP, CUSTOM_GROUP, EXTERNAL_GROUP)
+        }
+        self._flights: dict[Query, asyncio.Task[Answer | _Failure]] = {}
 
     def believe_versions_for(self, seconds: float) -> None:
         """How long a version of the custom metrics API is used before it is looked up again."""
@@ -83,44 +93,50 @@ class MetricsReader:
             flight.add_done_callback(lambda done: self._landed(query, done))
         # Shielded, so that a cancelled caller does not cancel the query of other callers.
         answer: Any = await asyncio.shield(flight)
+        if isinstance(answer, _Failure):
+            raise MetricsError(answer.message, is_forbidden=answer.is_forbidden)
         return answer  # type: ignore[no-any-return]  # a query always has an answer of its own kind
 
-    def _landed(self, query: Query, flight: asyncio.Task[Answer]) -> None:
+    def _landed(self, query: Query, flight: asyncio.Task[Answer | _Failure]) -> None:
         self._flights.pop(query, None)
         if not flight.cancelled():
             flight.exception()  # seen, even if every asker has gone
 
-    async def _fly(self, query: Query, kind: type[T]) -> T:
-        slots = self._slow_slots if query in self._slow else self._slots
-        async with slots:
-            try:
-                async with asyncio.timeout(self._deadline):
-                    answer = await self._fetch(query, kind)
-            except TimeoutError:
-                self._slow.add(query)
-                raise MetricsError(f"{query.group} did not answer within {self._deadline:g} s") from None
-            self._slow.discard(query)
-            return answer
-
-    async def _fetch(self, query: Query, kind: type[T]) -> T:
+    async def _fly(self, query: Query, kind: type[T]) -> T | _Failure:
         try:
-            version = await self._version.current() if query.group == CUSTOM_GROUP else "v1beta1"
-            request = Request(
-                "GET",
-                query.path(version),
-                query.parameters(),
-                deadlines=self._deadlines,
-                max_body=self._max_bytes,
+            # Before the slots: the API server itself answers the look-up, and all queries of a sync share it.
+            version = await self._version_of(query)
+            return await self._sources[query.group].run(query, lambda: self._fetch(query, version, kind))
+        except SourceBusyError:
+            return _Failure(
+                f"{query.group} was not asked: too many of its queries are slow; see why it takes so long to answer"
             )
-            if isinstance(query, PodUsage) and query.namespace is None:
-                usage: Any = PodMetricsList(items=tuple(await self._list(query, request)))
-                return usage  # type: ignore[no-any-return]  # `kind` is the requested type
-            answer = await self._client.sender.send_once(_act(query), request)
-            return decode(answer.body, kind)
+        except TimeoutError:
+            return _Failure(f"{query.group} did not answer within {self._deadline:g} s")
         except ApiError as error:
-            raise MetricsError(error.message or str(error)) from error
-        except (ClusterError, WireError, ValueError, msgspec.MsgspecError) as error:
-            raise MetricsError(str(error)) from error
+            return _Failure(error.message or str(error), isinstance(error, Forbidden))
+        except (ClusterError, WireError, ValueError, msgspec.MsgspecError, MetricsError) as error:
+            return _Failure(str(error))
+
+    async def _version_of(self, query: Query) -> str:
+        if query.group != CUSTOM_GROUP:
+            return "v1beta1"
+        async with asyncio.timeout(self._deadline):
+            return await self._version.current()
+
+    async def _fetch(self, query: Query, version: str, kind: type[T]) -> T:
+        request = Request(
+            "GET",
+            query.path(version),
+            query.parameters(),
+            deadlines=self._deadlines,
+            max_body=self._max_bytes,
+        )
+        if isinstance(query, PodUsage) and query.namespace is None:
+            usage: Any = PodMetricsList(items=tuple(await self._list(query, request)))
+            return usage  # type: ignore[no-any-return]  # `kind` is the requested type
+        answer = await self._client.sender.send_once(_act(query), request)
+        return decode(answer.body, kind)
 
     async def _list(self, query: Query, request: Request) -> list[PodMetrics]:
         """Decode the list of all pods while it arrives.

@@ -1,65 +1,12 @@
 """The metrics APIs are asked as the specification says, once per question, within bounds."""
 
 import asyncio
-import json
-from collections.abc import Callable
-from types import SimpleNamespace
-from typing import Any
 
 import pytest
 
-from trimtab.clock import VirtualClock
-from trimtab.cluster.client import Client
-from trimtab.cluster.transport.in_process import InProcessTransport
+from tests.unit.metrics.fake_metrics import LOOK_UP, Api, run
 from trimtab.metrics.queries import ExternalMetric, MetricsError, ObjectMetric, PodsMetric, PodUsage
-from trimtab.metrics.reader import MetricsReader
 from trimtab.metrics.versions import choose
-
-LOOK_UP = "/apis/custom.metrics.k8s.io"
-
-
-class Api:
-    """Answers any path with what it was given, and remembers what was asked."""
-
-    def __init__(self, **answers: Any) -> None:
-        self.asked: list[str] = []
-        self.versions = ["v1beta2", "v1beta1"]
-        self.look_up: Any = None
-        self.answer: Callable[[str], Any] = lambda path: {"items": []}
-        self.hang = asyncio.Event()
-
-    async def request(self, method, path, query, headers, body):
-        self.asked.append(path + (f"?{query}" if query else ""))
-        status, answer = 200, self._body(path)
-        await asyncio.sleep(0)  # as any server, it takes its time, and others ask meanwhile
-        if answer == "hang":
-            await self.hang.wait()
-        if isinstance(answer, int):
-            status = answer
-            answer = {"kind": "Status", "status": "Failure", "message": "it is down", "code": status}
-        return SimpleNamespace(status=status, headers={}, body=json.dumps(answer).encode(), stream=None)
-
-    def _body(self, path):
-        if path == LOOK_UP and self.look_up is not None:
-            return self.look_up
-        if path == LOOK_UP:
-            listed = [{"version": version} for version in self.versions]
-            return {"versions": listed, "preferredVersion": listed[0]}
-        return self.answer(path)
-
-
-def run(api, act, **options):
-    clock = VirtualClock()
-
-    async def main():
-        client = Client(clock, InProcessTransport(api), seed=1)
-        reader = MetricsReader(clock, client, **options)
-        try:
-            return await act(reader, clock)
-        finally:
-            await reader.close()
-
-    return clock.run(main())
 
 
 @pytest.mark.parametrize(

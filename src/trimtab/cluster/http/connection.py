@@ -11,6 +11,7 @@ from trimtab.cluster.http.errors import (
     BadAnswerError,
     DeadlineError,
     EndedError,
+    FenceClosedError,
     HttpProblem,
 )
 from trimtab.cluster.http.responses import Headers, ResponseParser
@@ -33,6 +34,8 @@ class Message(msgspec.Struct, frozen=True):
     """Whether the response may be compressed. Only proxies that forward it unread can accept that."""
     into: Callable[[bytes], None] | None = None
     """Receives the body of a successful response while it arrives."""
+    may_send: Callable[[], bool] | None = None
+    """The fence of a write. None if nothing forbids it."""
 
 
 class HttpConnection(asyncio.Protocol):
@@ -80,8 +83,10 @@ class HttpConnection(asyncio.Protocol):
     def start(self, message: Message, *, whole: bool) -> "asyncio.Future[None]":
         """Send a message. The future is done when the response or its head has arrived."""
         if self._ended is not None:
-            raise self._ended
+            raise self._ended.again()
         assert self._wire is not None
+        if message.may_send is not None and not message.may_send():
+            raise FenceClosedError("the lease may be lost")
         self._is_busy = True
         self._waits_for_all = whole
         self._takes_encoded = message.takes_encoded
@@ -106,7 +111,7 @@ class HttpConnection(asyncio.Protocol):
                 self._finish()
                 return
             elif self._ended is not None:
-                raise self._ended
+                raise self._ended.again()
             else:
                 await self._wait()
 
@@ -150,6 +155,9 @@ class HttpConnection(asyncio.Protocol):
     def connection_lost(self, exc: Exception | None) -> None:
         """Handle the loss of the socket."""
         self._end(self._end_of_connection(exc))
+        # Both refer back to what holds them, and a body would wait for the garbage collector.
+        self._wire = None
+        self._parser.detach()
         if not self.closed.done():
             self.closed.set_result(None)
 
@@ -160,7 +168,7 @@ class HttpConnection(asyncio.Protocol):
 
     async def _wait(self) -> None:
         if self._ended is not None:
-            raise self._ended
+            raise self._ended.again()
         self._waiter = self._loop.create_future()
         await self._waiter
 
@@ -204,10 +212,12 @@ class HttpConnection(asyncio.Protocol):
 
     def _end(self, problem: HttpProblem) -> None:
         if self._ended is None:
-            self._ended = problem
-        waiter = self._waiter
+            self._ended = problem.again()
+            if self._waits_for_all:
+                self._parser.drop_incomplete()
+        waiter, self._waiter = self._waiter, None
         if waiter is not None and not waiter.done():
-            waiter.set_exception(self._ended)
+            waiter.set_exception(self._ended.again())
 
     def _wake(self) -> None:
         waiter = self._waiter

@@ -143,7 +143,7 @@ async def _connect(connection: HttpConnection, address: Address, seconds: float)
             async with asyncio.timeout((end - loop.time()) / (len(found) - index)):
                 return await _connect_to(connection, place)
         except OSError as error:
-            problem = error
+            problem = error.with_traceback(None)  # its frames would refer to this one
     raise _no_connection(address, problem) from problem
 
 

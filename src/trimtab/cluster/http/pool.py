@@ -92,6 +92,10 @@ class Pool:
     async def _send(
         self, connection: HttpConnection, message: Message, begin_by: float, end: float, *, whole: bool
     ) -> HttpConnection:
+        if self._loop.time() >= end:
+            # Also if the event loop stood still while it looked for a connection.
+            self.put_back(connection)
+            raise DeadlineError("no time left to send")
         connection.total = end
         connection.deadline = begin_by
         self._dog.guard(connection)

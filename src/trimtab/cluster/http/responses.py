@@ -49,7 +49,7 @@ class ResponseParser:
     """Parses a response. `status` is 0 until its head is complete; `parts` are the chunks of its body."""
 
     def __init__(self) -> None:
-        self._parser = HttpResponseParser(self)
+        self._parser: HttpResponseParser | None = HttpResponseParser(self)
         self.expect(with_body=True, max_body=_NO_LIMIT)
 
     def expect(
@@ -69,7 +69,7 @@ class ResponseParser:
         self._limit = _NO_LIMIT if max_body is None else max_body
         self._head_size = 0
         self._framed = False
-        self._problem: Exception | None = None
+        self._is_too_big = False
 
     @property
     def headers(self) -> Headers:
@@ -81,16 +81,17 @@ class ResponseParser:
         self.has_begun = True
         if not self.status:
             self._head_size += len(data)
+        assert self._parser is not None, "the connection is lost"
         try:
             self._parser.feed_data(data)
         except HttpParserUpgrade as error:
             raise BadAnswerError("the server switches to another protocol, which nobody asked for") from error
         except HttpParserError as error:
             if not self.is_complete:
-                raise self._problem or BadAnswerError(f"not an HTTP answer: {error}") from error
+                self._check_size()
+                raise BadAnswerError(f"not an HTTP answer: {error}") from error
             self.keeps_alive = False
-        if self._problem is not None:
-            raise self._problem
+        self._check_size()
         if not self.status and self._head_size > _MAX_HEAD:
             raise BadAnswerError(f"the head of the answer has more than {_MAX_HEAD} bytes")
 
@@ -99,6 +100,20 @@ class ResponseParser:
         if self.status and not self._framed:
             self.is_complete = True
         return self.is_complete
+
+    def _check_size(self) -> None:
+        if self._is_too_big:
+            raise TooBigError
+
+    def detach(self) -> None:
+        """End parsing. What was parsed stays."""
+        self._parser = None
+
+    def drop_incomplete(self) -> None:
+        """Drop the chunks of a response that will not be complete, and the receiver of its body."""
+        if not self.is_complete:
+            self.parts = []
+            self._into = None
 
     def take_body(self) -> bytes:
         """Return the chunks of the body since the last call."""
@@ -125,7 +140,7 @@ class ResponseParser:
         if name == b"content-length":
             self._framed = True
             if value.isdigit() and int(value) > self._limit and self._with_body:
-                self._problem = TooBigError()
+                self._is_too_big = True
         elif name == b"transfer-encoding":
             self._framed = True
             if value.strip().lower() != b"chunked":
@@ -135,9 +150,10 @@ class ResponseParser:
 
     def on_headers_complete(self) -> None:
         """Store the status. An interim response (1xx) is skipped."""
-        status = self._parser.get_status_code()
         if self.is_complete:
             return
+        assert self._parser is not None
+        status = self._parser.get_status_code()
         if status < 200:
             self._raw = []
             self._framed = False
@@ -153,7 +169,7 @@ class ResponseParser:
         """Store a chunk of the body."""
         self.size += len(data)
         if self.size > self._limit:
-            self._problem = TooBigError()
+            self._is_too_big = True
         elif self.is_complete:
             return
         elif self._into is not None and self.status < 300:
@@ -166,4 +182,4 @@ class ResponseParser:
         if self.status and not self.is_complete:
             self.is_complete = True
             self._into = None  # a connection may be idle for long, and is not to hold on to what it brought
-            self.keeps_alive = self._parser.should_keep_alive()
+            self.keeps_alive = self._parser is not None and self._parser.should_keep_alive()

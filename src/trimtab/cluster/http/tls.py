@@ -155,7 +155,7 @@ class TlsWire(asyncio.Protocol):
             except ssl.SSLWantReadError:
                 return False
             except ssl.SSLError as error:
-                self._failure = error
+                self._failure = error.with_traceback(None)  # its frames refer to this object
                 return False
             if not part:
                 return True

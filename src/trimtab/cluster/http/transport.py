@@ -1,4 +1,4 @@
-"""The HTTP transport: concurrency, deadlines, credentials and error messages.
+"""The HTTP transport: connections by lane, deadlines, credentials and error messages.
 
 Credentials and TLS files are read again while the program runs, so that rotated tokens and authorities need no restart.
 Responses are requested uncompressed, because in a cluster's network inflating costs more than reading.
@@ -11,10 +11,10 @@ from contextlib import asynccontextmanager
 
 from trimtab.clock import Clock
 from trimtab.cluster.config.connection import Connection
-from trimtab.cluster.errors import TransportError
+from trimtab.cluster.errors import ClusterError, Fenced, TransportError
 from trimtab.cluster.http.connection import HttpConnection, Message
 from trimtab.cluster.http.dialer import Address, Dialer
-from trimtab.cluster.http.errors import DeadlineError, EndedError, HttpProblem, TooBigError
+from trimtab.cluster.http.errors import DeadlineError, EndedError, FenceClosedError, HttpProblem, TooBigError
 from trimtab.cluster.http.pool import ExchangeDeadline, Pool
 from trimtab.cluster.http.requests import HeadWriter
 from trimtab.cluster.http.tls import TlsContexts
@@ -22,40 +22,33 @@ from trimtab.cluster.transport.transport import Request, Response
 
 
 class HttpTransport:
-    """Connections to an API server, with at most `concurrency` requests in flight besides watches."""
+    """Connections to an API server. Each lane has its own, so that none waits for those of another lane."""
 
-    def __init__(self, clock: Clock, connection: Connection, *, concurrency: int = 32) -> None:
+    def __init__(self, clock: Clock, connection: Connection) -> None:
         self._connection = connection
         self._dialer = Dialer(
             Address.of(connection.server),
             proxy=Address.of(connection.proxy) if connection.proxy else None,
             server_name=connection.tls.server_name,
         )
-        self._turns = asyncio.Semaphore(concurrency)
         self._tls = TlsContexts(clock, connection)
         self._writer: tuple[str | None, HeadWriter] | None = None
-        self._pool: Pool | None = None
+        self._pools: dict[str, Pool] = {}
 
     async def request(self, request: Request) -> Response:
         """Send a request and return the whole response. After a 401, retry once with new credentials."""
         now = asyncio.get_running_loop().time
         last_moment = now() + request.deadlines.overall
-        await self._turns.acquire()
-        try:
-            if now() >= last_moment:
-                raise TransportError(f"{request}: not sent: it waited too long for its turn")
+        response = await self._fetch(request, min(now() + request.deadlines.total, last_moment))
+        if response.status == 401:
+            self._connection.credentials.reject()
             response = await self._fetch(request, min(now() + request.deadlines.total, last_moment))
-            if response.status == 401:
-                self._connection.credentials.reject()
-                response = await self._fetch(request, min(now() + request.deadlines.total, last_moment))
-            return response
-        finally:
-            self._turns.release()
+        return response
 
     @asynccontextmanager
     async def stream(self, request: Request) -> AsyncIterator["_HttpStream"]:
         """Send a request and yield the response once its headers have arrived."""
-        pool = self._connections()
+        pool = self._connections(request)
         answer = await self._open(pool, request)
         if answer.status == 401:
             pool.put_back(answer)
@@ -69,14 +62,15 @@ class HttpTransport:
 
     async def close(self) -> None:
         """Close all connections."""
-        if self._pool is not None:
-            pool, self._pool = self._pool, None
-            await pool.close()
+        pools, self._pools = list(self._pools.values()), {}
+        await asyncio.gather(*(pool.close() for pool in pools))
 
     async def _fetch(self, request: Request, end: float) -> Response:
         try:
             message, context = await self._prepare(request, request.max_body, request.into)
-            return await self._connections().fetch(message, context, ExchangeDeadline(request.deadlines, end))
+            return await self._connections(request).fetch(
+                message, context, ExchangeDeadline(request.deadlines, end)
+            )
         except (HttpProblem, OSError, ValueError) as error:
             raise self._explain(request, error) from error
 
@@ -92,9 +86,8 @@ class HttpTransport:
     ) -> tuple[Message, ssl.SSLContext | None]:
         credential = await self._connection.credentials.current()
         payload = self._heads(credential.authorization).write(request)
-        return Message(payload, request.method, max_body, into=into), self._tls.current(
-            credential.certificate
-        )
+        message = Message(payload, request.method, max_body, into=into, may_send=request.may_send)
+        return message, self._tls.current(credential.certificate)
 
     def _heads(self, authorization: str | None) -> HeadWriter:
         if self._writer is None or self._writer[0] != authorization:
@@ -106,13 +99,16 @@ class HttpTransport:
             self._writer = (authorization, HeadWriter(self._dialer.server.host_header, prefix, headers))
         return self._writer[1]
 
-    def _connections(self) -> Pool:
+    def _connections(self, request: Request) -> Pool:
         # Made on first use because it belongs to the running event loop.
-        if self._pool is None:
-            self._pool = Pool(self._dialer)
-        return self._pool
+        pool = self._pools.get(request.lane)
+        if pool is None:
+            pool = self._pools[request.lane] = Pool(self._dialer)
+        return pool
 
-    def _explain(self, request: Request, error: Exception) -> TransportError:
+    def _explain(self, request: Request, error: Exception) -> ClusterError:
+        if isinstance(error, FenceClosedError):
+            return Fenced(f"{request}: not sent, the lease may be lost")
         base = self._connection.server.rstrip("/")
         cause = error.__cause__ if isinstance(error, EndedError) else error
         if isinstance(cause, ssl.SSLError):

@@ -25,6 +25,7 @@ from trimtab.cluster.leases.epoch import (
     clock_name,
 )
 from trimtab.cluster.resource import LEASES, Json
+from trimtab.cluster.transport.lanes import LEASES as LEASE_LANE
 from trimtab.model.core.objects import Lease
 from trimtab.model.json import wire
 from trimtab.model.times import format_micro_time
@@ -65,8 +66,8 @@ def unique_identity(host: str) -> str:
 class LeaderElector:
     """Tries to hold a Lease. `run` keeps trying until cancelled and then releases it.
 
-    It is a `Fence` for `Client.fenced`. Use a separate client, so that its renewals are neither rate-limited with other
-    requests nor fenced.
+    It is a `Fence` for `Client.fenced`. Its own requests are in the lane of Leases, so that no other request delays a
+    renewal. Give it a client without a fence.
     """
 
     def __init__(
@@ -84,7 +85,7 @@ class LeaderElector:
         self.transitions = 0
         self.epoch = Epoch()
         """The epoch in which this process holds the lease, or last held it."""
-        self._client = client
+        self._client = client.in_lane(LEASE_LANE)
         self._clock = client.clock
         self._namespace = namespace
         self._name = name

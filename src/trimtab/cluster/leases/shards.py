@@ -19,6 +19,7 @@ from trimtab.cluster.client import Client, ListOptions
 from trimtab.cluster.leases.election import LeaderElector, LeaseTimes
 from trimtab.cluster.leases.epoch import Epoch
 from trimtab.cluster.resource import LEASES
+from trimtab.cluster.transport.lanes import LEASES as LEASE_LANE
 
 log = logging.getLogger(__name__)
 
@@ -105,7 +106,7 @@ class Shards:
             )
         self.count = count
         self.identity = f"{identity}/{count}"
-        self._client = client
+        self._client = client.in_lane(LEASE_LANE)
         self._clock = client.clock
         self._namespace = namespace
         self._name = name

@@ -10,7 +10,7 @@ from contextlib import asynccontextmanager
 from typing import Protocol
 from urllib.parse import urlencode
 
-from trimtab.cluster.errors import TransportError
+from trimtab.cluster.errors import Fenced, TransportError
 from trimtab.cluster.transport.transport import Request, Response
 
 
@@ -86,6 +86,8 @@ class InProcessTransport:
         """Do nothing, since there is no connection."""
 
     async def _ask(self, request: Request) -> InProcessAnswer:
+        if request.may_send is not None and not request.may_send():
+            raise Fenced(f"{request}: not sent, the lease may be lost")
         headers = {**self._headers, **request.headers}
         query = urlencode(request.query)
         return await self._server.request(request.method, request.path, query, headers, request.body or b"")

@@ -55,10 +55,17 @@ class RateLimiter:
     """
 
     def __init__(
-        self, clock: Clock, jitter: random.Random, *, qps: float | None = None, burst: int = 10
+        self,
+        clock: Clock,
+        jitter: random.Random,
+        *,
+        qps: float | None = None,
+        burst: int = 10,
+        longest_wait: float = 10.0,
     ) -> None:
         self._clock = clock
         self._random = jitter
+        self._longest_wait = longest_wait
         self._qps = qps
         self._burst = burst
         self._tokens = float(burst)
@@ -87,7 +94,8 @@ class RateLimiter:
 
     def throttle(self, retry_after: float | None) -> None:
         """Record a 429."""
-        wait = 1.0 if retry_after is None else max(retry_after, 0.1)
+        # A proxy or a webhook may name any time. A longer one would stop all requests of the process.
+        wait = 1.0 if retry_after is None else min(max(retry_after, 0.1), self._longest_wait)
         self._throttled = True
         # Up to 25 % more, so that clients with the same Retry-After do not return at the same time.
         self._not_before = self._clock.monotonic() + wait * (1.0 + 0.25 * self._random.random())

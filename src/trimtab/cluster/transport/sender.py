@@ -1,4 +1,4 @@
-"""Sends requests: rate limit, fence, retries, and errors of responses.
+"""Sends requests: turn, rate limit, fence, retries, and errors of responses.
 
 Reads are retried with jitter. A write is repeated only after a 429, when the server did nothing. After a lost response or
 a 5xx the write may have happened, so the caller reads first and decides again.
@@ -8,6 +8,7 @@ import random
 from collections.abc import AsyncIterator
 from contextlib import AsyncExitStack, asynccontextmanager
 from dataclasses import dataclass, field
+from math import inf
 
 import msgspec
 
@@ -15,7 +16,8 @@ from trimtab.clock import Clock
 from trimtab.cluster import errors
 from trimtab.cluster.leases.fence import Fence, NoFence
 from trimtab.cluster.transport.dry_run import DryRun
-from trimtab.cluster.transport.rate_limits import Backoff, RateLimiter
+from trimtab.cluster.transport.lanes import OBJECTS, Lane, LaneLimits
+from trimtab.cluster.transport.rate_limits import Backoff
 from trimtab.cluster.transport.transport import (
     Request,
     Response,
@@ -44,14 +46,16 @@ class RequestCounts:
 
 
 class Sender:
-    """Sends all requests of a client. `fenced` returns a copy with another fence."""
+    """Sends all requests of a client. `fenced` and `in_lane` return copies on the same transport."""
 
-    def __init__(self, clock: Clock, transport: Transport, pacer: RateLimiter, jitter: random.Random) -> None:
+    def __init__(self, clock: Clock, transport: Transport, lane: Lane, jitter: random.Random) -> None:
         self.clock = clock
         self.transport = transport
         self.random = jitter
         self.counts = RequestCounts()
-        self._pacer = pacer
+        self._lane = lane
+        self._lanes = {lane.name: lane}
+        """All lanes of the client and of its copies, so that equal limits are one lane."""
         self._fence: Fence = NoFence()
         self.dry_run: DryRun | None = None
         """The rule of a dry run, or None if this process may write."""
@@ -68,9 +72,18 @@ class Sender:
         other.dry_run = rule
         return other
 
+    def in_lane(self, limits: LaneLimits) -> "Sender":
+        """Return a sender whose requests cannot be delayed by those of other lanes."""
+        other = self._copy()
+        if limits.name not in self._lanes:
+            self._lanes[limits.name] = Lane(self.clock, self.random, limits)
+        other._lane = self._lanes[limits.name]
+        return other
+
     def _copy(self) -> "Sender":
-        other = Sender(self.clock, self.transport, self._pacer, self.random)
+        other = Sender(self.clock, self.transport, self._lane, self.random)
         other.counts, other._fence, other.dry_run = self.counts, self._fence, self.dry_run
+        other._lanes = self._lanes
         return other
 
     async def send(self, act: str, request: Request) -> Response:
@@ -92,14 +105,18 @@ class Sender:
                 await self.clock.sleep(backoff.delay())
 
     async def send_once(self, act: str, request: Request) -> Response:
-        """Send a request once, without waiting. Return a successful response or raise."""
-        if request.method != "GET":
-            request = self._allowed(act, request)
-        try:
-            answer = await self.transport.request(request)
-        except errors.TransportError:
-            self.counts.add(request.method, 0)
-            raise
+        """Send a request once, when the lane has a turn. Return a successful response or raise."""
+        if self._lane.name != OBJECTS.name:
+            request = msgspec.structs.replace(request, lane=self._lane.name)
+        async with self._lane.turns(request.method):
+            if request.method != "GET":
+                # After the wait for a turn, in which the lease may have been lost.
+                request = self._allowed(act, request)
+            try:
+                answer = await self.transport.request(request)
+            except errors.TransportError:
+                self.counts.add(request.method, 0)
+                raise
         self.counts.add(request.method, answer.status)
         if not 200 <= answer.status < 300:
             raise errors.error_from_answer(act, answer.status, answer.headers, answer.body)
@@ -112,7 +129,7 @@ class Sender:
     async def watch(self, act: str, request: Request) -> AsyncIterator[ResponseStream]:
         """Open a watch, rate-limited and without retry. The informer has its own back-off."""
         async with AsyncExitStack() as stack:
-            async with self._pacer.turn():
+            async with self._lane.limiter.turn():
                 try:
                     stream = await stack.enter_async_context(self.transport.stream(request))
                 except errors.TransportError:
@@ -120,7 +137,7 @@ class Sender:
                     raise
                 self.counts.add("WATCH", stream.status)
                 if stream.status == 200:
-                    self._pacer.served()
+                    self._lane.limiter.served()
                 else:
                     await self._refuse(act, stream)
             yield stream
@@ -133,26 +150,26 @@ class Sender:
                 break
         error = errors.error_from_answer(act, stream.status, stream.headers, body)
         if isinstance(error, errors.TooManyRequests):
-            self._pacer.throttle(error.retry_after)
+            self._lane.limiter.throttle(error.retry_after)
         raise error
 
     async def send_in_turn(self, act: str, request: Request) -> Response:
         """Send a request once, rate-limited, for callers with their own back-off."""
-        if self._pacer.is_open:
+        if self._lane.limiter.is_open:
             return await self._send_and_note(act, request)
-        async with self._pacer.turn():
+        async with self._lane.limiter.turn():
             return await self._send_and_note(act, request)
 
     async def _send_and_note(self, act: str, request: Request) -> Response:
         try:
             answer = await self.send_once(act, request)
         except errors.TooManyRequests as error:
-            self._pacer.throttle(error.retry_after)
+            self._lane.limiter.throttle(error.retry_after)
             raise
         except errors.ApiError:
-            self._pacer.served()
+            self._lane.limiter.served()
             raise
-        self._pacer.served()
+        self._lane.limiter.served()
         return answer
 
     def _allowed(self, act: str, request: Request) -> Request:
@@ -162,8 +179,7 @@ class Sender:
         if not self._fence.may_write():
             raise errors.Fenced(f"{act}: not sent, the lease may be lost")
         left = self._fence.time_left()
-        return (
-            msgspec.structs.replace(request, deadlines=request.deadlines.within(left))
-            if left < request.deadlines.total
-            else request
-        )
+        if left < request.deadlines.total:
+            deadlines = request.deadlines.within(left)
+            return msgspec.structs.replace(request, deadlines=deadlines, may_send=self._fence.may_write)
+        return request if left == inf else msgspec.structs.replace(request, may_send=self._fence.may_write)

@@ -61,6 +61,10 @@ class Request(msgspec.Struct, frozen=True):
     max_line: int = DEFAULT_MAX_LINE
     into: Callable[[bytes], None] | None = None
     """Receives the body of a successful response while it arrives. Transports may ignore it and return the body."""
+    lane: str = ""
+    """The lane whose connections carry the request."""
+    may_send: Callable[[], bool] | None = None
+    """The fence of a write. Transports call it after every wait, right before the first byte is sent."""
 
     def __str__(self) -> str:
         return f"{self.method} {self.path}"

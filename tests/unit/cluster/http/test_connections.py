@@ -9,7 +9,7 @@ import trustme
 from tests.unit.cluster.raw_server import Listener, Server, reply, server_tls, transport_to
 from trimtab.clock import SystemClock
 from trimtab.cluster.config import ClientCertificate, Connection, Credential, TlsSettings
-from trimtab.cluster.errors import TransportError
+from trimtab.cluster.errors import Fenced, TransportError
 from trimtab.cluster.http import HttpTransport
 from trimtab.cluster.transport.transport import Deadlines, Request
 
@@ -202,28 +202,47 @@ async def test_a_requests_own_header_goes_before_the_usual_one_whatever_its_spel
     assert "Accept" not in headers
 
 
-async def test_f25_a_write_that_waited_too_long_for_its_turn_is_not_sent():
-    """A fenced write's time runs from the call: without that it could leave after the lease was lost."""
-    arrived, may_answer = asyncio.Event(), asyncio.Event()
+class SlowCredentials:
+    """Credentials that take some turns of the event loop, as a plugin does."""
 
-    async def answer(server, writer):
-        arrived.set()
-        await may_answer.wait()
-        await reply()(server, writer)
+    async def current(self):
+        for _ in range(5):
+            await asyncio.sleep(0)
+        return Credential("Bearer t")
 
-    async with Server(answer) as server:
-        transport = HttpTransport(SystemClock(), Connection(server.url), concurrency=1)
-        first = asyncio.create_task(transport.request(GET))
-        await arrived.wait()
-        fenced = Request("PATCH", "/x", body=b"{}", deadlines=Deadlines().within(0.0))
+    def reject(self):
+        return
+
+
+@pytest.mark.parametrize("waits_for", ["a credential", "a new connection", "a look at an idle connection"])
+async def test_f25_a_write_whose_fence_closes_while_it_waits_is_not_sent(waits_for):
+    """The fence was checked before these waits only: a write arrived 2 s after the lease may have been lost."""
+    is_open = [True]
+    fenced = Request("PATCH", "/x", body=b"{}", may_send=lambda: is_open[0])
+    options = {"credentials": SlowCredentials()} if waits_for == "a credential" else {}
+    async with Server(reply()) as server, transport_to(server, **options) as transport:
+        if waits_for != "a new connection":
+            await transport.request(fenced)
+        if waits_for == "a look at an idle connection":
+            for connection in transport._pools[""]._idle:
+                connection.idle_since -= 2
+        before = len(server.requests)
         waiting = asyncio.create_task(transport.request(fenced))
         await asyncio.sleep(0)
-        may_answer.set()
-        assert (await first).status == 200
-        with pytest.raises(TransportError, match="PATCH /x: not sent"):
+        is_open[0] = False
+        with pytest.raises(Fenced, match="PATCH /x: not sent"):
             await waiting
-        await transport.close()
-        assert len(server.requests) == 1
+        assert (await transport.request(GET)).status == 200
+        assert [line for line, _, _ in server.requests[before:]] == ["GET /x HTTP/1.1"]
+
+
+async def test_f25_a_write_without_time_left_is_not_sent_on_a_connection_that_is_there():
+    late = Request("PATCH", "/x", body=b"{}", deadlines=Deadlines().within(0.0))
+    async with Server(reply()) as server, transport_to(server) as transport:
+        await transport.request(GET)
+        with pytest.raises(TransportError, match="PATCH /x"):
+            await transport.request(late)
+        assert [line for line, _, _ in server.requests] == ["GET /x HTTP/1.1"]
 
 
 class Unlike(Listener):

@@ -44,25 +44,16 @@ async def test_a_good_answer_may_be_taken_in_while_it_arrives():
     assert again.body == b'{"a":1}'
 
 
-async def test_connections_are_kept_and_requests_are_bounded():
-    together = [0, 0]
-    full = asyncio.Event()
-
-    async def slow(_, writer):
-        together[0] += 1
-        together[1] = max(together)
-        if together[0] == 3:
-            full.set()
-        await full.wait()
-        together[0] -= 1
-        await reply()(None, writer)
-
-    async with Server(slow) as server:
-        transport = HttpTransport(SystemClock(), Connection(server.url), concurrency=3)
-        await asyncio.gather(*(transport.request(Request("GET", f"/{n}")) for n in range(12)))
-        await transport.close()
-    assert together[1] == 3
-    assert server.connections == 3
+async def test_each_lane_keeps_connections_of_its_own():
+    lanes = ["leases", "metrics", ""]
+    async with Server(reply()) as server, transport_to(server) as transport:
+        for _ in range(3):
+            for lane in lanes:
+                await transport.request(Request("GET", "/", lane=lane))
+            async with transport.stream(Request("GET", "/")) as stream:
+                assert [chunk async for chunk in stream.chunks()] == [b"{}"]
+    assert len(server.requests) == 12
+    assert server.connections == len(lanes)
 
 
 async def stay_silent(*_):

@@ -166,7 +166,7 @@ class MetricFetcher:
             read = read_pods_metric if isinstance(query, PodsMetric) else read_object_metric
             return read(values, expected)
         except (MetricsError, ValueError, OverflowError) as error:
-            is_forbidden = isinstance(error.__cause__, errors.Forbidden)
+            is_forbidden = isinstance(error, MetricsError) and error.is_forbidden
             return FetchFailure(message=f"{_FAILURES[type(query)]}{error}", is_forbidden=is_forbidden)
 
 
