@@ -10,7 +10,7 @@ from trimtab.metrics.bulkheads import FAILING_SLOTS, PATIENCE_SECONDS, SLOTS, SL
 from trimtab.metrics.queries import ExternalMetric, MetricsError, ObjectMetric, PodUsage
 
 MANY = 200
-NOTHING = {"items": []}
+NOTHING: dict[str, list[str]] = {"items": []}
 SLOW_503 = (5, 503)
 
 
@@ -85,7 +85,7 @@ def test_no_query_takes_longer_than_its_wait_and_its_deadline(how):
     run(api, act, deadline=10)
 
 
-def test_only_so_many_queries_of_a_source_are_in_flight():
+def test_only_so_many_queries_of_a_source_are_in_flight(monkeypatch):
     api = Api()
     together = [0, 0]
     inner = api.request
@@ -98,7 +98,7 @@ def test_only_so_many_queries_of_a_source_are_in_flight():
         finally:
             together[0] -= 1
 
-    api.request = counted
+    monkeypatch.setattr(api, "request", counted)
     misbehave(api, "hang")
 
     async def act(reader, clock):

@@ -28,7 +28,8 @@ from trimtab.operator.horizontal.metrics import HpaControllerMetrics
 from trimtab.operator.horizontal.reconciler import Reconciler
 from trimtab.operator.horizontal.schedule import SyncPeriods
 from trimtab.operator.horizontal.snapshot import SnapshotBuilder
-from trimtab.operator.horizontal.writer import Writer, WriteSlots
+from trimtab.operator.horizontal.write_slots import WriteSlots
+from trimtab.operator.horizontal.writer import Writer
 from trimtab.operator.ownership import Ownership, ShardedOwner
 from trimtab.operator.pods.follow import follow_pods
 from trimtab.operator.runtime import Runtime

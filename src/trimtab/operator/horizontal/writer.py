@@ -6,11 +6,8 @@ write may have been applied. If the scale cannot be read either, `ScaleUnknown` 
 say whether it was written.
 """
 
-import asyncio
 import logging
-from collections import deque
-from collections.abc import AsyncIterator, Callable
-from contextlib import AbstractAsyncContextManager, asynccontextmanager
+from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
 
@@ -38,6 +35,7 @@ from trimtab.operator.horizontal.inputs.targets import (
     server_message,
 )
 from trimtab.operator.horizontal.snapshot import Snapshot, StaleObservation
+from trimtab.operator.horizontal.write_slots import WriteSlots
 
 log = logging.getLogger(__name__)
 
@@ -81,53 +79,6 @@ class PendingWrite:
         )
 
 
-class WriteSlots:
-    """Limits concurrent writes, and lets scales go before statuses."""
-
-    def __init__(self, slots: int) -> None:
-        self._free = slots
-        self._scales: deque[asyncio.Future[None]] = deque()
-        self._statuses: deque[asyncio.Future[None]] = deque()
-
-    def for_scale(self) -> AbstractAsyncContextManager[None]:
-        """Hold a slot, which a scale gets before every waiting status."""
-        return self._hold(self._scales)
-
-    def for_status(self) -> AbstractAsyncContextManager[None]:
-        """Hold a slot, which a status gets after every waiting scale."""
-        return self._hold(self._statuses)
-
-    @asynccontextmanager
-    async def _hold(self, waiting: deque[asyncio.Future[None]]) -> AsyncIterator[None]:
-        await self._take(waiting)
-        try:
-            yield
-        finally:
-            self._give_back()
-
-    async def _take(self, waiting: deque[asyncio.Future[None]]) -> None:
-        if self._free:
-            self._free -= 1
-            return
-        slot = asyncio.get_running_loop().create_future()
-        waiting.append(slot)
-        try:
-            await slot
-        except asyncio.CancelledError:
-            if slot.done() and not slot.cancelled():
-                self._give_back()  # the slot was granted at the same time
-            raise
-
-    def _give_back(self) -> None:
-        for waiting in (self._scales, self._statuses):
-            while waiting:
-                slot = waiting.popleft()
-                if not slot.done():
-                    slot.set_result(None)
-                    return
-        self._free += 1
-
-
 class Writer:
     """Writes decisions with the fenced client of each HPA."""
 
@@ -169,10 +120,10 @@ class Writer:
     async def apply(self, hpa_state: HpaState, write: PendingWrite) -> None:
         """Write the scale, then the status, record the events, and complete `write`."""
         if write.decision.scale_to is not None:
-            async with self._slots.for_scale():
+            async with self._slots.for_scale(hpa_state.hpa.metadata.namespace):
                 await self._apply_scale(hpa_state, write)
         if write.decision.status_changed or hpa_state.memory.must_store:
-            async with self._slots.for_status():
+            async with self._slots.for_status(hpa_state.hpa.metadata.namespace):
                 await self._apply_status(hpa_state, write)
         self.record_events(hpa_state, write.decision)
 

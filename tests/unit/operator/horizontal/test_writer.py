@@ -1,12 +1,9 @@
 """Writes: scales before statuses within the slots, each write once, and what is known after a failed one."""
 
-import asyncio
 from typing import Any
 
 import msgspec
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
 
 from tests.unit.decide.horizontal.builders import NOW, average, external, marked, observe, series
 from tests.unit.decide.horizontal.builders import run as decide_on
@@ -22,71 +19,8 @@ from trimtab.operator.horizontal.inputs.targets import (
     TargetChangedError,
 )
 from trimtab.operator.horizontal.snapshot import Snapshot, StaleObservation
-from trimtab.operator.horizontal.writer import (
-    PendingWrite,
-    ScaleUnknown,
-    Writer,
-    WriteSlots,
-    status_patch,
-)
-
-
-def test_a_scale_that_comes_last_goes_before_every_status_that_waits():
-    went: list[str] = []
-
-    async def main() -> None:
-        slots = WriteSlots(1)
-
-        async def write(name: str, *, is_scale: bool) -> None:
-            async with slots.for_scale() if is_scale else slots.for_status():
-                went.append(name)
-                await asyncio.sleep(1)
-
-        writes = [
-            write("first", is_scale=False),
-            write("status", is_scale=False),
-            write("scale", is_scale=True),
-        ]
-        await asyncio.gather(*writes)
-
-    VirtualClock().run(main())
-    assert went == ["first", "scale", "status"]
-
-
-@given(
-    st.integers(1, 4),
-    st.lists(st.tuples(st.booleans(), st.integers(0, 5), st.integers(1, 5), st.booleans()), max_size=20),
-)
-def test_slots_are_given_back_whoever_is_cancelled(most, writers):
-    busy: list[int] = [0, 0]
-
-    async def main() -> None:
-        slots = WriteSlots(most)
-
-        async def write(is_scale: bool, wait: int, seconds: int) -> None:
-            await asyncio.sleep(wait)
-            async with slots.for_scale() if is_scale else slots.for_status():
-                busy[0] += 1
-                busy[1] = max(busy)
-                try:
-                    await asyncio.sleep(seconds)
-                finally:
-                    busy[0] -= 1
-
-        tasks = [asyncio.ensure_future(write(*writer[:3])) for writer in writers]
-        await asyncio.sleep(3)
-        for task, (*_, is_cancelled) in zip(tasks, writers, strict=True):
-            if is_cancelled:
-                task.cancel()
-        async with asyncio.timeout(1000):
-            await asyncio.gather(*tasks, return_exceptions=True)
-        for _ in range(most):  # every slot is free again
-            async with asyncio.timeout(1):
-                await slots._take(slots._scales)
-
-    VirtualClock().run(main())
-    assert busy[0] == 0
-    assert busy[1] <= most
+from trimtab.operator.horizontal.write_slots import WriteSlots
+from trimtab.operator.horizontal.writer import PendingWrite, ScaleUnknown, Writer, status_patch
 
 
 def api_error(kind: type[errors.ApiError], code: int) -> errors.ApiError:

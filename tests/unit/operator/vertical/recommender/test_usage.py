@@ -3,7 +3,7 @@
 import asyncio
 from typing import Any
 
-from tests.unit.metrics.test_reader import Api, run
+from tests.unit.metrics.fake_metrics import Api, run
 from trimtab.metrics.queries import MetricsError, PodUsage
 from trimtab.model.metrics_api import PodMetricsList
 from trimtab.operator.vertical.recommender.usage import UsageFeed
