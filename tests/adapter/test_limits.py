@@ -45,7 +45,7 @@ async def test_a_whole_head_beyond_32_kib_is_refused_too(adapter):
 
 
 async def test_a_client_that_never_finishes_its_head_is_dropped(adapter, monkeypatch):
-    monkeypatch.setattr(adapter.server, "_limits", ClientLimits(head_seconds=0.01))
+    monkeypatch.setattr(adapter.server.connections, "limits", ClientLimits(head_seconds=0.01))
     reader, writer = await connect(adapter)
     writer.write(b"GET /healthz HTTP/1.1\r\nHost: x\r\nX-Slow")
     assert await until_closed(reader) == b""
@@ -53,22 +53,20 @@ async def test_a_client_that_never_finishes_its_head_is_dropped(adapter, monkeyp
 
 
 async def test_a_client_that_sends_nothing_at_all_is_dropped(adapter, monkeypatch):
-    monkeypatch.setattr(adapter.server, "_limits", ClientLimits(head_seconds=0.01))
+    monkeypatch.setattr(adapter.server.connections, "limits", ClientLimits(head_seconds=0.01))
     reader, writer = await connect(adapter)
     assert await until_closed(reader) == b""
     writer.close()
 
 
-async def test_an_address_with_too_many_connections_gets_no_more_and_others_go_on(
-    adapter, monkeypatch, proxy
-):
-    assert (await proxy.get(QUEUE, HPA))[0] == 200
-    monkeypatch.setattr(adapter.server, "_limits", ClientLimits(per_address=3))
-    kept = [await connect(adapter) for _ in range(2)]
+async def test_an_address_with_too_many_connections_loses_the_stalest_of_its_own(adapter, monkeypatch):
+    monkeypatch.setattr(adapter.server.connections, "limits", ClientLimits(per_address=2))
+    stalled = [await connect(adapter) for _ in range(2)]
     reader, writer = await connect(adapter)
-    assert await until_closed(reader) == b""
-    assert (await proxy.get(QUEUE, HPA))[0] == 200
-    for _, other in [*kept, (reader, writer)]:
+    assert await until_closed(stalled[0][0]) == b""
+    writer.write(b"GET /healthz HTTP/1.1\r\nHost: x\r\nConnection: close\r\n\r\n")
+    assert (await until_closed(reader)).startswith(b"HTTP/1.1 200")
+    for _, other in [*stalled, (reader, writer)]:
         other.close()
 
 

@@ -35,8 +35,8 @@ from trimtab.serving.server import ClientLimits, HttpServer
 
 log = logging.getLogger(__name__)
 
-_LIMITS = ClientLimits(per_address=200)
-"""kube-apiserver opens a few connections; hundreds from one address are a fault."""
+_LIMITS = ClientLimits(body_bytes=1024 * 1024, per_address=200)
+"""kube-apiserver opens a few connections; hundreds from one address are a fault. No request has a body."""
 
 
 @dataclass(frozen=True)

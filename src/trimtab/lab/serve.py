@@ -19,7 +19,10 @@ LOOPBACK = "127.0.0.1"
 NAME = "trimtab-lab"
 FRONT_PROXY = "front-proxy-client"
 # The application rejects large headers with a Status; only far larger ones end the connection.
-LIMITS = ClientLimits(head_bytes=4 * MAX_HEADERS)
+# Each watch of each client is a connection, and all of them are local.
+LIMITS = ClientLimits(
+    head_bytes=4 * MAX_HEADERS, send_seconds=60, body_bytes=128 * 1024 * 1024, connections=4096
+)
 
 
 @dataclass(frozen=True)

@@ -2,14 +2,15 @@
 
 The lab, the adapter, the webhooks, the dashboard and the health port all use it: uvicorn's HTTP/1.1 protocol on our own
 server, with TLS if a context is given and limits for slow and greedy clients. The caller decides when to stop. uvicorn's
-own server takes over signals and the loop, so it is not used.
+own server takes over signals and the loop, so it is not used. asyncio's server starts a TLS handshake, which takes 0.28 MiB,
+for each client, so connections are accepted and counted here before.
 """
 
 import asyncio
 import errno
+import logging
 import socket
 import ssl
-from collections import Counter
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from email.utils import formatdate
@@ -18,9 +19,12 @@ from typing import Any
 from uvicorn.config import Config
 from uvicorn.server import ServerState
 
-from trimtab.serving.protocol import CERTIFICATES, BoundedProtocol, ClientLimits
+from trimtab.serving.connections import ClientLimits, Connection, Connections
+from trimtab.serving.protocol import CERTIFICATES, BoundedProtocol
 
 __all__ = ["CERTIFICATES", "ClientLimits", "HttpServer", "served"]
+
+log = logging.getLogger(__name__)
 
 GRACE_SECONDS = 2.0
 """Seconds that open requests get to finish."""
@@ -29,6 +33,11 @@ EVERYWHERE = "::"
 """Every address of this host, of IPv6 and, where the kernel has both, of IPv4."""
 _HANDSHAKE_SECONDS = 10.0
 _BACKLOG = 512
+_ACCEPTED_AT_ONCE = 64
+"""Connections that are accepted before other tasks run again."""
+_EXHAUSTED = frozenset({errno.EMFILE, errno.ENFILE, errno.ENOBUFS, errno.ENOMEM})
+_EXHAUSTED_SECONDS = 1.0
+_LOG_SECONDS = 60.0
 _TURNS = 5
 
 
@@ -52,40 +61,37 @@ class HttpServer:
             access_log=False,
             proxy_headers=False,
             server_header=False,
-            timeout_keep_alive=limits.idle_seconds,
-            limit_concurrency=limits.connections,
         )
-        self._limits = limits
+        self.connections = Connections(limits)
         self._state = _State()
-        self._addresses: Counter[str] = Counter()
         self._tls = tls
-        self._server: asyncio.Server | None = None
+        self._listeners: list[socket.socket] = []
+        self._accepting: list[asyncio.Task[None]] = []
+        self._handshakes: set[asyncio.Task[None]] = set()
+        self._logged_at: float | None = None
 
     @property
     def port(self) -> int:
         """Return the port that is listened on."""
-        assert self._server is not None, "only known after start"
-        return int(self._server.sockets[0].getsockname()[1])
+        assert self._listeners, "only known after start"
+        return int(self._listeners[0].getsockname()[1])
 
     async def start(self, host: str, port: int) -> None:
         """Listen. Port 0 picks a free port. Raise OSError if the port is taken."""
         self._config.load()
-        self._server = await asyncio.get_running_loop().create_server(
-            lambda: BoundedProtocol(self._config, self._state, self._addresses, self._limits),
-            **_where(host, port),
-            ssl=self._tls,
-            ssl_handshake_timeout=_HANDSHAKE_SECONDS if self._tls else None,
-            backlog=_BACKLOG,
-            start_serving=False,
-        )
-        # A separate step: if it is cancelled, `stop` still has the socket and closes it.
-        await self._server.start_serving()
+        await self._bind(host, port)
+        self._accepting = [asyncio.ensure_future(self._accept(listener)) for listener in self._listeners]
 
     async def stop(self, grace: float = GRACE_SECONDS) -> None:
         """Stop accepting, let running requests end within `grace` seconds, and close all connections."""
-        if self._server is None:
+        if not self._listeners:
             return
-        self._server.close()
+        unfinished = [*self._accepting, *self._handshakes]
+        for task in unfinished:
+            task.cancel()
+        await asyncio.gather(*unfinished, return_exceptions=True)
+        for listener in self._listeners:
+            listener.close()
         for connection in list(self._state.connections):
             connection.shutdown()
         if self._state.tasks:
@@ -98,16 +104,92 @@ class HttpServer:
         for _ in range(_TURNS):
             await asyncio.sleep(0)
 
+    async def _bind(self, host: str, port: int) -> None:
+        if host == EVERYWHERE:
+            self._listeners = [_listen_everywhere(port)]
+            return
+        found = await asyncio.get_running_loop().getaddrinfo(
+            host, port, type=socket.SOCK_STREAM, flags=socket.AI_PASSIVE
+        )
+        try:
+            for family, _, _, _, address in dict.fromkeys(found):
+                self._listeners.append(_listen(family, address[:2]))
+        except OSError:
+            for listener in self._listeners:
+                listener.close()
+            self._listeners = []
+            raise
 
-def _where(host: str, port: int) -> dict[str, Any]:
-    if host != EVERYWHERE:
-        return {"host": host, "port": port}
+    async def _accept(self, listener: socket.socket) -> None:
+        loop = asyncio.get_running_loop()
+        accepted = 0
+        while True:
+            try:
+                client, address = await loop.sock_accept(listener)
+            except OSError as error:
+                if error.errno in _EXHAUSTED:
+                    log.warning("cannot accept connections: %s; raise the limit of open files", error)
+                    await asyncio.sleep(_EXHAUSTED_SECONDS)
+                continue
+            self._admit(client, str(address[0]))
+            accepted += 1
+            if accepted % _ACCEPTED_AT_ONCE == 0:
+                await asyncio.sleep(0)
+
+    def _admit(self, client: socket.socket, address: str) -> None:
+        loop = asyncio.get_running_loop()
+        ended = self.connections.ended
+        connection = self.connections.open(address, loop.time())
+        if self.connections.ended > ended:
+            self._log_full(loop.time())
+        if connection is None:
+            client.close()
+            return
+        handshake = loop.create_task(self._connect(client, connection))
+        connection.end = handshake.cancel
+        self._handshakes.add(handshake)
+        handshake.add_done_callback(self._handshakes.discard)
+
+    async def _connect(self, client: socket.socket, connection: Connection) -> None:
+        protocol = BoundedProtocol(self._config, self._state, self.connections, connection)
+        try:
+            await asyncio.get_running_loop().connect_accepted_socket(
+                lambda: protocol,
+                client,
+                ssl=self._tls,
+                ssl_handshake_timeout=_HANDSHAKE_SECONDS if self._tls else None,
+            )
+        except OSError as error:
+            log.debug("%s: no connection: %s", connection.address, error)
+        finally:
+            if protocol.is_unused:
+                self.connections.close(connection)
+                client.close()
+
+    def _log_full(self, now: float) -> None:
+        if self._logged_at is None or now - self._logged_at >= _LOG_SECONDS:
+            self._logged_at = now
+            log.warning(
+                "too many connections: stalled connections end, or new connections are refused",
+                extra={"facts": {"connections": len(self.connections), "ended": self.connections.ended}},
+            )
+
+
+def _listen(family: int, address: tuple[Any, ...], *, has_both_families: bool = False) -> socket.socket:
+    listener = socket.create_server(
+        address, family=family, backlog=_BACKLOG, dualstack_ipv6=has_both_families
+    )
+    listener.setblocking(False)
+    return listener
+
+
+def _listen_everywhere(port: int) -> socket.socket:
     try:
-        return {"sock": socket.create_server((host, port), family=socket.AF_INET6, dualstack_ipv6=True)}
+        return _listen(socket.AF_INET6, (EVERYWHERE, port), has_both_families=True)
     except (OSError, ValueError) as error:
         if isinstance(error, OSError) and error.errno == errno.EADDRINUSE:
             raise
-        return {"host": "0.0.0.0", "port": port}  # noqa: S104 - a kernel without IPv6; asked for every address
+        return _listen(socket.AF_INET, ("0.0.0.0", port))  # noqa: S104 - a kernel without IPv6; asked for all
 
 
 @asynccontextmanager

@@ -17,6 +17,7 @@ def server_context(minimum: ssl.TLSVersion = ssl.TLSVersion.TLSv1_2) -> ssl.SSLC
     """Return a server's context without a certificate, for HTTP/1.1."""
     context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
     context.minimum_version = minimum
+    context.options |= ssl.OP_NO_RENEGOTIATION  # a client could repeat the costly part for ever
     context.set_alpn_protocols(["http/1.1"])
     return context
 

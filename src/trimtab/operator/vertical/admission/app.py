@@ -15,8 +15,8 @@ from trimtab.serving.asgi import (
     send_response,
 )
 
-MAX_BYTES = 16 * 1024 * 1024
-"""The largest body. An API server accepts objects of 3 MiB, and a review holds two of them."""
+MAX_BYTES = 4 * 1024 * 1024
+"""The largest body. etcd stores objects of 1.5 MiB at most, and a review of an update holds two of them."""
 HEALTH = frozenset({"/healthz", "/livez", "/readyz"})
 
 

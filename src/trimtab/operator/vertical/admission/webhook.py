@@ -35,8 +35,11 @@ log = logging.getLogger(__name__)
 REFRESH_SECONDS = 10.0
 """How often certificate and configurations are checked. The Lease has its own interval."""
 _LEASE_SECONDS = 60
-LIMITS = ClientLimits(idle_seconds=75, connections=512)
-"""kube-apiserver is the only client. It keeps its connections for longer than a minute."""
+LIMITS = ClientLimits(idle_seconds=75, body_bytes=48 * 1024 * 1024, connections=512)
+"""kube-apiserver is the only honest client. It keeps its connections for longer than a minute.
+
+512 connections take 143 MiB. No address has a fixed share, because all reviews may come from one address.
+"""
 
 
 class AdmissionWebhook:

@@ -1,0 +1,136 @@
+"""Limits of a server's clients, and the connections that share them.
+
+A server gives each phase of a connection a deadline (`protocol`). Until a deadline passes, clients that stall or send without
+end hold connections and memory. `Connections` bounds both. Where a limit is reached, a connection that waits for its client ends:
+the stalest of the address with the most of them, or the largest body of the address with the most bytes. The newcomer gets
+its place. A fixed share per address would not do, because all reviews of a webhook may come from one address.
+"""
+
+from collections import Counter
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass, field
+
+
+@dataclass(frozen=True, slots=True)
+class ClientLimits:
+    """Limits of one server's clients."""
+
+    head_bytes: int = 32 * 1024
+    """Size of a request's line and headers, trailers included."""
+    head_lines: int = 256
+    """Number of headers. Each takes about 200 bytes, however short it is."""
+    head_seconds: float = 10.0
+    """Time for them to arrive, also on a new connection (slowloris)."""
+    body_seconds: float = 10.0
+    """Time for a body to arrive."""
+    send_seconds: float = 30.0
+    """Time for a client to read what the server has buffered for it."""
+    idle_seconds: int = 60
+    body_bytes: int = 32 * 1024 * 1024
+    """Bytes of the bodies of all requests together. What one request may send is the application's limit."""
+    connections: int = 256
+    """Concurrent connections. Over TLS each takes 0.28 MiB, so 256 take 72 MiB."""
+    per_address: int | None = None
+    """Connections of one address. None behind a proxy or on loopback, where all clients share an address."""
+
+
+def _never_made() -> None:
+    """End a connection that does not exist yet."""
+
+
+@dataclass(slots=True, eq=False)
+class Connection:
+    """A client's connection, from accept to its end."""
+
+    address: str
+    waiting_since: float | None
+    """Since when it waits for its client. None while the server works on a request."""
+    body_bytes: int = 0
+    end: Callable[[], object] = field(default=_never_made)
+
+
+class Connections:
+    """The connections of one server."""
+
+    def __init__(self, limits: ClientLimits) -> None:
+        self.limits = limits
+        self.ended = 0
+        """How many connections ended or were refused because of a limit that they share."""
+        self._open: dict[Connection, None] = {}
+        self._per_address: Counter[str] = Counter()
+        self._bytes: Counter[str] = Counter()
+
+    def __len__(self) -> int:
+        return len(self._open)
+
+    def open(self, address: str, now: float) -> Connection | None:
+        """Count a new connection. Return None if there is no place for it."""
+        if not self._has_room(address):
+            self.ended += 1
+            return None
+        connection = Connection(address, now)
+        self._open[connection] = None
+        self._per_address[address] += 1
+        return connection
+
+    def close(self, connection: Connection) -> None:
+        """Stop counting a connection. A second call does nothing."""
+        if connection not in self._open:
+            return
+        self.release(connection)
+        del self._open[connection]
+        _subtract(self._per_address, connection.address, 1)
+
+    def hold(self, connection: Connection, size: int) -> None:
+        """Count bytes of a body. If all bodies are too large together, end the largest that is not complete."""
+        if connection not in self._open:
+            return
+        connection.body_bytes += size
+        self._bytes[connection.address] += size
+        while self._bytes.total() > self.limits.body_bytes:
+            incomplete = [
+                other for other in self._open if other.body_bytes and other.waiting_since is not None
+            ]
+            self._end(max(incomplete, key=self._share_of_bytes, default=connection))
+
+    def release(self, connection: Connection) -> None:
+        """Stop counting the body of a request that was answered."""
+        _subtract(self._bytes, connection.address, connection.body_bytes)
+        connection.body_bytes = 0
+
+    def _has_room(self, address: str) -> bool:
+        most = self.limits.per_address
+        if most is not None and self._per_address.get(address, 0) >= most:
+            return self._end_stalest(address, [other for other in self._open if other.address == address])
+        return len(self._open) < self.limits.connections or self._end_stalest(address, self._open)
+
+    def _end_stalest(self, newcomer: str, candidates: Iterable[Connection]) -> bool:
+        """End the connection that waits longest, of the address with the most that wait, for a newcomer.
+
+        Connections at work do not count: an API server with many reviews at work is not greedy.
+        """
+        waiting = [(other.waiting_since, other) for other in candidates if other.waiting_since is not None]
+        shares = Counter(other.address for _, other in waiting)
+        greedy = [
+            (-shares[other.address], since, other)
+            for since, other in waiting
+            if other.address == newcomer or shares[other.address] > shares[newcomer]
+        ]
+        if not greedy:
+            return False
+        self._end(min(greedy, key=lambda entry: entry[:2])[2])
+        return True
+
+    def _end(self, connection: Connection) -> None:
+        self.ended += 1
+        self.close(connection)
+        connection.end()
+
+    def _share_of_bytes(self, connection: Connection) -> tuple[int, int]:
+        return self._bytes[connection.address], connection.body_bytes
+
+
+def _subtract(counter: Counter[str], key: str, amount: int) -> None:
+    counter[key] -= amount
+    if not counter[key]:
+        del counter[key]
