@@ -18,6 +18,7 @@ from trimtab.cluster.leases.fence import Fence, NoFence
 from trimtab.cluster.transport.dry_run import DryRun
 from trimtab.cluster.transport.lanes import OBJECTS, Lane, LaneLimits
 from trimtab.cluster.transport.rate_limits import Backoff
+from trimtab.cluster.transport.server_clock import ServerClock
 from trimtab.cluster.transport.transport import (
     Request,
     Response,
@@ -53,6 +54,7 @@ class Sender:
         self.transport = transport
         self.random = jitter
         self.counts = RequestCounts()
+        self.server_clock = ServerClock(clock)
         self._lane = lane
         self._lanes = {lane.name: lane}
         """All lanes of the client and of its copies, so that equal limits are one lane."""
@@ -83,7 +85,7 @@ class Sender:
     def _copy(self) -> "Sender":
         other = Sender(self.clock, self.transport, self._lane, self.random)
         other.counts, other._fence, other.dry_run = self.counts, self._fence, self.dry_run
-        other._lanes = self._lanes
+        other._lanes, other.server_clock = self._lanes, self.server_clock
         return other
 
     async def send(self, act: str, request: Request) -> Response:
@@ -118,6 +120,7 @@ class Sender:
                 self.counts.add(request.method, 0)
                 raise
         self.counts.add(request.method, answer.status)
+        self.server_clock.note(request.path, answer.headers)
         if not 200 <= answer.status < 300:
             raise errors.error_from_answer(act, answer.status, answer.headers, answer.body)
         # Some proxies answer 200 with a failure Status. Typed decoding would see an empty object.

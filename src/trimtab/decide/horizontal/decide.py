@@ -30,7 +30,13 @@ from trimtab.decide.horizontal.selection.selection import (
 )
 from trimtab.decide.horizontal.selection.selector_check import AMBIGUOUS, check_selector
 from trimtab.decide.horizontal.status.builder import DecisionBuilder
-from trimtab.decide.horizontal.status.conditions import SCALED_TO_ZERO, UNSET_SCALED_TO_ZERO, EmitEvent
+from trimtab.decide.horizontal.status.clock import clock_changes
+from trimtab.decide.horizontal.status.conditions import (
+    CLOCK_WRONG,
+    SCALED_TO_ZERO,
+    UNSET_SCALED_TO_ZERO,
+    EmitEvent,
+)
 from trimtab.decide.horizontal.status.ignored_fields import (
     ignored_annotations_changes,
     ignored_fields_changes,
@@ -144,6 +150,8 @@ def _compute_replicas(builder: DecisionBuilder, scale: Scale) -> None:
     selection = select_pods(observation, strategy)
     context = proposal_context(observation, scale, selection, strategy, builder.now)
     extra = _check_pods(builder, scale, selection)
+    if observation.clock_offset or CLOCK_WRONG in builder.conditions_before:
+        builder.apply(clock_changes(observation, builder.conditions_before))
     problem = check_selector(observation, scale.status.selector, selection)
     if problem is None:
         builder.apply(ignored_annotations_changes(observation))

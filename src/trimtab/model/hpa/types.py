@@ -81,6 +81,7 @@ class ConditionType(StrEnum):
     SELECTION_FALLBACK = "PodSelectionFallback"
     EXTRA_PODS = "SelectorMatchesExtraPods"
     FIELDS_IGNORED = "FieldsIgnored"
+    CLOCK_WRONG = "OperatorClockWrong"
 
 
 class MetricIdentifier(Wire):

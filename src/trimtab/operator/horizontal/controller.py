@@ -11,6 +11,7 @@ from trimtab.decide.horizontal.records.record import Record
 from trimtab.decide.horizontal.status.dry_run import as_dry_run
 from trimtab.operator import gc_tuning
 from trimtab.operator.horizontal.batches import Batches
+from trimtab.operator.horizontal.clock_check import ClockCheck
 from trimtab.operator.horizontal.config import DecisionConfig
 from trimtab.operator.horizontal.dry_run import DryRunDecider
 from trimtab.operator.horizontal.early_scaling import UsageMonitor
@@ -54,10 +55,20 @@ class HpaController:
         self._pods = PodIndex()
         self._matcher = PodMatcher(config.gates, self.hpas, self._pods)
         self._metrics = HpaControllerMetrics(runtime.registry)
+        server = runtime.client.sender.server_clock
+        self._clock_check = ClockCheck(clock, server.offset, config.settings)
+        self._metrics.clock_offset.set_function(self._clock_check.offset)
         self._fetcher = self._make_fetcher()
         self._snapshots = SnapshotBuilder(
-            clock, config, self.ownership, self._targets, self._matcher, self._make_owners(), self._fetcher
+            clock,
+            config,
+            self.ownership,
+            self._targets,
+            self._matcher,
+            self._make_owners(),
+            self._fetcher,
         )
+        self._snapshots.clock_offset = self._clock_check.offset
         self._reconciler = Reconciler(clock, self._snapshots, self._make_writer(), self._metrics)
         self._dry_run = DryRunDecider(clock, self._snapshots, self._fetcher)
         self._batches = Batches(clock, self._fetcher, self._snapshots, self._reconciler, self._metrics)
@@ -76,7 +87,13 @@ class HpaController:
             runtime.clock, self._caches, is_allowed=not runtime.settings.watch_namespaces
         )
         is_strict = self._config.compat.reject_implausible_samples
-        return MetricFetcher(runtime.metrics, runtime.discovery, list_all, is_strict=is_strict)
+        return MetricFetcher(
+            runtime.metrics,
+            runtime.discovery,
+            list_all,
+            is_strict=is_strict,
+            on_samples=self._clock_check.note_samples,
+        )
 
     def _make_owners(self) -> OwnerCache:
         runtime = self.runtime
@@ -200,6 +217,11 @@ class HpaController:
         if problem := self.ownership.problem():
             problems["shards"] = problem
         return problems | self._watches.problems()
+
+    def warnings(self) -> dict[str, str]:
+        """Return what is wrong although HPAs are decided, by name."""
+        problem = self._clock_check.problem()
+        return {"clock": problem} if problem else {}
 
     def _count_owned(self) -> int:
         return sum(self.ownership.owns(hpa_state.key) for hpa_state in self.hpas)

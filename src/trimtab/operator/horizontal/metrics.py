@@ -48,6 +48,11 @@ class HpaControllerMetrics:
         self._hits = counter(f"{_PREFIX}cache_hits", "Owners found in the cache.", "resource_kind")
         self._misses = counter(f"{_PREFIX}cache_misses", "Owners asked for.", "resource_kind")
         self.shards = shards_gauge(registry)
+        self.clock_offset = Gauge(
+            "trimtab_clock_offset_seconds",
+            "Seconds by which our clock lags behind API server and metrics sources, if it is wrong.",
+            registry=registry,
+        )
         self.cycles = counter("trimtab_cycles", "Syncs, each over all HPAs or over those that are due.")
         self.cycle_duration = Histogram(
             "trimtab_cycle_duration_seconds",

@@ -4,6 +4,7 @@
 part without waiting, which a batch calls for each of its HPAs. It first checks whether the last decision still holds.
 """
 
+from collections.abc import Callable
 from datetime import datetime
 
 import msgspec
@@ -71,6 +72,8 @@ class SnapshotBuilder:
         self._matcher = matcher
         self._owners = owners
         self._fetcher = fetcher
+        self.clock_offset: Callable[[], float] = lambda: 0.0
+        """Returns the seconds to add to our clock for the age of samples."""
 
     async def read(
         self, request: ReconcileRequest, samples: Samples | None = None
@@ -238,6 +241,7 @@ class SnapshotBuilder:
             settings=self._config.settings,
             gates=self._config.gates,
             compat=self._config.compat,
+            clock_offset=self.clock_offset(),
         )
 
     def is_unchanged(
@@ -264,7 +268,9 @@ class SnapshotBuilder:
         usage = usage_in(queries.usage, samples)
         return (
             isinstance(usage, NamespaceUsage)
-            and last.still_valid_alone(hpa_state.hpa, queries.target.scale, hpa_state.memory.own, now)
+            and last.still_valid_alone(
+                hpa_state.hpa, queries.target.scale, hpa_state.memory.own, now, self.clock_offset()
+            )
             and (matched.pods is last.observation.pods or matched.pods == last.observation.pods)
             and last.accepts(usage.span, now)
             and _has_values(usage, matched.pods, hpa_state.hpa.spec.metrics, last.values)

@@ -21,6 +21,7 @@ from trimtab.decide.horizontal.metrics.proposal import (
     PodCounts,
     Proposal,
 )
+from trimtab.decide.horizontal.observation.clock_offset import describe_offset
 from trimtab.decide.horizontal.observation.observation import Observation
 from trimtab.decide.horizontal.records.record import Record
 from trimtab.decide.horizontal.selection.selection import foreign_pods
@@ -85,6 +86,8 @@ class Explanation(Wire):
     next_step: str
     advice: tuple[Advice, ...]
     """The same as `next_step`, as values."""
+    clock: str = ""
+    """How the operator's clock is wrong; empty if it is right."""
     is_dry_run: bool = False
     annotation_problem: str = ""
     """Which annotation is wrong, so that nothing is scaled."""
@@ -125,6 +128,7 @@ def explain(record: Record, *, dry_run: bool = False) -> Explanation:
         partly_held=partly_held(decision),
         next_step=next_step(observation, decision, reason, advice, dry_run=dry_run),
         advice=advice,
+        clock=describe_offset(observation.clock_offset) if observation.clock_offset else "",
         is_dry_run=dry_run or must_not_scale(observation.hpa, observation.gates),
         annotation_problem=annotation_problem(observation.hpa, observation.gates),
     )
@@ -227,6 +231,8 @@ def _lines(story: Explanation) -> list[str]:
     if story.limit:
         lines.append(f"limit: {story.limit}")
     lines += [f"ignored: {text}" for text in story.ignored_fields]
+    if story.clock:
+        lines.append(f"clock: {story.clock}")
     if story.annotation_problem:
         lines.append(f"held: {story.annotation_problem}; nothing is scaled until then")
     lines.append(f"next: {story.next_step}")

@@ -14,6 +14,7 @@ _CONDITIONS = (
     ConditionType.SCALING_LIMITED,
     ConditionType.SCALED_TO_ZERO,
     ConditionType.FIELDS_IGNORED,
+    ConditionType.CLOCK_WRONG,
 )
 
 

@@ -90,7 +90,7 @@ def proposal_context(
         tolerance=tolerance_of(observation.hpa.spec.behavior, settings, observation.gates),
         settings=settings,
         compat=compat,
-        limits=limits_at(now, settings, compat),
+        limits=limits_at(now, settings, compat, observation.clock_offset),
         # A pod that the strategy leaves out, or that cannot be shown to be owned, is not averaged in as a stray.
         averages_strays=not compat.ignore_foreign_samples and strategy != SelectionStrategy.OWNER_REFERENCE,
     )

@@ -57,14 +57,17 @@ class SampleAgeLimits(Wire):
 ANYTHING_GOES = SampleAgeLimits()
 
 
-def limits_at(now: float, settings: HpaSettings, compat: HpaCompat) -> SampleAgeLimits:
-    """Return the limits of samples at that time."""
+def limits_at(
+    now: float, settings: HpaSettings, compat: HpaCompat, clock_offset: float = 0.0
+) -> SampleAgeLimits:
+    """Return the limits of samples at that time, by a clock that is ahead of ours by `clock_offset`."""
     if not compat.reject_implausible_samples:
         return ANYTHING_GOES
+    sampled = now + clock_offset
     return SampleAgeLimits(
-        now=now,
-        fresh_after=now - settings.stale_after,
-        ahead=now + settings.ahead_limit,
+        now=sampled,
+        fresh_after=sampled - settings.stale_after,
+        ahead=sampled + settings.ahead_limit,
         ahead_limit=settings.ahead_limit,
         since=now,
         lowest=0,

@@ -56,11 +56,17 @@ class UnchangedDecision(Wire):
             and observation.scale == last.scale
             and observation.conflicting_hpas == last.conflicting_hpas
             and observation.owners == last.owners
+            and observation.clock_offset == last.clock_offset
             and _have_same_samples(last, observation, *self._dates(now))
         )
 
     def still_valid_alone(
-        self, hpa: HorizontalPodAutoscaler, scale: Scale | None, memory: Memory, now: float
+        self,
+        hpa: HorizontalPodAutoscaler,
+        scale: Scale | None,
+        memory: Memory,
+        now: float,
+        clock_offset: float = 0.0,
     ) -> bool:
         """Like `still_valid`, for HPAs without conflicts, ignoring pods and samples."""
         last = self.observation
@@ -70,6 +76,7 @@ class UnchangedDecision(Wire):
             and (scale is last.scale or scale == last.scale)
             and not last.conflicting_hpas
             and not last.owners
+            and clock_offset == last.clock_offset
         )
 
     def accepts(self, span: tuple[float, float], now: float) -> bool:
@@ -78,7 +85,8 @@ class UnchangedDecision(Wire):
         return oldest <= span[0] and span[1] <= latest
 
     def _dates(self, now: float) -> tuple[float, float]:
-        return now - self.fresh_for + MARGIN, now + self.observation.settings.ahead_limit - MARGIN
+        sampled = now + self.observation.clock_offset
+        return sampled - self.fresh_for + MARGIN, sampled + self.observation.settings.ahead_limit - MARGIN
 
     def _is_current(self, memory: Memory, now: float) -> bool:
         return _latest(memory) <= now < self.until

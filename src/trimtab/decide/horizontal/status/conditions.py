@@ -16,6 +16,7 @@ METRIC_LOST = ConditionType.METRIC_LOST.value
 SELECTION_FALLBACK = ConditionType.SELECTION_FALLBACK.value
 EXTRA_PODS = ConditionType.EXTRA_PODS.value
 FIELDS_IGNORED = ConditionType.FIELDS_IGNORED.value
+CLOCK_WRONG = ConditionType.CLOCK_WRONG.value
 
 Status = Literal["True", "False"]
 

@@ -5,16 +5,19 @@ queries to the metrics APIs. `samples_for` selects from the results what one met
 """
 
 import asyncio
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
+from math import inf, isfinite
 
 from trimtab.cluster import errors
 from trimtab.cluster.discovery import Discovery
+from trimtab.decide.horizontal.arithmetic import NEVER
 from trimtab.decide.horizontal.observation.pods import PodSnapshot
 from trimtab.decide.horizontal.observation.samples import (
     Asked,
     FetchFailure,
     MetricSamples,
+    Series,
     read_external_metric,
     read_object_metric,
     read_pods_metric,
@@ -110,12 +113,20 @@ class MetricFetcher:
     """
 
     def __init__(
-        self, reader: MetricsReader, discovery: Discovery, list_all: ListAllPolicy, *, is_strict: bool
+        self,
+        reader: MetricsReader,
+        discovery: Discovery,
+        list_all: ListAllPolicy,
+        *,
+        is_strict: bool,
+        on_samples: Callable[[str, float], None] = lambda _source, _newest: None,
     ) -> None:
         self.list_all = list_all
         self._reader = reader
         self._discovery = discovery
         self._is_strict = is_strict
+        self._on_samples = on_samples
+        """Called with the API group and the newest date of each response."""
 
     async def resolve(self, metric: MetricSpec, namespace: str, pod_selector: str) -> Query | FetchFailure:
         """Return the query of a metric, after looking up the kind of its object."""
@@ -155,6 +166,13 @@ class MetricFetcher:
 
     async def fetch_one(self, query: Query) -> QueryResult:
         """Send one query, and return a `FetchFailure` if the source fails."""
+        result = await self._fetch_one(query)
+        newest = _newest_date(result)
+        if isfinite(newest) and newest != NEVER:
+            self._on_samples(query.group, newest)
+        return result
+
+    async def _fetch_one(self, query: Query) -> QueryResult:
         try:
             if isinstance(query, PodUsage):
                 usage = await self._reader.pod_usage(query)
@@ -209,6 +227,18 @@ def usage_in(query: PodUsage, samples: Samples) -> QueryResult | None:
     """Return the usage of one namespace, from the list for all namespaces if that was fetched."""
     listed = samples.get(ALL_NAMESPACES)
     return listed.within(query.namespace) if isinstance(listed, ClusterUsage) else samples.get(query)
+
+
+def _newest_date(result: QueryResult) -> float:
+    """Return the date of the newest sample, or -inf if there is none."""
+    if isinstance(result, NamespaceUsage):
+        return result.span[1]
+    if isinstance(result, ClusterUsage):
+        return result.within(None).span[1]
+    if isinstance(result, FetchFailure):
+        return -inf
+    samples = result.samples if isinstance(result, Series) else result.samples.values()
+    return max((sample.timestamp for sample in samples), default=-inf)
 
 
 def _expected(query: ExternalMetric | ObjectMetric | PodsMetric) -> Asked:
