@@ -185,7 +185,7 @@ def main(arguments: Iterable[str] | None = None) -> int:
         "--map",
         choices=("renew", "keep", "frozen"),
         default="renew",
-        help="keep: record only new test files; frozen: record nothing",
+        help="keep: record only changed tests; frozen: record nothing",
     )
     parser.add_argument("--json", type=Path, help="also write the verdicts to this file")
     options = parser.parse_args(None if arguments is None else list(arguments))

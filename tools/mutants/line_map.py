@@ -77,11 +77,11 @@ class Store:
         content: dict[str, Any] = json.loads(gzip.decompress(path.read_bytes()))
         return content
 
-    def is_valid(self, test_file: str, content: dict[str, Any] | None) -> bool:
-        """Return whether a recording still describes the tree."""
+    def is_valid(self, test_file: str, content: dict[str, Any] | None, *, keep_stale: bool = False) -> bool:
+        """Return whether a recording still describes the tree; `keep_stale` forgives changed sources."""
         if content is None or set(content["helpers"]) != set(self.helpers_of(test_file)):
             return False
-        known = {**content["helpers"], **content["sources"]}
+        known = content["helpers"] if keep_stale else {**content["helpers"], **content["sources"]}
         return all(digest(self.root / name) == value for name, value in known.items())
 
     def helpers_of(self, test_file: str) -> list[str]:
@@ -122,7 +122,7 @@ def load_map(
     executed: dict[str, int] = defaultdict(int)
     for test_file in test_files:
         content = store.load(test_file)
-        if content is None or not (keep_stale or store.is_valid(test_file, content)):
+        if content is None or not store.is_valid(test_file, content, keep_stale=keep_stale):
             stale.append(test_file)
             continue
         executed[str(Path(test_file).parent)] += _add(line_map, store, test_file, content)

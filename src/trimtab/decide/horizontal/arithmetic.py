@@ -6,7 +6,7 @@ wraps, and turns a float that fits no integer into the most negative one, as amd
 
 from datetime import UTC, datetime, timedelta
 from functools import lru_cache
-from math import ceil, copysign, inf, isfinite, isnan, nan
+from math import ceil, inf, isfinite, isnan, nan
 
 from trimtab.model.times import ZERO_TIME, parse_time
 
@@ -79,9 +79,14 @@ def ratio_of(dividend: float, divisor: float) -> float:
     try:
         return float(dividend) / float(divisor)
     except ZeroDivisionError:
-        return nan if not dividend else copysign(inf, dividend)
+        return _infinity(dividend) if dividend else nan
     except OverflowError:  # an integer beyond all floats; only its sign matters
-        return copysign(inf, dividend) if abs(dividend) >= abs(divisor) else 0.0
+        return _infinity(dividend) if abs(dividend) >= abs(divisor) else 0.0
+
+
+def _infinity(sign: float) -> float:
+    # copysign would convert its argument to a float, which an integer beyond all floats refuses.
+    return inf if sign > 0 else -inf
 
 
 NEVER = ZERO_TIME.timestamp()

@@ -115,3 +115,124 @@ def test_a_rescale_that_failed_is_not_remembered():
     fast = behavior(rules(("Pods", 9, 15), window=0))
     seen = observe(hpa(external(average(100)), behavior=fast), 2, series(500))
     assert run(seen, error="conflict").memory.scale_up == ()
+
+
+WINDOW = (Recommendation(6, T - 60),)
+
+
+@pytest.mark.parametrize(
+    ("stored", "current", "up", "down"),
+    [
+        pytest.param(None, 6, (), (), id="no replicas stored: nothing is known to have changed"),
+        pytest.param(6, 6, (), (), id="nothing changed"),
+        pytest.param(4, 6, (ScaleEvent(2, T),), (), id="grown while away counts against the rates of growth"),
+        pytest.param(
+            8, 6, (), (ScaleEvent(2, T),), id="shrunk while away counts against the rates of shrinking"
+        ),
+    ],
+)
+def test_a_change_made_while_we_were_away_counts_as_a_scale_event(stored, current, up, down):
+    before = Memory(recommendations=WINDOW, replicas=stored)
+    after = memory.restore_memory(before, current, T)
+    assert (after.scale_up, after.scale_down) == (up, down)
+    assert after.replicas == (stored if stored is None else current)
+    assert after.recommendations[-1].replicas == 6
+
+
+def test_a_change_made_while_we_were_away_keeps_earlier_events_and_starts_the_window():
+    before = Memory(
+        recommendations=(Recommendation(9, T - 30),), replicas=9, scale_down=(ScaleEvent(1, T - 60),)
+    )
+    after = memory.restore_memory(before, 7, T)
+    assert after.scale_down == (ScaleEvent(1, T - 60), ScaleEvent(2, T))
+    assert after.recommendations[-1] == Recommendation(7, T)
+    empty = memory.restore_memory(Memory(replicas=9), 7, T)
+    assert (empty.recommendations, empty.replicas) == (None, 7)
+
+
+@pytest.mark.parametrize(
+    ("latest", "alive", "want"),
+    [
+        pytest.param(6, T, (Recommendation(6, T),), id="as recommended: the quiet time repeats it"),
+        pytest.param(8, T, (Recommendation(8, T),), id="growth held back: its window goes on"),
+        pytest.param(4, T, (Recommendation(4, T - 60),), id="shrinking held back: its window runs from then"),
+        pytest.param(6, T - 60, (Recommendation(6, T - 60),), id="no quiet time"),
+        pytest.param(6, T - 90, (Recommendation(6, T - 90),), id="a clock that was ahead"),
+    ],
+)
+def test_the_latest_recommendation_reaches_to_the_last_sign_of_life(latest, alive, want):
+    before = Memory(recommendations=(Recommendation(latest, T - 60),), replicas=6)
+    assert memory.restore_memory(before, 6, alive).recommendations == want
+
+
+def test_of_two_recommendations_at_one_time_the_later_entry_counts():
+    before = Memory(recommendations=(Recommendation(4, T - 60), Recommendation(6, T - 60)), replicas=6)
+    assert memory.restore_memory(before, 6, T).recommendations[-1] == Recommendation(6, T)
+    reverse = Memory(recommendations=(Recommendation(6, T - 60), Recommendation(4, T - 60)), replicas=6)
+    assert memory.restore_memory(reverse, 6, T).recommendations == reverse.recommendations
+
+
+@pytest.mark.parametrize("order", [1, -1], ids=["lost last", "lost first"])
+def test_good_values_reach_to_the_last_sign_of_life_and_lost_ones_do_not(order):
+    good, lost = memory.LastGood("a", 3, T - 60), memory.LastGood("b", 4, T - 60, True)
+    after = memory.restore_memory(Memory(last_good=(good, lost)[::order]), 6, T)
+    assert {entry.key: entry.at for entry in after.last_good} == {"a": T, "b": T - 60}
+    assert memory.restore_memory(Memory(), 6, T) == Memory()
+
+
+def test_times_of_another_clock_are_shifted_and_never_later_than_the_last_sign_of_life():
+    stored = Memory(
+        recommendations=(Recommendation(6, T - 60),),
+        scale_up=(ScaleEvent(1, T - 50),),
+        scale_down=(ScaleEvent(1, T - 40),),
+        last_good=(memory.LastGood("a", 1, T - 30),),
+        rejected_since={"a": T - 20},
+        last_event_times={"b": T - 1},
+    )
+    shifted = memory.take_over_memory(stored, T, skew=10.0)
+    assert shifted.recommendations[0].at == T - 50
+    assert (shifted.scale_up[0].at, shifted.scale_down[0].at) == (T - 40, T - 30)
+    assert (shifted.last_good[0].at, shifted.rejected_since["a"]) == (T - 20, T - 10)
+    assert shifted.last_event_times == {"b": T}
+    assert memory.take_over_memory(Memory(), T) == Memory()
+
+
+@pytest.mark.parametrize(
+    ("ages", "want"),
+    [
+        pytest.param((50, 40), (50, 40, 0), id="all recent: at the end"),
+        pytest.param((70, 40), (0, 40), id="over the outdated one"),
+        pytest.param((80, 70, 40), (80, 0, 40), id="over the last outdated one"),
+        pytest.param((60, 40), (60, 40, 0), id="on the edge is not outdated"),
+    ],
+)
+def test_upstream_overwrites_the_last_outdated_entry(ages, want):
+    kept = tuple(Recommendation(1, T - age) for age in ages)
+    found = memory.overwrite_outdated(kept, 2, T, T - 60)
+    assert [(entry.replicas, T - entry.at) for entry in found] == [
+        (2 if age == 0 else 1, age) for age in want
+    ]
+    events = memory.overwrite_event(tuple(ScaleEvent(1, T - age) for age in ages), 2, T, 60.0)
+    assert [(event.change, T - event.at) for event in events] == [(2 if age == 0 else 1, age) for age in want]
+
+
+def test_upstream_keeps_an_event_outdated():
+    (first, second) = memory.overwrite_event((ScaleEvent(1, T - 90), ScaleEvent(1, T - 70)), 5, T, 60.0)
+    assert (first, second) == (ScaleEvent(1, T - 90, True), ScaleEvent(5, T))
+
+
+def test_events_beyond_the_bound_are_merged_at_the_later_time():
+    many = tuple(ScaleEvent(1, T + step) for step in range(MOST_SCALE_EVENTS))
+    merged = memory.add_event(many, 1, T + 500)
+    assert (len(merged), merged[0]) == (MOST_SCALE_EVENTS, ScaleEvent(2, T + 1))
+    assert memory.add_event((ScaleEvent(3, T - 1800),), 1, T) == (ScaleEvent(3, T - 1800), ScaleEvent(1, T))
+
+
+def test_memories_of_format_1_are_read():
+    old = memory.loads(b'{"uid": "u", "told": {"A": 1.0}, "refused": {"k": 2.0}}')
+    assert (old.last_event_times, old.rejected_since) == ({"A": 1.0}, {"k": 2.0})
+    assert memory.loads(b'{"refused": {"k": 2.0}}').rejected_since == {"k": 2.0}
+    assert (
+        memory.loads(b'{"last_event_times": {"A": 3.0}}'.replace(b"last_event_times", b"lastEventTimes")).uid
+        == ""
+    )

@@ -1,11 +1,18 @@
 """Out-of-memory kills seen in pod updates and in eviction events: each once."""
 
+import msgspec
 import pytest
 
-from trimtab.decide.vertical.input.oom import ooms_of_event, ooms_of_update
+from trimtab.decide.vertical.compat import VPA_1_8
+from trimtab.decide.vertical.input.oom import OOM, ooms_of_event, ooms_of_update
+from trimtab.model.core.meta import ObjectMeta
 from trimtab.model.core.objects import Event
 from trimtab.model.core.pod import Pod
 from trimtab.model.json import wire
+from trimtab.model.times import ZERO_TIME_NS
+
+NOON_NS = 1_768_478_400 * 10**9
+"""2026-01-15T12:00:00Z."""
 
 RUNNING = {"running": {"startedAt": "2026-01-15T11:00:00Z"}}
 KILLED = {"terminated": {"reason": "OOMKilled", "finishedAt": "2026-01-15T12:00:00Z", "exitCode": 137}}
@@ -109,4 +116,50 @@ def event(kind="Pod", reason="Evicted", **notes) -> Event:
     ],
 )
 def test_eviction_events(one, want):
-    assert [(oom.container, oom.memory_bytes) for oom in ooms_of_event(one)] == want
+    assert ooms_of_event(one) == tuple(
+        OOM("shop", "db-0", container, NOON_NS, memory_bytes) for container, memory_bytes in want
+    )
+
+
+def test_a_kill_without_a_time_is_of_no_time():
+    undated_kill = pod({"terminated": {"reason": "OOMKilled"}})
+    bare = msgspec.structs.replace(undated_kill, spec=Pod().spec)
+    (kill,) = ooms_of_update(pod(RUNNING), bare)
+    assert kill == OOM("shop", "db-0", "app", ZERO_TIME_NS, 0)
+    undated = msgspec.structs.replace(event(), metadata=ObjectMeta(annotations=event().metadata.annotations))
+    assert {kill.time_ns for kill in ooms_of_event(undated)} == {ZERO_TIME_NS}
+
+
+def test_a_kill_has_the_place_and_time_of_its_container():
+    assert ooms_of_update(pod(RUNNING), pod(KILLED)) == (OOM("shop", "db-0", "app", NOON_NS, 2**30),)
+    assert ooms_of_update(pod(RUNNING), pod(RUNNING, KILLED_AGAIN, 1)) == (
+        OOM("shop", "db-0", "app", NOON_NS + 300 * 10**9, 2**30),
+    )
+
+
+@pytest.mark.parametrize("order", [("app", "new"), ("new", "app")], ids=["odd last", "odd first"])
+def test_a_new_container_does_not_hide_the_kill_of_another(order):
+    killed = pod(KILLED)
+    status = msgspec.structs.replace(
+        killed.status,
+        container_statuses=tuple(
+            msgspec.structs.replace(killed.status.container_statuses[0], name=name) for name in order
+        ),
+    )
+    found = ooms_of_update(pod(RUNNING), msgspec.structs.replace(killed, status=status))
+    assert [kill.container for kill in found] == ["app"]
+
+
+@pytest.mark.parametrize(
+    ("old", "new", "want"),
+    [
+        pytest.param(pod(RUNNING), pod(RUNNING, KILLED, 1), 1, id="restarted between two versions"),
+        pytest.param(pod(RUNNING), pod(RUNNING, KILLED, 0), 0, id="without a restart"),
+        pytest.param(pod(RUNNING), pod(BACK_OFF, KILLED, 1), 0, id="not running again"),
+        pytest.param(pod(BACK_OFF), pod(RUNNING, KILLED, 1), 0, id="not running before"),
+        pytest.param(pod(KILLED), pod(KILLED_AGAIN, restarts=1), 1, id="dead twice, restarted in between"),
+        pytest.param(pod(KILLED), pod(KILLED), 0, id="dead once"),
+    ],
+)
+def test_upstream_sees_fewer_kills(old, new, want):
+    assert len(ooms_of_update(old, new, VPA_1_8)) == want

@@ -1,5 +1,7 @@
 """Percentile, margin, confidence, floor: amounts and the reasons for them."""
 
+from dataclasses import replace
+
 import numpy as np
 import pytest
 from hypothesis import given, settings
@@ -8,7 +10,13 @@ from hypothesis import strategies as st
 from tests.unit.decide.vertical.usage_builders import DAY_NS, MINUTE_NS, START_NS, recommend_containers
 from trimtab.decide.vertical.cluster_state.aggregates import Aggregate, AggregateTable
 from trimtab.decide.vertical.cluster_state.containers import ContainerHistory, ContainerTable
-from trimtab.decide.vertical.recommend.estimators import EstimatorSettings, confidence_multipliers
+from trimtab.decide.vertical.recommend.estimators import (
+    BOUNDS,
+    EstimatorSettings,
+    Percentiles,
+    ResourceSettings,
+    confidence_multipliers,
+)
 from trimtab.decide.vertical.recommend.quantities import RecommendationRounding, cpu_quantity, memory_quantity
 from trimtab.decide.vertical.recommend.recommendation import (
     ContainerRecommendation,
@@ -108,6 +116,27 @@ def test_a_policy_may_set_percentiles_and_margin_for_its_own_container():
     assert recommend(usage).amounts["target"]["cpu"] == 2406
     assert recommend(usage, policy=policy).amounts["target"]["cpu"] == 110
     assert EstimatorSettings().for_container(ContainerResourcePolicy()) == EstimatorSettings()
+
+
+@pytest.mark.parametrize("bound", BOUNDS)
+def test_own_percentiles_and_margin_hold_for_both_resources(bound):
+    policy = ContainerResourcePolicy(**{f"{bound}_percentile": Quantity.parse("0.42")})
+    plain, own = EstimatorSettings(), EstimatorSettings().for_container(policy)
+    want = replace(Percentiles(), **{bound: 0.42})
+    assert (own.cpu.percentiles, own.memory.percentiles, own.safety_margin) == (
+        want,
+        want,
+        plain.safety_margin,
+    )
+    margin = plain.for_container(ContainerResourcePolicy(safety_margin_fraction=Quantity.parse("0.25")))
+    assert margin == EstimatorSettings(plain.cpu, plain.memory, 0.25)
+    assert plain.for_container(None) is plain
+
+
+def test_the_defaults_of_the_estimate_are_upstreams():
+    resource = ResourceSettings(Percentiles(0.9, 0.5, 0.95), DAY_NS)
+    assert EstimatorSettings() == EstimatorSettings(resource, resource, 0.15)
+    assert Percentiles().shares == (0.9, 0.5, 0.95)
 
 
 def test_resources_that_are_not_controlled_are_left_out():

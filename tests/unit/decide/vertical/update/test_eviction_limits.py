@@ -18,7 +18,16 @@ from tests.unit.decide.vertical.policy_builders import (
     world,
 )
 from trimtab.decide.vertical.update.actions import ActionResult
-from trimtab.decide.vertical.update.eviction_limits import EvictionLimitSettings
+from trimtab.decide.vertical.update.eviction_limits import (
+    NO_EVICTION_LIMITS,
+    EvictionBackoff,
+    EvictionLimits,
+    EvictionLimitSettings,
+    EvictionTrial,
+    drop_expired,
+    evaluate_trial,
+    evictions_left,
+)
 from trimtab.decide.vertical.update.loop_state import (
     UPSTREAM_SETTINGS,
     UpdaterSettings,
@@ -225,3 +234,121 @@ def test_the_budget_is_never_exceeded_whatever_the_order_of_vpas(
         assert len(disturbed) <= (running == configured)
     else:
         assert running - len(disturbed) >= min(configured - allowed, running)
+
+
+BASE, WEB = "StatefulSet/shop/db", "StatefulSet/shop/web"
+
+
+def two_workloads(now, *, changed="1Gi"):
+    """Observe two StatefulSets of three pods each; one pod of `db` and one of `web` were just replaced."""
+    names = [f"{name}-{place}" for name in ("db", "web") for place in range(3)]
+    pods = [
+        pod(
+            name,
+            owner=f"StatefulSet/{name[:-2]}",
+            memory=changed if name.endswith("0") else "1Gi",
+            created=now if name.endswith("0") else NOW - timedelta(days=30),
+        )
+        for name in names
+    ]
+    vpas = [vpa(name, recommended("4Gi"), target=f"StatefulSet/{name}") for name in ("db", "web")]
+    return world(vpas, pods, controllers={key: ObservedController(replicas=3) for key in (BASE, WEB)})
+
+
+def after_evictions(**counts):
+    """Make the state after fruitless evictions of the named workloads, the last one of each just now."""
+    trials = {
+        f"StatefulSet/shop/{name}": EvictionTrial(
+            ineffective=count, evicted_at=NOW + timedelta(milliseconds=700), requests=REQUESTS
+        )
+        for name, count in counts.items()
+    }
+    return UpdaterState(eviction_limits=EvictionLimits(trials=trials))
+
+
+REQUESTS = "app:cpu=100000000,memory=1073741824000000000"
+
+
+@pytest.mark.parametrize(
+    "name", ["db", "web"], ids=["before one without a trial", "after one without a trial"]
+)
+def test_a_controller_without_a_trial_does_not_hide_the_trial_of_another(name):
+    """The replacement has the second of the eviction: creation times have no fraction."""
+    asked, result = run(two_workloads(NOW), after_evictions(**{name: 2}), now=NOW + timedelta(seconds=30))
+    trials = result.state.eviction_limits.trials
+    assert (trials[f"StatefulSet/shop/{name}"].ineffective, len(trials)) == (3, 2)
+    assert trials[f"StatefulSet/shop/{name}"].paused_until == NOW + timedelta(seconds=30, hours=1)
+    assert [event.object for event in result.events if event.reason == "EvictionFruitless"] == [
+        f"shop/{name}"
+    ]
+    assert not [pod_name for _, pod_name in asked if pod_name.startswith(name)]
+    assert evictions(asked) != []
+
+
+@pytest.mark.parametrize(
+    ("created", "changed", "want"),
+    [
+        pytest.param(timedelta(seconds=-1), "1Gi", 1, id="a pod from before the eviction is no replacement"),
+        pytest.param(timedelta(), "1Gi", 2, id="one of the same second is"),
+        pytest.param(timedelta(seconds=9), "1Gi", 2, id="one from later is"),
+        pytest.param(timedelta(), "4Gi", 0, id="a changed one clears the count"),
+    ],
+)
+def test_a_replacement_is_compared_from_the_second_of_the_eviction_on(created, changed, want):
+    pods = [pod("db-0", memory=changed, created=NOW + created), pod("db-1")]
+    trial = after_evictions(db=1).eviction_limits.trials[BASE]
+    after = evaluate_trial(trial, pods, NOW + timedelta(seconds=30), EvictionLimitSettings())
+    assert (after.ineffective, after.paused_until) == (want, None)
+    assert (after.evicted_at is not None) is (created < timedelta())
+
+
+def test_without_a_limit_or_an_eviction_no_trial_is_evaluated():
+    trial = after_evictions(db=2).eviction_limits.trials[BASE]
+    replaced = [pod("db-0", created=NOW + MINUTE)]
+    assert evaluate_trial(trial, replaced, NOW + MINUTE, EvictionLimitSettings(max_ineffective=None)) == trial
+    assert evaluate_trial(EvictionTrial(), replaced, NOW, EvictionLimitSettings()) == EvictionTrial()
+
+
+@pytest.mark.parametrize(
+    ("settings_of", "live", "ages", "want"),
+    [
+        pytest.param({}, 1000, (), 10, id="ten a minute"),
+        pytest.param({}, 30, (), 3, id="a tenth of the pods, if that is less"),
+        pytest.param({}, 3, (), 1, id="at least one"),
+        pytest.param({}, 1000, (59, 1), 8, id="those of the last minute count"),
+        pytest.param({}, 1000, (60, 61), 10, id="older ones do not"),
+        pytest.param({}, 3, (1, 1, 1), 0, id="never less than none"),
+        pytest.param({"max_share_per_minute": None}, 3, (), 10, id="the share switched off"),
+        pytest.param({"max_evictions_per_minute": None}, 1000, (), 100, id="the number switched off"),
+        pytest.param(
+            {"max_evictions_per_minute": None, "max_share_per_minute": None}, 3, (1,) * 50, None, id="both"
+        ),
+    ],
+)  # fmt: skip
+def test_evictions_left_in_this_minute(settings_of, live, ages, want):
+    state = EvictionLimits(evictions=tuple(NOW - timedelta(seconds=age) for age in ages))
+    assert evictions_left(state, live, NOW, EvictionLimitSettings(**settings_of)) == want
+
+
+def test_the_state_of_the_limits_ends_with_what_it_is_about():
+    fresh, old = NOW - timedelta(minutes=59), NOW - timedelta(hours=1)
+    state = EvictionLimits(
+        evictions=(NOW - timedelta(seconds=60), NOW - timedelta(seconds=59)),
+        trials={
+            "alive": EvictionTrial(ineffective=1),
+            "just evicted": EvictionTrial(evicted_at=fresh),
+            "gone": EvictionTrial(evicted_at=old),
+            "never": EvictionTrial(ineffective=1),
+        },
+        backoffs={"a": EvictionBackoff(until=NOW), "b": EvictionBackoff(until=NOW)},
+    )
+    kept = drop_expired(state, {"b"}, {"alive"}, NOW)
+    assert kept.evictions == (NOW - timedelta(seconds=59),)
+    assert set(kept.trials) == {"alive", "just evicted"}
+    assert set(kept.backoffs) == {"b"}
+
+
+def test_the_defaults_of_the_limits():
+    assert EvictionLimitSettings() == EvictionLimitSettings(10, 0.1, 1, 3, 3600, 60, 600)
+    assert EvictionLimitSettings(None, None, None, None, 3600, 0, 600) == NO_EVICTION_LIMITS
+    assert UpdaterSettings() == UpdaterSettings(2, 0.5, 0.1, 43_200, 600, False, (), EvictionLimitSettings())

@@ -2,15 +2,19 @@
 
 from datetime import timedelta
 
+import msgspec
 import pytest
 
-from tests.unit.decide.vertical.policy_builders import NOW, pod, resize_condition
+from tests.unit.decide.vertical.policy_builders import NOW, pod, resize_condition, restarting
 from trimtab.decide.vertical.update.resize.annotation import RESIZE_ANNOTATION, ResizeAnnotation
 from trimtab.decide.vertical.update.resize.status import (
     IN_PROGRESS_TIMEOUT,
     ResizeStatus,
+    differs_from_status,
+    kubelet_message,
     reported_status,
     resize_status,
+    restarts_containers,
 )
 from trimtab.model.core.pod import ResourceRequirements
 from trimtab.model.json import wire
@@ -70,3 +74,83 @@ def test_a_request_that_the_kubelet_has_not_observed_is_in_progress(age, memory,
 def test_retries_of_a_refused_memory_limit_back_off(refusals, minutes, keeps):
     last = ResizeAnnotation(refusals=refusals, refused_at=NOW)
     assert last.keeps_memory_limits(NOW + timedelta(minutes=minutes)) is keeps
+
+
+@pytest.mark.parametrize(
+    ("condition", "want"),
+    [
+        pytest.param({"lastTransitionTime": NOW - timedelta(seconds=1)}, True, id="set before the request"),
+        pytest.param({"lastTransitionTime": NOW}, False, id="set within the second of the request"),
+        pytest.param({"lastTransitionTime": NOW + timedelta(seconds=1)}, False, id="set after the request"),
+        pytest.param({}, False, id="no time"),
+        pytest.param({"observedGeneration": 4}, True, id="about an earlier generation"),
+        pytest.param({"observedGeneration": 5}, False, id="about this generation"),
+        pytest.param({"observedGeneration": 5, "lastTransitionTime": NOW - timedelta(days=1)}, False, id="generation first"),
+        pytest.param({"status": "False", "observedGeneration": 4}, None, id="a condition that is false"),
+    ],
+)  # fmt: skip
+@pytest.mark.parametrize("kind", ["PodResizePending", IN_PROGRESS])
+def test_a_condition_about_an_earlier_request_does_not_hide_the_last_one(condition, want, kind):
+    dated = {
+        key: value.isoformat() if key == "lastTransitionTime" else value for key, value in condition.items()
+    }
+    member = annotated_pod([{**resize_condition(kind, "Error"), **dated}])
+    status = resize_status(member, NOW + timedelta(minutes=1))
+    reported = ResizeStatus.UNKNOWN if kind == "PodResizePending" else ResizeStatus.ERROR
+    assert status is {True: ResizeStatus.IN_PROGRESS, False: reported, None: ResizeStatus.IN_PROGRESS}[want]
+
+
+def annotated_pod(conditions):
+    last = ResizeAnnotation(vpa="shop/base", at=NOW + timedelta(milliseconds=400), resources={"app": WANTED})
+    made = pod(
+        conditions=conditions, statuses=HAS_LESS, annotations={RESIZE_ANNOTATION: wire.encode(last).decode()}
+    )
+    return msgspec.structs.replace(made, metadata=msgspec.structs.replace(made.metadata, generation=5))
+
+
+@pytest.mark.parametrize(
+    ("minutes", "want"), [(9, ResizeStatus.IN_PROGRESS), (11, ResizeStatus.DEFERRED)], ids=["9 min", "11 min"]
+)
+def test_a_kubelet_without_generations_has_ten_minutes(minutes, want):
+    condition = {**resize_condition(), "lastTransitionTime": (NOW - timedelta(hours=1)).isoformat()}
+    assert resize_status(annotated_pod([condition]), NOW + timedelta(minutes=minutes)) is want
+
+
+@pytest.mark.parametrize(
+    ("conditions", "want"),
+    [
+        pytest.param([resize_condition()], "Deferred", id="reason alone"),
+        pytest.param(
+            [{**resize_condition(), "message": "no room"}], "Deferred: no room", id="reason and message"
+        ),
+        pytest.param([{**resize_condition(IN_PROGRESS, ""), "message": "busy"}], "busy", id="message alone"),
+        pytest.param([{**resize_condition(), "status": "False"}], "", id="not true"),
+        pytest.param([], "", id="no condition"),
+    ],
+)
+def test_the_kubelets_words_are_kept(conditions, want):
+    assert kubelet_message(pod(conditions=conditions)) == want
+
+
+@pytest.mark.parametrize(
+    ("status", "want"),
+    [
+        pytest.param({"requests": {"cpu": "100m", "memory": "1Gi"}}, False, id="as the spec"),
+        pytest.param({"requests": {"cpu": "100m", "memory": "2Gi"}}, True, id="another request"),
+        pytest.param({"requests": {"cpu": "100m", "memory": "1Gi"}, "limits": {"cpu": "1"}}, True, id="another limit"),
+        pytest.param(None, False, id="not reported"),
+    ],
+)  # fmt: skip
+def test_actual_resources_are_compared_with_the_spec(status, want):
+    assert differs_from_status(pod(statuses=[{"name": "app", "resources": status}])) is want
+    assert not differs_from_status(pod(statuses=[]))
+
+
+def test_a_resize_restarts_if_any_policy_of_any_container_says_so():
+    assert not restarts_containers(pod())
+    assert restarts_containers(restarting(pod()))
+    calm = restarting(pod())
+    policy = msgspec.structs.replace(calm.spec.containers[0].resize_policy[0], restart_policy="NotRequired")
+    container = msgspec.structs.replace(calm.spec.containers[0], resize_policy=(policy,))
+    spec = msgspec.structs.replace(calm.spec, containers=(container,))
+    assert not restarts_containers(msgspec.structs.replace(calm, spec=spec))
