@@ -6,7 +6,6 @@ executed are unchanged. Only test files without a valid recording are run again.
 
 import ast
 import gzip
-import hashlib
 import json
 from collections import defaultdict
 from collections.abc import Iterable, Iterator
@@ -14,6 +13,8 @@ from dataclasses import dataclass, field
 from functools import cache
 from pathlib import Path
 from typing import Any
+
+from tools.mutants.probes import digest_of
 
 
 @dataclass(frozen=True)
@@ -40,7 +41,7 @@ class LineMap:
 @cache
 def digest(path: Path) -> str:
     """Return a short hash of a file; empty if there is none."""
-    return hashlib.sha256(path.read_bytes()).hexdigest()[:16] if path.is_file() else ""
+    return digest_of(path.read_bytes()) if path.is_file() else ""
 
 
 class Store:
@@ -54,12 +55,18 @@ class Store:
         """Return where the recording of a test file is kept."""
         return self.directory / (test_file.replace("/", "__") + ".json.gz")
 
-    def save(self, test_file: str, tests: dict[str, Any], at_import: dict[str, list[int]]) -> None:
-        """Keep what the tests of one file executed."""
+    def save(
+        self,
+        test_file: str,
+        tests: dict[str, Any],
+        at_import: dict[str, list[int]],
+        digests: dict[str, str] | None = None,
+    ) -> None:
+        """Keep what the tests of one file executed, with the hashes of the sources that were imported."""
         touched = {name for test in tests.values() for name in test["blocks"]} | set(at_import)
         content = {
             "helpers": {name: digest(self.root / name) for name in self.helpers_of(test_file)},
-            "sources": {name: digest(self.root / name) for name in touched},
+            "sources": {name: (digests or {}).get(name) or digest(self.root / name) for name in touched},
             "tests": tests,
             "at_import": at_import,
         }

@@ -6,6 +6,7 @@ anything imports the package: a conftest that imports it first would record noth
 """
 
 import ast
+import hashlib
 import sys
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
@@ -94,17 +95,25 @@ def _probe(number: int, before: ast.stmt) -> ast.stmt:
     return probe
 
 
+def digest_of(content: bytes) -> str:
+    """Return a short hash."""
+    return hashlib.sha256(content).hexdigest()[:16]
+
+
 class Recorder:
     """The probes of all modules that were imported since the recorder was installed."""
 
     def __init__(self, root: Path) -> None:
         self.root = root
         self.arrays: dict[str, bytearray] = {}
+        self.digests: dict[str, str] = {}
+        """Hashes of the sources as they were imported; a file may change while tests run."""
 
     def compile(self, source: bytes, path: Path) -> CodeType:
         """Compile a module with probes and give it an array."""
         code, count = compile_with_probes(source, path)
-        self.arrays[str(path.relative_to(self.root))] = bytearray(count)
+        name = str(path.relative_to(self.root))
+        self.arrays[name], self.digests[name] = bytearray(count), digest_of(source)
         return code
 
     def prepare(self, module: ModuleType, path: Path) -> None:

@@ -120,6 +120,11 @@ def test_a_rescale_that_failed_is_not_remembered():
 WINDOW = (Recommendation(6, T - 60),)
 
 
+def latest_of(kept: Memory) -> Recommendation:
+    assert kept.recommendations
+    return kept.recommendations[-1]
+
+
 @pytest.mark.parametrize(
     ("stored", "current", "up", "down"),
     [
@@ -136,7 +141,7 @@ def test_a_change_made_while_we_were_away_counts_as_a_scale_event(stored, curren
     after = memory.restore_memory(before, current, T)
     assert (after.scale_up, after.scale_down) == (up, down)
     assert after.replicas == (stored if stored is None else current)
-    assert after.recommendations[-1].replicas == 6
+    assert latest_of(after).replicas == 6
 
 
 def test_a_change_made_while_we_were_away_keeps_earlier_events_and_starts_the_window():
@@ -145,7 +150,7 @@ def test_a_change_made_while_we_were_away_keeps_earlier_events_and_starts_the_wi
     )
     after = memory.restore_memory(before, 7, T)
     assert after.scale_down == (ScaleEvent(1, T - 60), ScaleEvent(2, T))
-    assert after.recommendations[-1] == Recommendation(7, T)
+    assert latest_of(after) == Recommendation(7, T)
     empty = memory.restore_memory(Memory(replicas=9), 7, T)
     assert (empty.recommendations, empty.replicas) == (None, 7)
 
@@ -167,7 +172,7 @@ def test_the_latest_recommendation_reaches_to_the_last_sign_of_life(latest, aliv
 
 def test_of_two_recommendations_at_one_time_the_later_entry_counts():
     before = Memory(recommendations=(Recommendation(4, T - 60), Recommendation(6, T - 60)), replicas=6)
-    assert memory.restore_memory(before, 6, T).recommendations[-1] == Recommendation(6, T)
+    assert latest_of(memory.restore_memory(before, 6, T)) == Recommendation(6, T)
     reverse = Memory(recommendations=(Recommendation(6, T - 60), Recommendation(4, T - 60)), replicas=6)
     assert memory.restore_memory(reverse, 6, T).recommendations == reverse.recommendations
 
@@ -190,7 +195,7 @@ def test_times_of_another_clock_are_shifted_and_never_later_than_the_last_sign_o
         last_event_times={"b": T - 1},
     )
     shifted = memory.take_over_memory(stored, T, skew=10.0)
-    assert shifted.recommendations[0].at == T - 50
+    assert latest_of(shifted).at == T - 50
     assert (shifted.scale_up[0].at, shifted.scale_down[0].at) == (T - 40, T - 30)
     assert (shifted.last_good[0].at, shifted.rejected_since["a"]) == (T - 20, T - 10)
     assert shifted.last_event_times == {"b": T}

@@ -2,6 +2,7 @@
 
 from dataclasses import replace
 
+import msgspec
 import numpy as np
 import pytest
 from hypothesis import given, settings
@@ -120,7 +121,9 @@ def test_a_policy_may_set_percentiles_and_margin_for_its_own_container():
 
 @pytest.mark.parametrize("bound", BOUNDS)
 def test_own_percentiles_and_margin_hold_for_both_resources(bound):
-    policy = ContainerResourcePolicy(**{f"{bound}_percentile": Quantity.parse("0.42")})
+    policy = msgspec.structs.replace(
+        ContainerResourcePolicy(), **{f"{bound}_percentile": Quantity.parse("0.42")}
+    )
     plain, own = EstimatorSettings(), EstimatorSettings().for_container(policy)
     want = replace(Percentiles(), **{bound: 0.42})
     assert (own.cpu.percentiles, own.memory.percentiles, own.safety_margin) == (

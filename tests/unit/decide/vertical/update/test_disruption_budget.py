@@ -6,7 +6,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from tests.unit.decide.vertical.policy_builders import pod, resize_condition
-from trimtab.decide.vertical.admission.startup_boost import BOOST_PREFIX
+from trimtab.decide.vertical.admission.pod_annotations import BOOST_PREFIX
 from trimtab.decide.vertical.compat import DEFAULT, VPA_1_8
 from trimtab.decide.vertical.control.controllers import ControllerKey
 from trimtab.decide.vertical.update.disruption_budget import (

@@ -2,6 +2,7 @@
 
 from datetime import timedelta
 
+import msgspec
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
@@ -349,6 +350,25 @@ def test_the_state_of_the_limits_ends_with_what_it_is_about():
 
 
 def test_the_defaults_of_the_limits():
-    assert EvictionLimitSettings() == EvictionLimitSettings(10, 0.1, 1, 3, 3600, 60, 600)
-    assert EvictionLimitSettings(None, None, None, None, 3600, 0, 600) == NO_EVICTION_LIMITS
-    assert UpdaterSettings() == UpdaterSettings(2, 0.5, 0.1, 43_200, 600, False, (), EvictionLimitSettings())
+    limits = {
+        "max_evictions_per_minute": 10,
+        "max_share_per_minute": 0.1,
+        "max_missing_per_controller": 1,
+        "max_ineffective": 3,
+        "ineffective_pause_seconds": 3600,
+        "backoff_seconds": 60,
+        "max_backoff_seconds": 600,
+    }
+    assert msgspec.structs.asdict(EvictionLimitSettings()) == limits
+    off = {name: None for name in limits if name.startswith("max_") and name != "max_backoff_seconds"}
+    assert msgspec.structs.asdict(NO_EVICTION_LIMITS) == limits | off | {"backoff_seconds": 0}
+    assert msgspec.structs.asdict(UpdaterSettings()) == {
+        "min_replicas": 2,
+        "eviction_tolerance": 0.5,
+        "min_change": 0.1,
+        "lifetime_seconds": 43_200,
+        "evict_after_oom_seconds": 600,
+        "skips_budget_in_place": False,
+        "ignored_namespaces": (),
+        "eviction_limits": EvictionLimitSettings(),
+    }
