@@ -187,6 +187,9 @@ def main(arguments: Iterable[str] | None = None) -> int:
         default="renew",
         help="keep: record only changed tests; frozen: record nothing",
     )
+    parser.add_argument(
+        "--operator", action="append", default=[], help="only these, such as boundary or drop call"
+    )
     parser.add_argument("--json", type=Path, help="also write the verdicts to this file")
     options = parser.parse_args(None if arguments is None else list(arguments))
     packages = [name for text in options.package for name in text.split(",") if name] or list(
@@ -194,7 +197,7 @@ def main(arguments: Iterable[str] | None = None) -> int:
     )
 
     started = time.monotonic()
-    mutants = catalogue.sample(packages, options.count, options.seed)
+    mutants = catalogue.sample(packages, options.count, options.seed, options.operator)
     run = Run(current_map(options.jobs, options.map), options.budget, options.jobs)
     mapped = time.monotonic()
     run.execute(mutants)

@@ -70,12 +70,17 @@ def files_of(package: str) -> list[Path]:
     return [module]
 
 
-def sample(packages: Sequence[str], count: int, seed: str) -> list[Mutant]:
-    """Return `count` mutants, the same ones for the same seed and sources."""
+def sample(packages: Sequence[str], count: int, seed: str, operators: Sequence[str] = ()) -> list[Mutant]:
+    """Return `count` mutants, the same ones for the same seed and sources, of all operators or of some."""
     shares = [count // len(packages) + (place < count % len(packages)) for place in range(len(packages))]
     chosen: list[Mutant] = []
     for package, share in zip(packages, shares, strict=True):
-        every = [mutant for file in files_of(package) for mutant in mutants_of(file)]
+        every = [
+            mutant
+            for file in files_of(package)
+            for mutant in mutants_of(file)
+            if not operators or mutant.edit.operator in operators
+        ]
         chosen += _balanced(every, share, random.Random(f"{seed}/{package}"))
     return chosen
 

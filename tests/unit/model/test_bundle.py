@@ -107,3 +107,55 @@ def test_what_a_vpa_changes(spec, want):
 )
 def test_doubts_about_a_bundle(members, want):
     assert [(warning.position, warning.field) for warning in bundle_warnings(members)] == want
+
+
+BYSTANDERS = [
+    scope("bystander", namespace="far", podSelector={"matchLabels": {"a": "b"}}),
+    hpa("cpu", name="bystander", namespace="far"),
+    vpa("bystander", namespace="elsewhere"),
+    vpa("bystander-2", namespace="elsewhere", targetRef=None),
+]
+BUNDLES = {
+    "HPA and VPA": [hpa("cpu"), vpa()],
+    "two HPAs": [hpa("cpu"), hpa("cpu", name="b")],
+    "two VPAs": [vpa(), vpa("b")],
+    "two VPAs of one scope": [
+        vpa(vpaScope={"name": "s"}),
+        vpa("b", vpaScope={"name": "s"}),
+        scope("s", nodeSelector={"matchExpressions": [{"key": "a", "operator": "Exists"}]}),
+    ],
+    "no such scope": [vpa(vpaScope={"name": "s"})],
+    "a scope without selector": [scope("s")],
+    "one object twice": [vpa(), vpa()],
+}
+
+
+@pytest.mark.parametrize("members", BUNDLES.values(), ids=list(BUNDLES))
+@pytest.mark.parametrize("place", [0, 1], ids=["before", "after"])
+@pytest.mark.parametrize("bystander", BYSTANDERS, ids=["scope", "HPA", "VPA", "VPA without target"])
+def test_a_bystander_changes_no_doubt(members, place, bystander):
+    alone = bundle_warnings(members)
+    joined = bundle_warnings([bystander, *members] if place == 0 else [*members, bystander])
+    shift = 1 - place
+    assert [(warning.position - shift, warning.field, warning.text) for warning in joined] == [
+        (warning.position, warning.field, warning.text) for warning in alone
+    ]
+    assert alone != []
+    assert bundle_warnings([bystander]) == []
+
+
+@pytest.mark.parametrize(
+    ("metric", "want"),
+    [
+        ({"type": "ContainerResource", "containerResource": {"name": "memory", "container": "app"}}, 1),
+        ({"type": "Pods", "pods": {"metric": {"name": "memory"}}}, 0),
+        ({"type": "Resource"}, 0),
+    ],
+    ids=["of a container", "a custom metric", "no source"],
+)
+def test_only_metrics_of_resources_meet_a_vpa(metric, want):
+    spec = {"scaleTargetRef": WEB, "metrics": [metric]}
+    scaler = wire.convert(
+        {"metadata": {"name": "web", "namespace": "shop"}, "spec": spec}, HorizontalPodAutoscaler
+    )
+    assert len(bundle_warnings([scaler, vpa()])) == want

@@ -1,5 +1,7 @@
 """Feature gates: defaults, groups, and errors that help."""
 
+from dataclasses import replace
+
 import pytest
 
 from trimtab.model import feature_gates
@@ -36,6 +38,13 @@ def test_every_gate_has_its_attribute():
         pytest.param(
             "HPASelectionStrategy=true,HPASelectionStrategy=false", False, True, id="the last counts"
         ),
+        pytest.param("HPASelectionStrategy=true,", True, True, id="a comma at the end"),
+        pytest.param(",HPASelectionStrategy=true", True, True, id="a comma at the beginning"),
+        pytest.param(
+            "HPAScaleToZero=true, ,HPASelectionStrategy=true", True, True, id="nothing between two commas"
+        ),
+        pytest.param("AllAlpha=true,AllBeta=false", True, False, id="both groups"),
+        pytest.param("AllAlpha=false,AllBeta=true", False, True, id="both groups, the other way"),
     ],
 )
 def test_groups(text, selection, tolerance):
@@ -90,3 +99,26 @@ def test_a_locked_gate_and_a_missing_need_are_errors(monkeypatch):
     with pytest.raises(GateError, match="PodLevelResources is locked to true"):
         FeatureGates.parse("PodLevelResources=false")
     assert FeatureGates.parse("PodLevelResources=true").pod_level_resources
+
+
+def test_a_group_does_not_set_a_locked_gate(monkeypatch):
+    locked = {name: replace(gate, locked=gate.stage is Stage.ALPHA) for name, gate in GATES.items()}
+    monkeypatch.setattr(feature_gates, "GATES", locked)
+    assert not FeatureGates.parse("AllAlpha=true").hpa_scale_to_zero
+
+
+def test_a_need_that_is_met_or_not_asked_for_is_no_error(monkeypatch):
+    needing = {**GATES, "InPlace": replace(GATES["InPlace"], needs=("PerVPAConfig", "HPAScaleToZero"))}
+    monkeypatch.setattr(feature_gates, "GATES", needing)
+    assert not FeatureGates.parse("").in_place
+    assert FeatureGates.parse("InPlace=true,PerVPAConfig=true,HPAScaleToZero=true").in_place
+    with pytest.raises(GateError, match="InPlace needs HPAScaleToZero"):
+        FeatureGates.parse("InPlace=true,PerVPAConfig=true")
+
+
+@pytest.mark.parametrize(
+    ("text", "want"),
+    [*((text, True) for text in ("1", "t", "T", "true", "True", "TRUE")), *((text, False) for text in ("0", "f", "F", "false", "False", "FALSE"))],
+)  # fmt: skip
+def test_booleans_are_read_as_go_reads_them(text, want):
+    assert FeatureGates.parse(f"HPAScaleToZero={text}").hpa_scale_to_zero is want

@@ -200,3 +200,95 @@ def test_garbage_is_read_or_refused_and_nothing_else(text):
     else:
         assert len(str(quantity)) <= 1024
         assert milli_value_of(text) == quantity.milli_value()
+
+
+@given(
+    st.integers(-(10**9), 10**9),
+    st.integers(-(10**9), 10**9),
+    st.sampled_from(["", "m", "u", "k"]),
+    st.sampled_from(["", "m", "u", "k"]),
+)
+def test_a_sum_has_the_float_of_its_amount_whatever_its_parts_were_written_in(
+    one, other, suffix, other_suffix
+):
+    total = Quantity.parse(f"{one}{suffix}") + Quantity.parse(f"{other}{other_suffix}")
+    assert total.as_float() == pytest.approx(float(Fraction(total.nanos, 10**9)))
+
+
+@pytest.mark.parametrize("suffix", ["", "n", "m", "Ki", "Mi", "k"])
+@pytest.mark.parametrize("digits", ["\u0661", "\u00b2", "1\u0662"], ids=["Arabic", "superscript", "mixed"])
+def test_digits_of_other_scripts_are_refused_on_every_path(digits, suffix):
+    for read_text in (Quantity.parse, milli_value_of):
+        with pytest.raises(QuantityError):
+            read_text(digits + suffix)
+
+
+@pytest.mark.parametrize(
+    ("suffix", "most"),
+    [("", 18), ("m", 18), ("k", 18), ("Ki", 11), ("Mi", 8), ("Gi", 5), ("Ti", 2), ("Pi", 0)],
+)
+def test_as_float_counts_in_nanos_beyond_the_digits_that_surely_fit(suffix, most):
+    """Upstream's float of a quantity of many digits is that of its nanos; the last bit differs."""
+    power = {"m": -3, "k": 3}.get(suffix, 0)
+    for digits in (most, most + 1):
+        if not digits:
+            continue
+        quantity = Quantity.parse("7" * digits + suffix)
+        counted_in = power if digits <= most else -9
+        assert quantity.as_float() == Quantity(quantity.nanos, quantity.format, counted_in).as_float()
+
+
+@pytest.mark.parametrize(
+    ("text", "want"),
+    [
+        ("1" * 1024, None),
+        ("0" * 1025, "at most 1024 characters, this one has 1025"),
+        ("1e999", None),
+        ("1e1000", "at most 1000 digits"),
+        ("10e999", "at most 1000 digits"),
+        ("0e1000000", None),
+    ],
+    ids=[
+        "1024 characters",
+        "1025 characters",
+        "1000 digits",
+        "1001 digits",
+        "two more digits",
+        "nothing at all",
+    ],
+)
+def test_the_bounds_of_a_text(text, want):
+    if want is None:
+        if len(text) < 1000:
+            Quantity.parse(text)
+        else:
+            with pytest.raises(QuantityError, match="1000 digits"):
+                Quantity.parse(text)
+    else:
+        with pytest.raises(QuantityError, match=want):
+            Quantity.parse(text)
+
+
+@pytest.mark.parametrize(
+    ("text", "want"),
+    [
+        ("1023", "1023"),
+        ("1024", "1Ki"),
+        ("1025", "1025"),
+        ("1048576", "1Mi"),
+        ("-1024", "-1Ki"),
+        ("0.5", "500m"),
+        ("1152921504606846976", "1Ei"),
+    ],
+)
+def test_binary_text_begins_at_1024(text, want):
+    quantity = Quantity.parse(text)
+    assert str(Quantity(quantity.nanos, "BinarySI")) == want
+
+
+@pytest.mark.parametrize(
+    ("text", "want"),
+    [("0.0000000001", "1n"), ("0.00000000101", "2n"), ("-0.0000000001", "-1n"), ("1e-10", "1e-9"), ("9223372036854775807Ki", "9223372036854775807"), ("0.0009Ki", "921600u"), ("0.5Ki", "512")],
+)  # fmt: skip
+def test_what_lies_below_a_nano_is_rounded_up_and_binary_text_is_capped(text, want):
+    assert str(Quantity.parse(text)) == want

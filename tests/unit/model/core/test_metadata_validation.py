@@ -72,6 +72,21 @@ def owner(**fields: Any) -> Any:
             id="an owner is named fully",
         ),
         pytest.param(
+            {"managedFields": [{"operation": "Apply", "manager": "m" * 128, "subresource": "s" * 256}]},
+            [],
+            id="managed fields as long as allowed",
+        ),
+        pytest.param(
+            {"managedFields": [{"operation": "Update", "fieldsType": "FieldsV1", "subresource": "s" * 257}]},
+            ["metadata.managedFields[0].subresource: Too long: may not be more than 256 bytes"],
+            id="a subresource that is too long",
+        ),
+        pytest.param(
+            {"annotations": {"a": "x" * (256 * 1024 - 1)}}, [], id="annotations as large as allowed"
+        ),
+        pytest.param({"generation": 0}, [], id="generation 0"),
+        pytest.param({"finalizers": ["orphan", "kubernetes"]}, [], id="finalizers of Kubernetes"),
+        pytest.param(
             {"managedFields": [{"operation": "Guess", "fieldsType": "V2", "manager": "m" * 129}]},
             [
                 'metadata.managedFields[0].operation: Invalid value: "Guess": must be `Apply` or `Update`',
@@ -114,6 +129,13 @@ def test_only_one_owner_controls():
             ],
             id="identity is fixed",
         ),
+        pytest.param({"generation": 2}, {"generation": 2}, [], id="the same generation"),
+        pytest.param(
+            {"finalizers": ["a.b/c", "d.e/f"]},
+            {"finalizers": ["a.b/c"]},
+            [],
+            id="a new finalizer of a living object",
+        ),
         pytest.param(
             {"generation": 1},
             {"generation": 2},
@@ -135,3 +157,56 @@ def test_only_one_owner_controls():
 )
 def test_changed_metadata(fields, old, want):
     assert [str(error) for error in validate_metadata_update(meta(**fields), meta(**old))] == want
+
+
+@pytest.mark.parametrize(
+    ("field", "value"),
+    [
+        ("namespace", "other"),
+        ("creationTimestamp", "2026-01-15T12:00:00Z"),
+        ("deletionTimestamp", "2026-01-15T12:00:00Z"),
+        ("deletionGracePeriodSeconds", 3),
+    ],
+)
+def test_a_fixed_field_cannot_be_set_changed_or_cleared(field, value):
+    for new, old in (({field: value}, {}), ({}, {field: value})):
+        (error,) = validate_metadata_update(meta(**new), meta(**old))
+        assert (error.field, error.detail) == (f"metadata.{field}", "field is immutable")
+
+
+@pytest.mark.parametrize("place", [0, 1], ids=["first", "last"])
+@pytest.mark.parametrize(
+    ("wrong", "field"),
+    [
+        ({"kind": ""}, "kind"),
+        ({"name": ""}, "name"),
+        ({"uid": ""}, "uid"),
+        ({"apiVersion": "apps/"}, "apiVersion"),
+    ],
+)
+def test_every_owner_is_checked(wrong, field, place):
+    owners = [owner(name="b")]
+    owners.insert(place, owner(**wrong))
+    assert [error.field for error in validate_metadata(meta(ownerReferences=owners))] == [
+        f"metadata.ownerReferences.{field}"
+    ]
+
+
+def test_an_event_is_no_owner():
+    (error,) = validate_metadata(meta(ownerReferences=[owner(apiVersion="v1", kind="Event")]))
+    assert "disallowed from being an owner" in error.detail
+    assert validate_metadata(meta(ownerReferences=[owner(apiVersion="events.k8s.io/v1", kind="Event")])) == []
+
+
+@pytest.mark.parametrize(
+    ("labels", "want"), [({"a b": "x"}, 1), ({"a": "x y"}, 1), ({"a": ""}, 0), ({"": "x"}, 2)]
+)
+def test_labels_are_checked_on_create_and_on_update(labels, want):
+    assert len(validate_metadata(meta(labels=labels))) == want
+    assert len(validate_metadata_update(meta(labels=labels), meta())) == want
+
+
+def test_a_generated_name_may_end_with_a_dash():
+    assert validate_metadata(meta(generateName="web-")) == []
+    (error,) = validate_metadata(meta(generateName="-"))
+    assert error.field == "metadata.generateName"

@@ -163,3 +163,57 @@ def test_an_old_reference_without_a_group_stays_editable(new_ref, accepted):
     old = hpa(scaleTargetRef={"kind": "Deployment", "name": "web"})
     errors = validate_update(hpa(scaleTargetRef=new_ref), old, OFF)
     assert [error.field for error in errors] == ([] if accepted else ["spec.scaleTargetRef.apiVersion"])
+
+
+@pytest.mark.parametrize(
+    "request_of",
+    [
+        lambda sent: create_update.create(sent, ON),
+        lambda sent: create_update.update(sent, hpa(), ON),
+        lambda sent: create_update.update_status(sent, hpa()),
+    ],
+    ids=["create", "update", "status"],
+)
+@pytest.mark.parametrize("version", ["autoscaling/v9", "apps/v1"])
+def test_an_object_that_cannot_be_read_is_refused_with_its_errors(request_of, version):
+    answer = request_of(hpa(version=version))
+    assert answer.stored == {}
+    assert [error.field for error in answer.errors] == ["apiVersion"]
+
+
+def described(version, kind="Ingress"):
+    target = {"type": "Value", "value": "1"}
+    source = {"apiVersion": version, "kind": kind, "name": "main"}
+    return {
+        "type": "Object",
+        "object": {"metric": {"name": "rps"}, "describedObject": source, "target": target},
+    }
+
+
+@pytest.mark.parametrize("order", [1, -1], ids=["odd last", "odd first"])
+@pytest.mark.parametrize(
+    ("stored", "accepted"),
+    [
+        pytest.param("a/b/c", True, id="stored so: other fields stay editable"),
+        pytest.param("networking.k8s.io/v1", False, id="stored well: it cannot become wrong"),
+    ],
+)
+def test_an_invalid_version_of_a_described_object_stays_allowed(stored, accepted, order):
+    old = hpa(metrics=[QUEUE, described(stored)][::order])
+    new = hpa(metrics=[QUEUE, described("a/b/c")][::order], maxReplicas=9)
+    errors = validate_update(new, old, ON)
+    assert [error.field.partition(".object.")[2] for error in errors] == (
+        [] if accepted else ["describedObject.apiVersion"]
+    )
+    assert [error.field for error in create_update.create(new, ON).errors] != []
+
+
+@pytest.mark.parametrize(
+    ("kind", "accepted"),
+    [("ReplicationController", True), ("Deployment", False)],
+    ids=["core group", "other groups"],
+)
+def test_a_new_target_needs_a_group_unless_it_is_of_the_core_group(kind, accepted):
+    sent = hpa(scaleTargetRef={"apiVersion": "", "kind": kind, "name": "web"})
+    errors = [error.field for error in create_update.create(sent, ON).errors]
+    assert errors == ([] if accepted else ["spec.scaleTargetRef.apiVersion"])

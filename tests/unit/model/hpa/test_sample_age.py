@@ -83,3 +83,22 @@ def test_a_wrong_annotation_costs_the_other_nothing():
     spec = apply_annotations(read(native("{}")).spec, annotations)
     assert [metric.max_age_seconds for metric in spec.metrics] == [None, 60]
     assert [metric.on_loss for metric in spec.metrics] == [None, None]
+
+
+@pytest.mark.parametrize("annotation", [MAX_AGE, ON_LOSS], ids=["age", "loss"])
+def test_one_annotation_is_enough_to_write_down_the_metric_that_a_server_adds(annotation):
+    text = {MAX_AGE.name: '{"cpu": 60}', ON_LOSS.name: '{"cpu": {"policy": "Ignore"}}'}[annotation.name]
+    sent = hpa({"annotations": {annotation.name: text}})
+    moved = into_fields(sent)
+    (metric,) = moved["spec"]["metrics"]
+    assert metric["resource"]["name"] == "cpu"
+    assert metric[annotation.field] == json.loads(text)["cpu"]
+    assert "metrics" not in into_fields(hpa())["spec"]
+
+
+@pytest.mark.parametrize("wrong", [MAX_AGE, ON_LOSS], ids=["age", "loss"])
+def test_a_wrong_annotation_does_not_hide_the_other(wrong):
+    texts = {MAX_AGE.name: '{"cpu": 60}', ON_LOSS.name: '{"cpu": {"policy": "Ignore"}}'} | {wrong.name: "{"}
+    spec = apply_annotations(read(hpa(metrics=[QUEUE, CPU])).spec, texts)
+    applied = [spec.metrics[1].max_age_seconds is not None, spec.metrics[1].on_loss is not None]
+    assert applied == [wrong is ON_LOSS, wrong is MAX_AGE]

@@ -143,3 +143,128 @@ def test_a_scopes_selectors_must_be_selectors(name, selector, count):
     assert [(error.type.value, error.field) for error in found] == [
         ("FieldValueInvalid", f"spec.{name}")
     ] * count
+
+
+EVERYTHING = VPAOptions(
+    allow_vpa_scope=True, allow_per_vpa_config=True, allow_in_place=True, allow_cpu_startup_boost=True
+)
+
+
+@pytest.mark.parametrize(
+    ("update", "want"),
+    [
+        pytest.param({"updateMode": "Off", "minReplicas": 1}, [], id="one replica is enough"),
+        pytest.param({"updateMode": "Off", "minReplicas": 0}, ["minReplicas"], id="none is not"),
+        pytest.param({"updateMode": "Off", "evictAfterOOMSeconds": 1}, [], id="one second"),
+        pytest.param(
+            {"updateMode": "Off", "evictAfterOOMSeconds": 0}, ["evictAfterOOMSeconds"], id="no time"
+        ),
+        pytest.param({"updateMode": "InPlace"}, [], id="InPlace"),
+        pytest.param({"updateMode": "Sideways"}, ["updateMode"], id="an unknown mode"),
+        pytest.param({"minReplicas": 2}, ["updateMode"], id="no mode"),
+    ],
+)
+def test_update_policies(update, want):
+    found = validate_vpa(vpa(updatePolicy=update), EVERYTHING).errors
+    assert [error.field for error in found] == [f"spec.updatePolicy.{name}" for name in want]
+
+
+@pytest.mark.parametrize(
+    "update",
+    [{"updateMode": "InPlace"}, {"updateMode": "Off", "evictAfterOOMSeconds": 60}],
+    ids=["mode", "seconds"],
+)
+def test_gated_fields_of_an_update_policy_are_forbidden(update):
+    (error,) = validate_vpa(vpa(updatePolicy=update), VPAOptions()).errors
+    assert error.type.value == "FieldValueForbidden"
+
+
+@pytest.mark.parametrize(
+    ("fields", "want"),
+    [
+        pytest.param({"mode": "Off", "controlledValues": "RequestsAndLimits"}, ["controlledValues"], id="Off with limits"),
+        pytest.param({"mode": "Off", "controlledValues": "RequestsOnly"}, [], id="Off with requests"),
+        pytest.param({"mode": "Auto", "controlledValues": "RequestsAndLimits"}, [], id="Auto with limits"),
+        pytest.param({"mode": "Odd"}, ["mode"], id="an unknown mode"),
+        pytest.param({"containerName": ""}, ["containerName"], id="no name"),
+        pytest.param({"controlledResources": ["gpu", "cpu"]}, ["controlledResources[0]"], id="an unknown resource first"),
+        pytest.param({"controlledResources": ["memory", "gpu"]}, ["controlledResources[1]"], id="an unknown resource last"),
+        pytest.param({"minAllowed": {"cpu": "2"}, "maxAllowed": {"cpu": "2"}}, [], id="equal bounds"),
+        pytest.param({"minAllowed": {"cpu": "2"}, "maxAllowed": {"cpu": "1"}}, ["maxAllowed[cpu]"], id="crossed bounds"),
+        pytest.param({"minAllowed": {"memory": "2"}, "maxAllowed": {"cpu": "1"}}, [], id="bounds of two resources"),
+        pytest.param({"minAllowed": {"cpu": "100u"}}, ["minAllowed[cpu]"], id="less than a milli CPU"),
+        pytest.param({"maxAllowed": {"memory": "100m"}}, ["maxAllowed[memory]"], id="less than a byte"),
+        pytest.param({"maxAllowed": {"gpu": "100u"}}, [], id="parts of another resource"),
+        pytest.param({"oomBumpUpRatio": "1"}, [], id="a bump of nothing"),
+        pytest.param({"oomBumpUpRatio": "0.9"}, ["oomBumpUpRatio"], id="a bump below 1"),
+        pytest.param({"oomMinBumpUp": "0"}, [], id="no least bump"),
+        pytest.param({"oomMinBumpUp": "-1"}, ["oomMinBumpUp"], id="a negative bump"),
+        pytest.param({"memoryAggregationIntervalSeconds": 1, "memoryAggregationIntervalCount": 1}, [], id="one each"),
+        pytest.param({"memoryAggregationIntervalSeconds": 0}, ["memoryAggregationIntervalSeconds"], id="no seconds"),
+        pytest.param({"memoryAggregationIntervalCount": 0}, ["memoryAggregationIntervalCount"], id="no intervals"),
+        pytest.param({"lowerBoundPercentile": "0.5", "upperBoundPercentile": "0.5"}, [], id="equal percentiles"),
+        pytest.param({"lowerBoundPercentile": "0.6", "upperBoundPercentile": "0.5"}, ["upperBoundPercentile"], id="crossed percentiles without a target"),
+    ],
+)  # fmt: skip
+def test_container_policies(fields, want):
+    found = validate_vpa(policy(**fields), EVERYTHING).errors
+    assert [error.field for error in found] == [
+        f"spec.resourcePolicy.containerPolicies[0].{name}" for name in want
+    ]
+
+
+@pytest.mark.parametrize("name", ["oomBumpUpRatio", "oomMinBumpUp", "memoryAggregationIntervalSeconds", "memoryAggregationIntervalCount"])  # fmt: skip
+def test_per_vpa_settings_are_forbidden_while_their_gate_is_off(name):
+    (error,) = validate_vpa(policy(**{name: 2}), VPAOptions()).errors
+    assert (error.type.value, error.field.rpartition(".")[2]) == ("FieldValueForbidden", name)
+
+
+@pytest.mark.parametrize(
+    ("boost", "want"),
+    [
+        pytest.param({"type": "Factor", "factor": 1}, [], id="factor 1"),
+        pytest.param({"type": "Factor", "factor": 0}, ["factor"], id="factor 0"),
+        pytest.param({"type": "Factor"}, ["factor"], id="no factor"),
+        pytest.param({"type": "Quantity", "quantity": "100m"}, [], id="a quantity"),
+        pytest.param({"type": "Quantity"}, ["quantity"], id="no quantity"),
+        pytest.param({"type": "Quantity", "quantity": "1u"}, ["quantity"], id="less than a milli CPU"),
+        pytest.param({"type": "Odd"}, ["type"], id="an unknown type"),
+        pytest.param({}, ["type"], id="no type"),
+    ],
+)
+def test_startup_boosts(boost, want):
+    for made, path in (
+        (vpa(startupBoost={"cpu": boost}), "spec.startupBoost.cpu"),
+        (policy(startupBoost={"cpu": boost}), "spec.resourcePolicy.containerPolicies[0].startupBoost.cpu"),
+    ):
+        assert [error.field for error in validate_vpa(made, EVERYTHING).errors] == [
+            f"{path}.{name}" for name in want
+        ]
+        assert [error.type.value for error in validate_vpa(made, VPAOptions()).errors] == [
+            "FieldValueForbidden"
+        ]
+    assert not validate_vpa(vpa(startupBoost={}), EVERYTHING).errors
+
+
+@pytest.mark.parametrize(
+    ("bound", "amount", "count"),
+    [("minAllowed", "-1", 1), ("maxAllowed", "-1", 1), ("minAllowed", "0", 0), ("maxAllowed", "9" * 65, 1)],
+)
+def test_the_schema_refuses_amounts_below_zero_or_of_too_many_digits(bound, amount, count):
+    found = list(schema_errors(policy(**{bound: {"cpu": amount}})))
+    assert [error.field for error in found] == [
+        f"spec.resourcePolicy.containerPolicies[0].{bound}[cpu]"
+    ] * count
+
+
+def test_one_recommender_is_the_most():
+    assert not validate_vpa(vpa(recommenders=[{"name": "a"}]), VPAOptions()).errors
+    (error,) = validate_vpa(vpa(recommenders=[{"name": "a"}, {"name": "b"}]), VPAOptions()).errors
+    assert error.field == "spec.recommenders"
+
+
+def test_a_resource_of_the_stored_object_stays_allowed_with_a_warning():
+    options = VPAOptions(existing_controlled_resources=frozenset({"gpu"}))
+    found = validate_vpa(policy(controlledResources=["gpu", "tpu"]), options)
+    assert [error.field.rpartition(".")[2] for error in found.errors] == ["controlledResources[1]"]
+    assert ["controlledResources[0]" in warning for warning in found.warnings] == [True]
