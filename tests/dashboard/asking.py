@@ -27,7 +27,7 @@ class Answer:
         return json.loads(self.body)
 
 
-async def ask(app, method, path, *, headers=None, body=b"", scheme="http", query=""):
+async def ask(app, method, path, *, headers=None, body=b"", scheme="http", query="", address="127.0.0.1"):
     """Send one request and return the whole answer."""
     given = {"host": "127.0.0.1:8081", **(headers or {})}
     scope = {
@@ -36,6 +36,7 @@ async def ask(app, method, path, *, headers=None, body=b"", scheme="http", query
         "path": path,
         "query_string": query.encode(),
         "scheme": scheme,
+        "client": (address, 50000),
         "headers": [(name.encode(), value.encode()) for name, value in given.items() if value is not None],
     }
     messages = iter([{"type": "http.request", "body": body}])
@@ -55,7 +56,8 @@ async def ask(app, method, path, *, headers=None, body=b"", scheme="http", query
 class Browser:
     """Keeps the cookie and sends what a browser sends."""
 
-    def __init__(self, app, *, scheme="http", host="127.0.0.1:8081"):
+    def __init__(self, app, *, scheme="http", host="127.0.0.1:8081", address="127.0.0.1"):
+        self.address = address
         self.app = app
         self.scheme = scheme
         self.host = host
@@ -64,7 +66,9 @@ class Browser:
 
     async def get(self, path, **more):
         headers = {"host": self.host, "sec-fetch-site": "same-origin", "cookie": self.cookie}
-        return await ask(self.app, "GET", path, headers=headers, scheme=self.scheme, **more)
+        return await ask(
+            self.app, "GET", path, headers=headers, scheme=self.scheme, address=self.address, **more
+        )
 
     async def post(self, path, value, **headers):
         sent = {
@@ -76,8 +80,9 @@ class Browser:
             "x-trimtab-csrf": self.csrf,
         }
         sent |= {name.replace("_", "-"): header for name, header in headers.items()}
+        body = json.dumps(value).encode()
         return await ask(
-            self.app, "POST", path, headers=sent, body=json.dumps(value).encode(), scheme=self.scheme
+            self.app, "POST", path, headers=sent, body=body, scheme=self.scheme, address=self.address
         )
 
     async def login(self, token):
@@ -102,7 +107,7 @@ async def entered(app, **how):
 
 
 @asynccontextmanager
-async def stream(app, browser):
+async def stream(app, browser, send=None):
     """Open the live stream; yield the queue of what is sent and the task that sends."""
     scope = {
         "type": "http",
@@ -119,7 +124,7 @@ async def stream(app, browser):
         await gone.wait()
         return {"type": "http.disconnect"}
 
-    task = asyncio.ensure_future(app(scope, receive, sent.put))
+    task = asyncio.ensure_future(app(scope, receive, send or sent.put))
     try:
         yield sent, task
     finally:

@@ -1,15 +1,27 @@
 """Logging in, staying in for a while, and getting out (S15, S17)."""
 
+import asyncio
+import base64
+import json
 import sys
+from types import SimpleNamespace
 
 import pytest
 
 from tests.dashboard import stage
-from tests.dashboard.asking import Browser, app_of, ask, entered
+from tests.dashboard.asking import Browser, app_of, ask, entered, stream
 from trimtab.clock import VirtualClock
 from trimtab.dashboard.auth.access import OneToken
-from trimtab.dashboard.auth.sessions import LIFETIME_SECONDS, MAX_SESSIONS
-from trimtab.dashboard.web.http import WebRequest
+from trimtab.dashboard.auth.rights import LocalViewer
+from trimtab.dashboard.auth.sessions import (
+    LIFETIME_SECONDS,
+    MAX_SESSIONS,
+    MAX_VIEWER_SESSIONS,
+    REVIEW_SECONDS,
+    Session,
+)
+from trimtab.dashboard.auth.tokens import MAX_FAILURES, RECOVERY_SECONDS
+from trimtab.dashboard.web.http import RefusedError, WebRequest
 
 
 async def test_the_printed_token_opens_and_any_other_does_not():
@@ -75,13 +87,174 @@ def test_a_session_ends_after_twelve_hours():
     clock.run(main())
 
 
+class Named:
+    """Knows the viewers whose tokens a test gives, until it takes them away."""
+
+    def __init__(self, **viewers):
+        self.viewers = viewers
+        self.asked = []
+        self.is_down = False
+
+    async def viewer(self, token):
+        self.asked.append(token)
+        if self.is_down:
+            raise RefusedError(503, "the cluster cannot be asked")
+        name = self.viewers.get(token)
+        return SimpleNamespace(name=name, may_list=self._may_list) if name else None
+
+    async def _may_list(self, listing):
+        return True
+
+
+async def logged_in(app, token):
+    browser = Browser(app)
+    assert (await browser.login(token)).status == 204
+    return browser
+
+
 async def test_sessions_are_bounded_and_the_oldest_goes_first():
-    app = app_of()
-    first = await entered(app)
-    for _ in range(MAX_SESSIONS):
-        last = await entered(app)
-    assert (await first.get("/api/session")).status == 401
-    assert (await last.get("/api/session")).status == 200
+    tokens = {f"token-{number}": f"viewer-{number}" for number in range(MAX_SESSIONS + 1)}
+    app = app_of(access=Named(**tokens))
+    browsers = [await logged_in(app, token) for token in tokens]
+    assert (await browsers[0].get("/api/session")).status == 401
+    assert (await browsers[1].get("/api/session")).status == 200
+    assert (await browsers[-1].get("/api/session")).status == 200
+
+
+async def test_a_viewer_who_logs_in_often_ends_only_their_own_sessions():
+    """One viewer could end everybody's session by logging in 256 times."""
+    app = app_of(access=Named(a="ann", b="bob"))
+    bob = await logged_in(app, "b")
+    anns = [await logged_in(app, "a") for _ in range(MAX_VIEWER_SESSIONS + 1)]
+    assert (await anns[0].get("/api/session")).status == 401
+    assert (await anns[1].get("/api/session")).status == 200
+    assert (await bob.get("/api/session")).status == 200
+
+
+def web_token(**claims):
+    """Make a token as clusters issue them; nobody here looks at its signature."""
+    parts = ({"alg": "RS256"}, claims)
+    return (
+        ".".join(base64.urlsafe_b64encode(json.dumps(part).encode()).decode().rstrip("=") for part in parts)
+        + ".x"
+    )
+
+
+def test_a_session_ends_when_its_token_expires():
+    """It lasted twelve hours, whatever the token said."""
+    clock = VirtualClock()
+
+    async def main():
+        token = web_token(exp=int(clock.now().timestamp()) + 600)
+        app = app_of(clock=clock, access=Named(**{token: "ann"}))
+        browser = Browser(app)
+        cookie = (await browser.login(token)).headers["set-cookie"]
+        assert "Max-Age=600" in cookie
+        await clock.sleep(599)
+        assert (await browser.get("/api/session")).status == 200
+        await clock.sleep(1)
+        assert (await browser.get("/api/session")).status == 401
+        assert (await browser.login(token)).status == 401, "an expired token opens no session"
+
+    clock.run(main())
+
+
+@pytest.mark.parametrize(
+    "token",
+    [
+        "plain",
+        "a.b.c",
+        "a.!!!.c",
+        web_token(),
+        web_token(exp=None),
+        web_token(exp="soon"),
+        web_token(exp=1e300),
+    ],
+)
+def test_a_token_that_does_not_say_when_it_expires_opens_twelve_hours(token):
+    clock = VirtualClock()
+
+    async def main():
+        cookie = (await Browser(app_of(clock=clock, access=Named(**{token: "ann"}))).login(token)).headers[
+            "set-cookie"
+        ]
+        assert "Max-Age=43200" in cookie
+
+    clock.run(main())
+
+
+@pytest.mark.parametrize(
+    "after",
+    [
+        pytest.param({}, id="the token is revoked"),
+        pytest.param({"token-of-ann": "eve"}, id="the token is somebody else's"),
+    ],
+)
+def test_a_session_and_its_stream_end_soon_after_its_token(after):
+    clock = VirtualClock()
+
+    async def main():
+        access = Named(**{"token-of-ann": "ann"})
+        app = app_of(stage.steady(), clock=clock, access=access)
+        running = asyncio.ensure_future(app.run())
+        browser = await logged_in(app, "token-of-ann")
+        async with stream(app, browser) as (_, task):
+            await clock.sleep(3600)
+            assert not task.done()
+            assert len(access.asked) < 1.1 * 3600 / REVIEW_SECONDS
+            access.viewers = after
+            await clock.sleep(REVIEW_SECONDS + 2)
+            assert task.done()
+        assert (await browser.get("/api/session")).status == 401
+        access.viewers = {"token-of-ann": "ann"}
+        assert (await browser.get("/api/session")).status == 401, "an ended session stays ended"
+        running.cancel()
+
+    clock.run(main())
+
+
+def test_a_session_outlives_an_outage_of_the_cluster():
+    clock = VirtualClock()
+
+    async def main():
+        access = Named(**{"token-of-ann": "ann"})
+        browser = await logged_in(app_of(clock=clock, access=access), "token-of-ann")
+        await clock.sleep(REVIEW_SECONDS)
+        access.is_down = True
+        assert (await browser.get("/api/session")).status == 503, "no answer is no yes"
+        access.is_down = False
+        assert (await browser.get("/api/session")).status == 200
+
+    clock.run(main())
+
+
+def test_invalid_tokens_are_limited_by_address_and_valid_ones_are_not():
+    """Every guess was a TokenReview of the cluster."""
+    clock = VirtualClock()
+
+    async def main():
+        access = Named(a="ann")
+        app = app_of(clock=clock, access=access)
+        for _ in range(MAX_FAILURES - 1):
+            assert (await Browser(app).login("guess")).status == 401
+        for _ in range(50):
+            await logged_in(app, "a")
+        headers = {"authorization": "Bearer guess"}
+        assert (await ask(app, "GET", "/api/overview", headers=headers)).status == 401
+        asked = len(access.asked)
+        assert (await ask(app, "GET", "/api/overview", headers=headers)).status == 429
+        assert (await Browser(app).login("a")).status == 429
+        assert len(access.asked) == asked, "the cluster is not asked"
+        assert (await Browser(app, address="10.0.0.2").login("a")).status == 204
+        await clock.sleep(RECOVERY_SECONDS)
+        await logged_in(app, "a")
+
+    clock.run(main())
+
+
+def test_a_token_is_in_no_representation_of_a_session():
+    session = Session(LocalViewer(), 0.0, "the-token")
+    assert not [secret for secret in ("the-token", session.identity, session.csrf) if secret in repr(session)]
 
 
 async def test_a_script_may_bring_the_token_with_each_request():

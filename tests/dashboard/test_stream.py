@@ -2,6 +2,7 @@
 
 import asyncio
 import json
+from contextlib import AsyncExitStack
 
 import pytest
 
@@ -12,6 +13,7 @@ from trimtab.clock import VirtualClock
 from trimtab.dashboard import LoadView
 from trimtab.dashboard.auth.rights import HPAS, NATIVE_HPAS, Listing
 from trimtab.dashboard.web import event_stream as streams
+from trimtab.serving.server import HttpServer
 
 
 def rows_in(message):
@@ -150,14 +152,80 @@ def test_logging_out_and_stopping_the_program_end_the_stream():
     in_virtual_time(main)
 
 
-def test_streams_are_bounded():
+def test_streams_are_bounded_and_one_viewer_does_not_take_all_of_them():
     async def main(clock):
         app = app_of(clock=clock)
         browser = await entered(app)
-        app._streams._open = streams.MAX_STREAMS
+        async with AsyncExitStack() as stack:
+            for _ in range(streams.MAX_VIEWER_STREAMS):
+                await stack.enter_async_context(stream(app, browser))
+            await asyncio.sleep(0)
+            assert (await ask(app, "GET", "/events", headers={"cookie": browser.cookie})).status == 503
+            assert app._streams._open == {"owner": streams.MAX_VIEWER_STREAMS}
+            assert streams.MAX_VIEWER_STREAMS < streams.MAX_STREAMS
+        assert app._streams._open == {}
+        app._streams._open["others"] = streams.MAX_STREAMS
         assert (await ask(app, "GET", "/events", headers={"cookie": browser.cookie})).status == 503
 
     in_virtual_time(main)
+
+
+def test_a_stream_that_is_not_read_ends_and_frees_its_place():
+    """It waited for its reader for ever, beyond the end of the session."""
+
+    async def main(clock):
+        app = app_of(stage.steady(), clock=clock)
+        running = asyncio.ensure_future(app.run())
+        browser = await entered(app)
+        sent = []
+
+        async def send(message):
+            sent.append(message)
+            if len(sent) > 1:
+                await asyncio.Event().wait()
+
+        async with stream(app, browser, send=send) as (_, task):
+            await clock.sleep(streams.SEND_SECONDS - 1)
+            assert app._streams.are_open
+            await clock.sleep(2)
+            assert task.done()
+            assert not app._streams.are_open
+        running.cancel()
+
+    in_virtual_time(main)
+
+
+async def test_a_slow_reader_costs_one_message_of_memory_however_much_changes():
+    """Changes wait in the overview, which has one state, and not in a queue per reader."""
+    crowd = stage.crowd(300)
+    app = app_of(*crowd)
+    browser = await entered(app)
+    server = HttpServer(app)
+    await server.start("127.0.0.1", 0)
+    host = f"127.0.0.1:{server.port}"
+    cookie = browser.cookie.replace("-8081=", f"-{server.port}=")
+    _, writer = await asyncio.open_connection("127.0.0.1", server.port, limit=1)
+    try:
+        writer.write(f"GET /events HTTP/1.1\r\nhost: {host}\r\ncookie: {cookie}\r\n\r\n".encode())
+        async with asyncio.timeout(20):
+            while not app._streams.are_open:  # noqa: ASYNC110 - the server has no event for it
+                await asyncio.sleep(0.01)
+        one_message = len((await browser.get("/api/overview")).body)
+        (connection,) = server._state.connections
+        waiting = []
+        for turn in range(1, 60):
+            for hpa_state in crowd:
+                stage.decided(hpa_state, 3, given.usage_of(given.pods(3), 50), at=given.T + 15 * turn)
+            app.refresh()
+            for _ in range(20):
+                await asyncio.sleep(0)
+            waiting.append(connection.transport.get_write_buffer_size())
+        assert max(waiting) > 0, "the reader is slow"
+        assert max(waiting) <= 2 * one_message
+    finally:
+        writer.transport.abort()
+        app._streams.close()
+        await server.stop()
 
 
 def test_what_cannot_be_shown_does_not_end_the_program_that_is_shown(caplog):

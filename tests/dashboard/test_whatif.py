@@ -1,5 +1,7 @@
 """The what-if is the production decision on an edited observation, and changes nothing."""
 
+import asyncio
+import threading
 from datetime import UTC, datetime
 
 import msgspec
@@ -8,6 +10,7 @@ import pytest
 from tests.dashboard import stage
 from tests.dashboard.asking import app_of, entered
 from tests.unit.decide.horizontal import builders as given
+from trimtab.dashboard.pages import what_if as what_if_module
 from trimtab.dashboard.pages.decision import decision_view
 from trimtab.dashboard.pages.what_if import (
     Edits,
@@ -16,7 +19,9 @@ from trimtab.dashboard.pages.what_if import (
     edited,
     what_if,
 )
-from trimtab.decide.horizontal import Owner, Record, decide, explain
+from trimtab.dashboard.web import app as app_module
+from trimtab.dashboard.web.workers import MAX_VIEWER_WAITING
+from trimtab.decide.horizontal import Owner, Record, Sample, Series, decide, explain
 from trimtab.decide.horizontal.records.record import dumps
 from trimtab.model.feature_gates import FeatureGates
 
@@ -205,3 +210,84 @@ class TestCountingByOwner:
         record = record_of(self.READING, replicas=2, pods=self.OWN, owners=self.OWNERS, gates=FeatureGates())
         with pytest.raises(RefusedEditsError, match="feature gate HPASelectionStrategy is off"):
             what_if(record, Edits(selection_strategy="OwnerReference"))
+
+
+@pytest.mark.parametrize(
+    ("edits", "message"),
+    [
+        pytest.param([{"index": 0, "value": 1}] * 2, "metrics[0]: it is edited twice", id="one metric twice"),
+        pytest.param(
+            [{"index": 0, "value": index} for index in range(2000)],
+            "metrics: there are 2000 edits, and the HPA has 2 metrics",
+            id="as many as fit into a body",
+        ),
+    ],
+)
+async def test_a_metric_is_edited_once(edits, message, monkeypatch):
+    """2,700 edits of one metric, each with up to seven decisions, kept the whole process busy for 4 to 5 s."""
+    monkeypatch.setattr(what_if_module, "decide", None)  # refused before anything is decided
+    browser = await entered(app_of(stage.wave(steps=3)))
+    answer = await browser.post("/api/whatif", {"id": "hpa/shop/web", "edits": {"metrics": edits}})
+    assert (answer.status, answer.json()["message"]) == (422, message)
+
+
+def test_the_number_of_decisions_does_not_depend_on_the_number_of_edits(monkeypatch):
+    metrics = [given.external(given.average("12"), f"queue-{number}") for number in range(40)]
+    series = [Series(samples=(Sample(5000, given.T, 0.0),)) for _ in metrics]
+    record = record_of(*series, hpa=given.hpa(*metrics))
+    calls = []
+
+    def count(observation, now):
+        calls.append(now)
+        return decide(observation, now)
+
+    monkeypatch.setattr(what_if_module, "decide", count)
+    edits = Edits(metrics=tuple(MetricEdit(index, 7.0 + index) for index in range(len(metrics))))
+    view = what_if(record, edits)
+    assert [metric.value for metric in view.metrics] == [
+        pytest.approx(7 + index, rel=0.001) for index in range(len(metrics))
+    ]
+    assert len(calls) <= 8
+
+
+@pytest.fixture
+def slow_what_if(monkeypatch):
+    """Make every what-if wait until the test lets it go on."""
+    began, gate = threading.Event(), threading.Event()
+
+    def wait(record, edits):
+        began.set()
+        assert gate.wait(10), "the loop was held up, so that the test could not go on"
+        return what_if(record, edits)
+
+    monkeypatch.setattr(app_module, "what_if", wait)
+    yield began, gate
+    gate.set()
+
+
+async def test_other_requests_are_answered_while_a_what_if_is_computed(slow_what_if):
+    """It was computed on the event loop, which the operator in the same process shares."""
+    browser = await entered(app_of(stage.steady()))
+    began, gate = slow_what_if
+    waiting = asyncio.ensure_future(browser.post("/api/whatif", {"id": "hpa/shop/web"}))
+    while not began.is_set():  # noqa: ASYNC110 - a thread sets it
+        await asyncio.sleep(0.01)
+    assert (await browser.get("/api/overview")).status == 200
+    assert not waiting.done()
+    gate.set()
+    assert (await waiting).status == 200
+
+
+async def test_a_viewer_with_many_what_ifs_is_told_to_wait(slow_what_if):
+    browser = await entered(app_of(stage.steady()))
+    waiting = [
+        asyncio.ensure_future(browser.post("/api/whatif", {"id": "hpa/shop/web"}))
+        for _ in range(MAX_VIEWER_WAITING)
+    ]
+    async with asyncio.timeout(20):
+        while browser.app._workers._waiting.total() < MAX_VIEWER_WAITING:  # noqa: ASYNC110 - requests have no event
+            await asyncio.sleep(0)
+    assert (await browser.post("/api/whatif", {"id": "hpa/shop/web"})).status == 429
+    slow_what_if[1].set()
+    assert [answer.status for answer in await asyncio.gather(*waiting)] == [200] * MAX_VIEWER_WAITING
+    assert (await browser.post("/api/whatif", {"id": "hpa/shop/web"})).status == 200

@@ -26,7 +26,7 @@ from trimtab.decide.horizontal import (
 )
 from trimtab.decide.horizontal.explain.units import is_percent
 from trimtab.decide.horizontal.memory import Recommendation
-from trimtab.decide.horizontal.metrics.proposal import Proposal
+from trimtab.decide.horizontal.metrics.proposal import Proposal, Result
 from trimtab.decide.horizontal.observation.pods import MissingRequestError
 from trimtab.model import hpa as hpa_rules
 from trimtab.model.hpa.selection_strategy import ANNOTATIONS
@@ -154,42 +154,55 @@ def _edit_replicas(observation: Observation, replicas: int) -> dict[str, Any]:
 
 
 def _edit_metrics(observation: Observation, now: datetime, edits: tuple[MetricEdit, ...]) -> Observation:
+    """Scale the samples of the edited metrics until their proposals have the wanted values.
+
+    All metrics are scaled in the same rounds, so the number of decisions does not depend on the number of edits.
+    """
+    _check_metrics(observation, edits)
+    for _ in range(_MAX_ROUNDS if edits else 0):
+        proposals = decide(observation, now).trace.proposals
+        scaled = {
+            edit.index: samples
+            for edit in edits
+            if edit.index < len(proposals)
+            and (samples := _scale_metric(observation, edit, proposals[edit.index])) is not None
+        }
+        if not scaled:
+            break
+        readings = tuple(scaled.get(index, reading) for index, reading in enumerate(observation.samples))
+        observation = msgspec.structs.replace(observation, samples=readings)
+    return observation
+
+
+def _check_metrics(observation: Observation, edits: tuple[MetricEdit, ...]) -> None:
+    number = min(len(observation.samples), len(observation.hpa.spec.metrics))
+    if len(edits) > number:
+        raise RefusedEditsError(f"metrics: there are {len(edits)} edits, and the HPA has {number} metrics")
+    seen: set[int] = set()
     for edit in edits:
         where = f"metrics[{edit.index}]"
-        if not 0 <= edit.index < min(len(observation.samples), len(observation.hpa.spec.metrics)):
+        if not 0 <= edit.index < number:
             raise RefusedEditsError(f"{where}: there is no such metric")
+        if edit.index in seen:
+            raise RefusedEditsError(f"{where}: it is edited twice")
         if not 0 <= edit.value <= MAX_VALUE:
             raise RefusedEditsError(f"{where}.value: must be from 0 to {MAX_VALUE:g}")
-        proposal = _proposal(observation, now, edit.index)
         if isinstance(observation.samples[edit.index], FetchFailure):
             raise RefusedEditsError(f"{where}: it could not be read, so it cannot be changed")
-        if proposal is None:
-            continue  # metrics do not count, for example because the replicas are out of bounds
-        value = edit.value if is_percent(proposal.status) else edit.value * 1000
-        observation = _scale_metric(observation, now, edit.index, value)
-    return observation
+        seen.add(edit.index)
 
 
-def _scale_metric(observation: Observation, now: datetime, index: int, value: float) -> Observation:
-    """Scale the samples of a metric until its proposal has the value, in the unit of the proposal."""
-    for _ in range(_MAX_ROUNDS):
-        proposal = _proposal(observation, now, index)
-        if proposal is None or (factor := _factor(proposal, value)) == 1.0:
-            return observation
-        if proposal.value == 0:
-            scaled = _equal_samples(observation, index, is_utilization=is_percent(proposal.status))
-        else:
-            scaled = _scale(observation.samples[index], factor)
-        samples = (*observation.samples[:index], scaled, *observation.samples[index + 1 :])
-        observation = msgspec.structs.replace(observation, samples=samples)
-    return observation
-
-
-def _proposal(observation: Observation, now: datetime, index: int) -> Proposal | None:
-    """Return the proposal of a metric, or None if the metric was not read or not used."""
-    proposals = decide(observation, now).trace.proposals
-    proposal = proposals[index] if index < len(proposals) else None
-    return proposal if isinstance(proposal, Proposal) else None
+def _scale_metric(observation: Observation, edit: MetricEdit, result: Result) -> MetricSamples | None:
+    """Return samples that are nearer to the wanted value, or None if the metric has it or does not count."""
+    if not isinstance(result, Proposal):
+        return None  # metrics do not count, for example because the replicas are out of bounds
+    is_utilization = is_percent(result.status)
+    factor = _factor(result, edit.value if is_utilization else edit.value * 1000)
+    if factor == 1.0:
+        return None
+    if result.value == 0:
+        return _equal_samples(observation, edit.index, is_utilization=is_utilization)
+    return _scale(observation.samples[edit.index], factor)
 
 
 def _factor(proposal: Proposal, value: float) -> float:

@@ -45,6 +45,7 @@ from trimtab.dashboard.web.http import (
 )
 from trimtab.dashboard.web.overview import OverviewCache
 from trimtab.dashboard.web.static_files import StaticFiles
+from trimtab.dashboard.web.workers import Workers
 from trimtab.serving.asgi import Message, Receive, Send
 
 log = logging.getLogger(__name__)
@@ -101,7 +102,8 @@ class DashboardApp:
         self._speed = clock_speed(clock)
         self._sessions = Sessions(clock, access or OneToken(self.token), self._speed)
         self._cache = OverviewCache(sources)
-        self._streams = Streams(self._cache)
+        self._streams = Streams(self._cache, self._speed)
+        self._workers = Workers()
         self._get_handlers: dict[str, GetHandler] = {
             "/api/session": self._session,
             "/api/overview": self._overview,
@@ -137,6 +139,7 @@ class DashboardApp:
                 await asyncio.sleep(REFRESH_SECONDS * self._speed)
         finally:
             self._streams.close()
+            self._workers.close()
 
     async def __call__(self, scope: Message, receive: Receive, send: Send) -> None:
         """Serve one request."""
@@ -177,10 +180,11 @@ class DashboardApp:
     async def _post(self, request: WebRequest, body: bytes) -> Reply:
         if request.path == "/api/login":
             self._checks.check_change(request)
-            session = await self._sessions.login(decode_body(body, _Login).token)
-            return Reply(204, headers=(sessions.login_cookie(request, session),))
+            session = await self._sessions.login(request, decode_body(body, _Login).token)
+            seconds = self._sessions.seconds_left(session)
+            return Reply(204, headers=(sessions.login_cookie(request, session, seconds),))
         session = await self._sessions.find(request)
-        if self._sessions.is_open(session):
+        if self._sessions.is_from_cookie(session):
             # Another site cannot set a bearer token, but browsers add the cookie to its requests.
             self._checks.check_change(request)
             sessions.check_csrf(request, session)
@@ -195,10 +199,10 @@ class DashboardApp:
     async def _stream(
         self, request: WebRequest, channel: tuple[Receive, Send], security: tuple[Header, ...]
     ) -> None:
-        session = self._sessions.by_cookie(request)
+        session = await self._sessions.by_cookie(request)
         if session is None:
             raise RefusedError(401, "log in with the token that the program printed")
-        await self._streams.serve(session.viewer, lambda: self._sessions.is_open(session), channel, security)
+        await self._streams.serve(session, self._sessions.is_open, channel, security)
 
     async def _session(self, _request: WebRequest, session: Session) -> Reply:
         return json_reply(
@@ -230,7 +234,7 @@ class DashboardApp:
         rights = await _rights_to(request.id, session, HPAS, NATIVE_HPAS)
         try:
             record = _require(await self._sources.horizontal.record(request.id), request.id)
-            view = what_if(record, request.edits)
+            view = await self._workers.run(session.viewer.name, lambda: what_if(record, request.edits))
         except RefusedEditsError as refusal:
             raise RefusedError(422, str(refusal)) from refusal
         return json_reply(view if await rights.allowed([PODS]) else without_pods(view))

@@ -49,6 +49,8 @@ class WebRequest:
     headers: dict[str, str]
     """By lower-case name. A repeated header is joined by a comma, so that it matches no expected value."""
     is_https: bool
+    address: str = ""
+    """The client's address."""
 
     @property
     def host(self) -> str:
@@ -97,6 +99,7 @@ def parse_request(scope: Message) -> WebRequest:
         query=scope.get("query_string", b"").decode("latin-1"),
         headers=headers,
         is_https=scope.get("scheme") == "https",
+        address=(scope.get("client") or ("", 0))[0],
     )
 
 
