@@ -57,6 +57,22 @@ async def test_cluster_scoped_namespace_and_external_values_can_be_set(hand, pro
     assert await value(proxy, f"{EXTERNAL}/namespaces/default/orders?labelSelector=shop%3Da") == ["5"]
 
 
+@pytest.mark.parametrize(
+    "path", ["/external/namespaces/default/jobs", "/custom/namespaces/default/pods/web/jobs"]
+)
+async def test_a_metric_is_gone_with_its_last_series(hand, proxy, path):
+    """An external metric without series was still served, and hid the same metric of the next source."""
+    group = EXTERNAL if path.startswith("/external") else CUSTOM
+    asked = group + path.removeprefix("/external").removeprefix("/custom")
+    for queue in ("a", "b"):
+        await hand.send("PUT", f"{path}?queue={queue}", "1")
+    await hand.send("DELETE", f"{path}?queue=a")
+    assert await value(proxy, asked) == ["1"]
+    await hand.send("DELETE", f"{path}?queue=b")
+    assert await value(proxy, asked) == 404
+    assert (await hand.send("DELETE", f"{path}?queue=b"))[0] == 404
+
+
 async def test_many_values_go_in_one_body_and_come_back_in_the_form_of_the_file(hand, proxy):
     pods = [
         {

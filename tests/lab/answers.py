@@ -35,8 +35,11 @@ class Step:
     settle: float = 0
     #: Repeat until the answer has this status; a garbage collector that learns of new kinds pauses for minutes. The lab's is done at once.
     until: int = 0
-    #: A field of the answer's metadata that later bodies use as `{kept}`.
+    #: A field of the answer's metadata, or a dotted path in the answer, that later steps use as `{kept}`.
     keep: str = ""
+    #: Whether the kept value is the bearer token of this request.
+    has_kept_token: bool = False
+    headers: tuple[tuple[str, str], ...] = ()
 
 
 @dataclass(frozen=True)
@@ -109,7 +112,7 @@ Pause = Callable[[float], Awaitable[None]]
 async def play(script: Script, send: Send, pause: Pause, namespace: str) -> list[dict[str, Any]]:
     """Run a script in a new namespace and return its answers, made comparable."""
     await send(Step("POST", "/api/v1/namespaces", {"metadata": {"name": namespace}}), namespace, "")
-    kept = ""
+    kept: Any = ""
     answers = []
     for step in script.steps:
         if step.settle:
@@ -122,7 +125,9 @@ async def play(script: Script, send: Send, pause: Pause, namespace: str) -> list
             await pause(0.1)
             reply, tries = await send(step, namespace, kept), tries - 1
         if step.keep:
-            kept = json.loads(reply.body)["metadata"][step.keep]
+            kept = json.loads(reply.body)
+            for name in step.keep.split(".") if "." in step.keep else ("metadata", step.keep):
+                kept = kept[name]
         body = without(plain(parse(reply.body), namespace), step.ignored)
         answers.append({"status": reply.status, "body": body})
     return answers
@@ -151,10 +156,11 @@ def parse(body: bytes) -> Any:
         return body.decode()
 
 
-def request_headers(step: Step, token: str) -> dict[str, str]:
+def request_headers(step: Step, token: str, namespace: str, kept: str) -> dict[str, str]:
     """Return the headers of a step."""
     return {
-        "Authorization": f"Bearer {token}",
+        **{name: value.replace("{ns}", namespace) for name, value in step.headers},
+        "Authorization": f"Bearer {kept if step.has_kept_token else token}",
         "Content-Type": step.media,
         "Accept": step.accept,
         "User-Agent": "suite/1",

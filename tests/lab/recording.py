@@ -30,7 +30,8 @@ def sender(cluster: RealCluster) -> Send:
     async def send(step: Step, namespace: str, kept: str) -> Reply:
         url = cluster.url + step.path.replace("{ns}", namespace) + (f"?{step.query}" if step.query else "")
         body = encode_body(step, namespace, kept) or None
-        request = urllib.request.Request(url, body, request_headers(step, token), method=step.method)
+        headers = request_headers(step, token, namespace, kept)
+        request = urllib.request.Request(url, body, headers, method=step.method)
 
         def call() -> Reply:
             try:

@@ -19,7 +19,7 @@ async def on_the_lab(clock: VirtualClock, script: Script):
                 step.method,
                 step.path.replace("{ns}", namespace),
                 step.query,
-                request_headers(step, server.tokens.admin),
+                request_headers(step, server.tokens.admin, namespace, kept),
                 encode_body(step, namespace, kept),
             )
             body = response.body

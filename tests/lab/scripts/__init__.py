@@ -5,6 +5,7 @@ from tests.lab.scripts.custom import CUSTOM
 from tests.lab.scripts.kinds import EVENTS, HPAS, OTHERS, STATUS_METADATA, TABLES, WORKLOADS
 from tests.lab.scripts.objects import APPLY_SCRIPT, CRUD, FIELD_VALIDATION, FINALIZERS, LISTS, OWNERS, WATCHES
 from tests.lab.scripts.podresources import CLASSES, CONTAINER_RANGE, POD_LEVEL, POD_RANGE
+from tests.lab.scripts.rights import ESCALATION, IMPERSONATION
 
 SCRIPTS = (
     CRUD,
@@ -28,4 +29,6 @@ SCRIPTS = (
     POD_RANGE,
     POD_LEVEL,
     CLASSES,
+    IMPERSONATION,
+    ESCALATION,
 )

@@ -169,6 +169,16 @@ def test_values_can_be_set_and_read_over_http():
     assert call(app, "DELETE", "/values")[0] == 405
 
 
+@pytest.mark.parametrize("name", ["queue", "status", "finalize", "namespaces"])
+def test_an_external_metric_may_have_any_name(name):
+    """`status` was taken for the status of the namespace."""
+    app, _values, _now = metrics_app()
+    sample = {"name": name, "value": "7", "timestamp": "2026-01-01T00:00:00Z"}
+    call(app, "PUT", "/values", wire.encode({"values": [sample]}))
+    status, answer = call(app, "GET", f"/apis/external.metrics.k8s.io/v1beta1/namespaces/shop/{name}")
+    assert (status, [item["value"] for item in answer["items"]]) == (200, ["7"])
+
+
 def test_custom_metrics_are_found_by_object_and_label():
     app, values, now = metrics_app()
     for name, value in (("web-1", 10), ("web-2", 0.5)):

@@ -1,11 +1,16 @@
 """Authentication: bearer tokens and impersonation."""
 
 import hmac
+from dataclasses import dataclass
+from urllib.parse import unquote
 
 from trimtab.lab.apiserver.errors import bad_request, unauthorized
+from trimtab.lab.apiserver.rbac import Attributes
 from trimtab.lab.apiserver.request import ApiRequest, RequestUser
 from trimtab.lab.storage.identities import Identities
 
+AUTHENTICATION = "authentication.k8s.io"
+_EXTRA = "impersonate-extra-"
 ADMIN = RequestUser("admin", ("system:masters", "system:authenticated"))
 
 
@@ -46,17 +51,57 @@ class Tokens:
         return user
 
 
-def impersonated(request: ApiRequest) -> RequestUser | None:
-    """Return the user that a request impersonates, or None."""
-    name = request.headers.get("impersonate-user")
+@dataclass(frozen=True)
+class Impersonation:
+    """The user that a request impersonates, and the rights that it needs: one per user, group, uid and extra value."""
+
+    user: RequestUser
+    needed: tuple[Attributes, ...]
+
+
+def impersonation_of(request: ApiRequest) -> Impersonation | None:
+    """Return whom a request impersonates, or None."""
+    headers = request.headers
+    name = headers.get("impersonate-user")
     if not name:
-        if any(header.startswith("impersonate-") for header in request.headers):
+        if any(header.startswith("impersonate-") for header in headers):
             raise bad_request("requested headers without impersonating a user")
         return None
-    groups = tuple(filter(None, request.headers.get("impersonate-group", "").split(",")))
-    if name.startswith("system:serviceaccount:") and name.count(":") == 3 and not groups:
+    groups = tuple(filter(None, headers.get("impersonate-group", "").split(",")))
+    uid = headers.get("impersonate-uid", "")
+    extra = {
+        unquote(header.removeprefix(_EXTRA)): tuple(value.split(","))
+        for header, value in headers.items()
+        if header.startswith(_EXTRA)
+    }
+    needed = [
+        _needed_for_user(name),
+        *(Attributes("impersonate", "", "groups", name=group) for group in groups),
+        *(
+            Attributes("impersonate", AUTHENTICATION, "userextras", key, name=value)
+            for key, values in extra.items()
+            for value in values
+        ),
+    ]
+    if uid:
+        needed.append(Attributes("impersonate", AUTHENTICATION, "uids", name=uid))
+    return Impersonation(RequestUser(name, _groups_of(name, groups), uid, extra), tuple(needed))
+
+
+def _needed_for_user(name: str) -> Attributes:
+    if _is_service_account(name):
         _, _, namespace, account = name.split(":")
-        return service_account_user(namespace, account)
-    if "system:unauthenticated" not in groups:
-        groups = (*groups, "system:authenticated")
-    return RequestUser(name, groups)
+        return Attributes("impersonate", "", "serviceaccounts", namespace=namespace, name=account)
+    return Attributes("impersonate", "", "users", name=name)
+
+
+def _groups_of(name: str, groups: tuple[str, ...]) -> tuple[str, ...]:
+    if _is_service_account(name) and not groups:
+        _, _, namespace, account = name.split(":")
+        return service_account_user(namespace, account).groups
+    is_complete = {"system:unauthenticated", "system:authenticated"} & set(groups)
+    return groups if is_complete else (*groups, "system:authenticated")
+
+
+def _is_service_account(name: str) -> bool:
+    return name.startswith("system:serviceaccount:") and name.count(":") == 3

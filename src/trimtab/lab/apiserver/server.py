@@ -13,9 +13,10 @@ from types import TracebackType
 from trimtab.clock import Clock
 from trimtab.lab.admission import AdmissionChain
 from trimtab.lab.admission.pod_resources import LimitRanger, PodResizeValidator
+from trimtab.lab.admission.role_escalation import RoleEscalation
 from trimtab.lab.admission.webhooks import Webhooks
 from trimtab.lab.apiserver.aggregator import Aggregation
-from trimtab.lab.apiserver.authentication import Tokens, impersonated
+from trimtab.lab.apiserver.authentication import Tokens, impersonation_of
 from trimtab.lab.apiserver.bootstrap import first_objects, put_object
 from trimtab.lab.apiserver.errors import StatusError, internal, too_large_body
 from trimtab.lab.apiserver.outbound import Outbound
@@ -81,6 +82,7 @@ class Server:
             LimitRanger(self.store),
             Webhooks(self.store, self.identities, self.outbound),
             PodResizeValidator(self.store),
+            RoleEscalation(self.store, self.authorizer),
         )
         self._context = HandlerContext(
             clock, self.registry, self.store, self.identities, AdmissionChain(plugins), tracks_fields
@@ -154,11 +156,12 @@ class Server:
 
     def _authenticate(self, request: ApiRequest) -> RequestUser:
         user = self.tokens.authenticate(request)
-        other = impersonated(request)
-        if other is None:
+        impersonation = impersonation_of(request)
+        if impersonation is None:
             return user
-        self.authorizer.check(user, Attributes("impersonate", "", "users", name=other.name))
-        return other
+        for attributes in impersonation.needed:
+            self.authorizer.check(user, attributes)
+        return impersonation.user
 
     def _authorize(self, request: ApiRequest, info: RequestInfo, verb: str) -> None:
         if not info.is_resource:

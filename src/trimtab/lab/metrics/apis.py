@@ -62,9 +62,12 @@ class MetricsApis:
         return self._read_usage(info, _selector(request, "labelSelector"))
 
     def _list_external(self, info: RequestInfo, request: ApiRequest) -> JsonObject:
-        if not info.namespace or info.name:
+        metric = info.resource
+        if metric == "namespaces" and info.subresource:
+            metric = info.subresource  # `status` and `finalize`, which the path of a namespace can end in
+        elif not info.namespace or info.name:
             raise _not_found("external metrics are at namespaces/NAMESPACE/METRIC")
-        series = self._values.external(info.namespace, info.resource, _selector(request, "labelSelector"))
+        series = self._values.external(info.namespace, metric, _selector(request, "labelSelector"))
         items = [
             {
                 "metricName": value.name,

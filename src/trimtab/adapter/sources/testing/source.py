@@ -48,10 +48,9 @@ class TestingSource:
         """Return every metric that has a value."""
         custom = {
             Offer(resource, metric, bool(namespace) or resource == "namespaces")
-            for (metric, resource, namespace), objects in self.table.custom.items()
-            if any(objects.values())
+            for metric, resource, namespace in self.table.custom
         }
-        external = {metric for (metric, _), points in self.table.external.items() if points}
+        external = {metric for metric, _ in self.table.external}
         return Catalogue(frozenset(custom), frozenset(external))
 
     def health(self) -> Iterable[Health]:

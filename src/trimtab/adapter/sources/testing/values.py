@@ -106,11 +106,23 @@ class MetricTable:
             self.put(value)
 
     def remove(self, value: Value) -> bool:
-        """Delete one series and return whether it existed."""
+        """Delete one series and return whether it existed. A metric without series is not served any more."""
         points = self._points(value, create=False)
-        existed = points is not None and points.pop(_key(value), None) is not None
-        self.count -= existed
-        return existed
+        if points is None or points.pop(_key(value), None) is None:
+            return False
+        self.count -= 1
+        if not points:
+            self._remove_empty(value)
+        return True
+
+    def _remove_empty(self, value: Value) -> None:
+        if isinstance(value, ExternalValue):
+            del self.external[(value.metric, value.namespace)]
+            return
+        key = (value.metric, value.resource, value.namespace)
+        del self.custom[key][value.name]
+        if not self.custom[key]:
+            del self.custom[key]
 
     def points(self) -> Iterator[MetricPoint]:
         """Yield every series."""
