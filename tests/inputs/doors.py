@@ -29,7 +29,7 @@ from trimtab.cluster.transport.transport import Deadlines, Request, Transport
 from trimtab.lab.apiserver.outbound import Outbound
 from trimtab.lab.apiserver.server import Server
 from trimtab.lab.serve import ServedLab
-from trimtab.operator.vertical.admission.reviews import MUTATE_PODS, VALIDATE_SCOPES, VALIDATE_VPAS
+from trimtab.model.vpa.webhooks import MUTATE_PODS, VALIDATE_SCOPES, VALIDATE_VPAS
 from trimtab.operator.vertical.admission.webhook import AdmissionWebhook
 
 TAKEN, UNREADABLE, INVALID, DEFECT = 200, 400, 422, 500

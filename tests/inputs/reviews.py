@@ -7,7 +7,7 @@ from typing import Any
 from tests.inputs.input import LAB_ONLY, Input, Refusal, Sent
 from tests.inputs.vpas import VPA
 from tests.unit.model.crds.objects import SCOPE, changed
-from trimtab.operator.vertical.admission.reviews import MUTATE_PODS, VALIDATE_SCOPES, VALIDATE_VPAS
+from trimtab.model.vpa.webhooks import MUTATE_PODS, VALIDATE_SCOPES, VALIDATE_VPAS
 
 
 def review(obj: Any, operation: str = "CREATE") -> bytes:

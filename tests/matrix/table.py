@@ -455,6 +455,7 @@ FLAGS: tuple[Row, ...] = (
             "--webhook-address",
             "--webhook-timeout-seconds",
             "--register-webhook",
+            "--webhook-registration",
             "--tls-cert-file",
             "--tls-private-key-file",
             "--client-ca-file",

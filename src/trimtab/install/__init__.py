@@ -4,7 +4,7 @@ Manifests are trees of plain data with placeholders for values. `template.resolv
 objects; `chart` writes the same placeholders as Helm expressions. So flat YAML and chart cannot differ.
 
 Reading order: `values` (declared values), `template` (placeholders), `names`, then the parts (`rbac_rules`, `rbac`,
-`admission_policies`, `deployments`, `network`, `monitoring`, `kube_state_metrics`), then `manifests` and `chart`.
+`admission_policies`, `webhook_configurations`, `deployments`, `network`, `monitoring`, `kube_state_metrics`), then `manifests` and `chart`.
 
 What belongs here: manifests. What does not: what the installed programs do.
 """

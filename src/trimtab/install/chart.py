@@ -20,6 +20,7 @@ from trimtab.install.template import (
     If,
     Item,
     Joined,
+    Mentions,
     Namespace,
     Not,
     Pairs,
@@ -201,5 +202,7 @@ def _condition(condition: Condition) -> str:
         case Given():
             value = f"$.Values.{condition.path}"
             return f'not (or (kindIs "invalid" {value}) (eq (toString {value}) ""))'
+        case Mentions():
+            return f"contains {json.dumps(condition.text)} (toString $.Values.{condition.path})"
         case Val():
             return f"$.Values.{condition.path}"

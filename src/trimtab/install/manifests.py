@@ -7,8 +7,10 @@ from trimtab.install import (
     deployments,
     kube_state_metrics,
     monitoring,
+    names,
     network,
     rbac,
+    webhook_configurations,
 )
 from trimtab.install.names import cluster_object
 from trimtab.install.template import (
@@ -16,6 +18,7 @@ from trimtab.install.template import (
     Both,
     Condition,
     If,
+    Mentions,
     Not,
     Tree,
     Val,
@@ -35,6 +38,10 @@ CHECKS: Final[tuple[tuple[Condition, str], ...]] = (
         Both(Val("networkPolicy.enabled"), Not(Val("networkPolicy.apiServerCidrs"))),
         "networkPolicy.apiServerCidrs is empty, which would allow every address; name the API server's, or 0.0.0.0/0 and ::/0",
     ),
+    (
+        Both(Not(Mentions("vertical.admission.failurePolicy", "Ignore")), Not(names.FAILS_CLOSED)),
+        "vertical.admission.failurePolicy must be Ignore or Fail",
+    ),
     (Not(Val("featureGates")), "featureGates must name at least one gate, for example HPAScaleToZero: true"),
 )
 """Values that cannot work, and the error message for each."""
@@ -49,7 +56,7 @@ def parts() -> dict[str, list[Tree]]:
         "roles": rbac.roles(),
         "policies": admission_policies.policies(),
         "services": network.services(),
-        "webhook": network.webhook_secret(),
+        "webhook": [*network.webhook_secret(), *webhook_configurations.webhook_configurations()],
         "adapter": [*network.adapter_configuration(), *network.api_services()],
         "networkpolicies": network.policies(),
         "deployments": deployments.deployments(),

@@ -2,7 +2,8 @@
 
 from typing import Any, Final
 
-from trimtab.install.template import NAMESPACE, Condition, If, Not, Text, Tree, Val
+from trimtab.install.template import NAMESPACE, Condition, If, Mentions, Not, Text, Tree, Val
+from trimtab.model.vpa.webhooks import UPSTREAM_NAME
 
 HORIZONTAL: Final = "horizontal"
 RECOMMENDER: Final = "recommender"
@@ -38,8 +39,14 @@ DASHBOARD_PORT: Final = 8443
 WEBHOOK_SERVICE: Final = "trimtab-webhook"
 STATUS_LEASE: Final = Val("vertical.admission.statusLease.name")
 STATUS_LEASE_NAMESPACE: Final = Val("vertical.admission.statusLease.namespace")
-WEBHOOK_CONFIGURATIONS: Final = (Text(NAMESPACE, "-vpa"), "vpa-webhook-config")
-"""The names of both kinds of `--webhook-naming`."""
+WEBHOOK_CONFIGURATIONS: Final[dict[str, Tree]] = {
+    "trimtab": Text(NAMESPACE, "-vpa"),
+    "upstream": UPSTREAM_NAME,
+}
+"""The name of the webhook configurations, by `--webhook-naming`."""
+UPSTREAM_NAMING: Final = Mentions("compat", "vpa-1.8")
+FAILS_CLOSED: Final = Mentions("vertical.admission.failurePolicy", "Fail")
+REGISTERS_ITSELF: Final = Val("vertical.admission.registersItself")
 WEBHOOK_SECRET: Final = "trimtab-webhook-tls"  # noqa: S105 - a name
 DASHBOARD_CERTIFICATE: Final = Val("dashboard.certificateSecret")
 PROVES_REPLACEMENTS: Final = Val("vertical.updater.proveReplacements")

@@ -163,6 +163,24 @@ _REVIEWS = (
     _rule("authorization.k8s.io", ("subjectaccessreviews",), "create"),
 )
 
+_WEBHOOKS = (
+    "admissionregistration.k8s.io",
+    ("mutatingwebhookconfigurations", "validatingwebhookconfigurations"),
+)
+_NAMED = names.WEBHOOK_CONFIGURATIONS
+# A ValidatingAdmissionPolicy lets admission change the CA bundle only, or register its own webhooks only.
+_REGISTRATION = (
+    If(
+        Both(Not(names.REGISTERS_ITSELF), Not(names.UPSTREAM_NAMING)),
+        _rule(*_WEBHOOKS, "get", "patch", named=(_NAMED["trimtab"],)),
+    ),
+    If(
+        Both(Not(names.REGISTERS_ITSELF), names.UPSTREAM_NAMING),
+        _rule(*_WEBHOOKS, "get", "patch", named=(_NAMED["upstream"],)),
+    ),
+    If(names.REGISTERS_ITSELF, _rule(*_WEBHOOKS, "get", "create", "patch", named=tuple(_NAMED.values()))),
+)
+
 SETTINGS_READ: Final = (_rule(_LEASES, ("leases",), "list"),)
 """Read the operator's published settings, in our own namespace."""
 
@@ -232,17 +250,7 @@ RIGHTS: Final[dict[str, Rights]] = {
         namespaces=(*_VERTICAL_VIEW, _rule(VPA_GROUP, ("vpascopes",), "get")),
         cluster=(
             _NODES,
-            *(
-                _rule(
-                    "admissionregistration.k8s.io",
-                    (kind,),
-                    "get",
-                    "create",
-                    "patch",
-                    named=names.WEBHOOK_CONFIGURATIONS,
-                )
-                for kind in ("mutatingwebhookconfigurations", "validatingwebhookconfigurations")
-            ),
+            *_REGISTRATION,
         ),
         home=(
             If(names.OWN_CERTIFICATE, _rule("", ("secrets",), "get", "update", named=names.WEBHOOK_SECRET)),

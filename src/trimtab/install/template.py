@@ -8,7 +8,7 @@
     Each("watchNamespaces", tree) one item per entry of a list; `Item()` is the entry
     NAMESPACE                     the namespace of the installation
 
-A condition is a `Val`, `Not(condition)`, `Both(a, b)`, `Either(a, b)` or `Given(path)`. A value counts as
+A condition is a `Val`, `Not(condition)`, `Both(a, b)`, `Either(a, b)`, `Given(path)` or `Mentions(path, text)`. A value counts as
 false when it is empty, zero or false, in Helm as in Python; as given where it is not empty.
 """
 
@@ -100,7 +100,15 @@ class Given:
     path: str
 
 
-Condition = Val | Not | Both | Either | Given
+@dataclass(frozen=True, slots=True)
+class Mentions:
+    """True if a value contains a text."""
+
+    path: str
+    text: str
+
+
+Condition = Val | Not | Both | Either | Given | Mentions
 
 
 @dataclass(frozen=True, slots=True)
@@ -138,6 +146,8 @@ def holds(condition: Condition, values: Values) -> bool:
             return holds(condition.first, values) or holds(condition.second, values)
         case Given():
             return look_up(values, condition.path) not in ("", None)
+        case Mentions():
+            return condition.text in str(look_up(values, condition.path))
         case Val():
             return bool(look_up(values, condition.path))
 

@@ -198,8 +198,20 @@ CHART_VALUES: tuple[ChartValue, ...] = (
     *_extras("vertical.admission", "admission"),
     ChartValue(
         "vertical.admission.timeoutSeconds",
-        "",
-        "How long the API server waits for the webhook; 1 to 3, and to 30 with `compat` vpa-1.8. Empty: 2.",
+        2,
+        "How long the API server waits for the webhook; 1 to 3, and to 30 with `compat` vpa-1.8.",
+    ),
+    ChartValue(
+        "vertical.admission.failurePolicy",
+        "Ignore",
+        "Ignore: pods and VPAs pass unchanged while the webhook does not answer. Fail: they are refused, also until the "
+        "webhook runs for the first time.",
+    ),
+    ChartValue(
+        "vertical.admission.registersItself",
+        False,
+        "Let admission write its webhook configurations, as flags such as `--webhook-naming` in `extraArgs` need. Otherwise "
+        "the installation contains them, and admission may change their CA bundle only.",
     ),
     ChartValue(
         "vertical.admission.statusLease.name",

@@ -108,6 +108,10 @@ QUESTIONS = [
     ("admission", False, "get secrets -n trimtab"),
     ("admission", True, "get secret/trimtab-webhook-tls -n trimtab"),
     ("admission", False, "patch mutatingwebhookconfigurations/other"),
+    # A policy confines it to the CA bundle.
+    ("admission", True, "patch mutatingwebhookconfigurations/trimtab-vpa"),
+    ("admission", False, "create mutatingwebhookconfigurations"),
+    ("admission", False, "delete mutatingwebhookconfigurations/trimtab-vpa"),
     ("adapter", False, "get secrets -A"),
     ("adapter", False, "patch pods -A"),
     ("dashboard", False, "patch horizontalpodautoscalers.autoscaling.trimtab.dev -A"),

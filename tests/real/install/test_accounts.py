@@ -10,6 +10,7 @@ import aiohttp
 import pytest
 from yarl import URL
 
+from tests.real.install.conftest import WEBHOOKS
 from tests.scenarios.clocks import ShiftedClock
 from tests.scenarios.horizontal.stage import Stage
 from tests.scenarios.metrics_stub import WithMetrics
@@ -152,14 +153,7 @@ NOT_MET_HERE = {
     | {"get pods", "get replicationcontrollers", "get jobs.batch"}
     | {f"get {kind}.apps" for kind in ("statefulsets", "daemonsets")},
     "adapter": set(),
-    # Server-side apply is sent as patch and judged as create where the object is new.
-    "admission": {
-        *(
-            f"create {kind}webhookconfigurations.admissionregistration.k8s.io"
-            for kind in ("mutating", "validating")
-        ),
-        "get vpascopes.autoscaling.k8s.io",
-    },
+    "admission": {"get vpascopes.autoscaling.k8s.io"},
 }
 """Rights that a small scenario has no occasion to use: other kinds, elections, failures. Any other must be used (S3)."""
 
@@ -463,14 +457,19 @@ async def creates_pods_in_dry_runs_only(place):
     place.watched.refused.remove(f"POST /api/v1/namespaces/{stage.namespace}/pods")
 
 
-def test_the_admission_account_makes_its_certificate_and_registers(act):
+def test_the_admission_account_makes_its_certificate_and_publishes_its_authority(act, installed):
     async def scenario(place):
+        done = installed.apply([one for one in installed.objects if one["kind"] in WEBHOOKS])
+        assert done.returncode == 0, done.stderr
         try:
-            async with site_of(place, namespace="trimtab") as site:
+            async with site_of(place, namespace="trimtab", webhook_registration="ca-bundle") as site:
                 admission = make_admission(site)
-                for _ in range(2):  # the first issues and registers, the second finds both
+                for _ in range(2):  # the first issues and publishes, the second finds both
                     await admission.refresh()
                     assert (admission.health(), admission.warnings()) == ({}, {})
+            for resource in (MUTATING, VALIDATING):
+                found = await place.stage.client.get(resource, configuration_name("trimtab"))
+                assert all(hook["clientConfig"]["caBundle"] for hook in found["webhooks"])
         finally:
             # Nobody answers behind it: other tests' pods must not wait for that.
             for resource in (MUTATING, VALIDATING):

@@ -1,6 +1,9 @@
 """The chart is good by helm's own judgement, and renders to what `trimtab install` prints."""
 
+import base64
+import json
 import subprocess
+from datetime import UTC, datetime
 
 import pytest
 import yaml
@@ -8,6 +11,7 @@ import yaml
 from tools.chart import CHART
 from tools.peers import build
 from trimtab.install import manifests, set_values
+from trimtab.operator.vertical.admission.certificates import make_authority
 
 pytestmark = pytest.mark.real
 
@@ -26,6 +30,11 @@ CASES = {
         "compat=kubernetes-1.36",
         "dryRun=true",
         "priorityClassName=system-cluster-critical",
+    ],
+    "as upstream": ["compat=vpa-1.8", "vertical.admission.timeoutSeconds=30"],
+    "registering itself": [
+        "vertical.admission.registersItself=true",
+        "vertical.admission.failurePolicy=Fail",
     ],
     "with little": ["vertical.enabled=false", "networkPolicy.enabled=false", "crds.install=false"],
 }
@@ -104,3 +113,51 @@ def test_two_releases_share_no_object_of_the_cluster():
         of_cluster.append({one for one in foreign if one[0] != "CustomResourceDefinition"})
     assert all(of_cluster)
     assert of_cluster[0] & of_cluster[1] == set()
+
+
+RELEASE = "released"
+REMOVED = (
+    "clusterrole,clusterrolebinding,role,rolebinding,serviceaccount,service,deployment,networkpolicy,secret,"
+    "poddisruptionbudget,mutatingwebhookconfiguration,validatingwebhookconfiguration,"
+    "validatingadmissionpolicy,validatingadmissionpolicybinding"
+)
+
+
+def left_over(installed):
+    """Return the objects of the release, of all kinds that the chart has."""
+    listed = installed.kubectl(
+        "get", REMOVED, "-A", "-l", "app.kubernetes.io/name=trimtab", "-o", "json"
+    ).stdout
+    return {key(one) for one in json.loads(listed)["items"] if RELEASE in json.dumps(key(one))}
+
+
+def bundles(installed):
+    listed = installed.kubectl("get", "mutatingwebhookconfiguration", f"{RELEASE}-vpa", "-o", "json").stdout
+    return [hook["clientConfig"].get("caBundle") for hook in json.loads(listed)["webhooks"]]
+
+
+def test_an_upgrade_keeps_the_ca_bundle_and_an_uninstall_leaves_nothing(installed):
+    """The webhook configurations stayed behind: the program had made them."""
+    where = (f"--kubeconfig={installed.cluster.kubeconfig}", "-n", RELEASE)
+    # Nobody answers behind the webhooks, so they are asked about one namespace that has no pods.
+    values = ("--set", "crds.install=false", "--set", f"watchNamespaces={{{RELEASE}}}")
+    done = helm("install", "trimtab", str(CHART), *where, "--create-namespace", *values)
+    assert done.returncode == 0, done.stderr
+    try:
+        assert ("MutatingWebhookConfiguration", "", f"{RELEASE}-vpa") in left_over(installed)
+        authority = base64.b64encode(make_authority(datetime.now(UTC)).certificate_pem).decode()
+        add = [
+            {"op": "add", "path": f"/webhooks/{index}/clientConfig/caBundle", "value": authority}
+            for index in range(3)
+        ]
+        patch = ("--type=json", "-p", json.dumps(add))
+        patched = installed.kubectl("patch", "mutatingwebhookconfiguration", f"{RELEASE}-vpa", *patch)
+        assert patched.returncode == 0, patched.stderr
+        more = ("--reuse-values", "--set", "vertical.admission.timeoutSeconds=3")
+        done = helm("upgrade", "trimtab", str(CHART), *where, *more)
+        assert done.returncode == 0, done.stderr
+        assert bundles(installed) == [authority] * 3
+    finally:
+        done = helm("uninstall", "trimtab", *where)
+    assert done.returncode == 0, done.stderr
+    assert left_over(installed) == set()

@@ -11,7 +11,12 @@ from tests.scenarios.vertical.webhooks import Broken
 from trimtab.clock import VirtualClock
 from trimtab.cluster import errors
 from trimtab.cluster.resource import LEASES
-from trimtab.operator.vertical.admission.registration import MUTATING, VALIDATING, configuration_name
+from trimtab.operator.vertical.admission.registration import (
+    MUTATING,
+    VALIDATING,
+    configuration_name,
+    configurations,
+)
 from trimtab.operator.vertical.kinds import SCOPES, VPAS
 from trimtab.operator.vertical.updater.webhook_check import AdmissionProbe, LeaseCheck
 from trimtab.operator.vertical.wiring import make_admission
@@ -191,6 +196,46 @@ def test_s5_the_configurations_are_narrow_and_come_back_when_somebody_breaks_the
             writes = len(actor.line.writes)
             await admission.refresh()
             assert len(actor.line.writes) == writes, "what is right already is not written"
+
+    play(scenario)
+
+
+def test_where_the_installation_contains_the_configurations_only_the_authority_is_written(play):
+    """The account may then change nothing else, and a configuration that is missing is reported."""
+
+    async def scenario(stage: Stage) -> None:
+        await stage.statefulset("db", 2)
+        await stage.vpa("base", "db")
+        stage.use(db_0=FOLLOWER, db_1=FOLLOWER)
+        async with stage.running(webhook_registration="ca-bundle") as actor:
+            admission = make_admission(actor.site)
+            await admission.refresh()
+            assert "is missing; apply the installation again" in admission.warnings()["certificate"]
+            installed = configurations(actor.site.settings, b"")
+        for resource, body in installed:
+            for hook in body["webhooks"]:
+                del hook["clientConfig"]["caBundle"]
+            await stage.client.create(resource, body)
+        async with (
+            stage.running(webhook_registration="ca-bundle") as actor,
+            stage.admitting(actor) as admission,
+        ):
+            await stage.recommend(actor, 2)
+            await stage.caught_up(actor)
+            await stage.delete_pod("db-1")
+            await stage.heal("db")
+            assert await stage.memory("db-1") == FOLLOWER_TARGET
+            assert admission.warnings() == {}
+            for resource, body in installed:
+                found = await stage.client.get(resource, body["metadata"]["name"])
+                assert all(hook["clientConfig"]["caBundle"] for hook in found["webhooks"])
+            await admission.refresh()
+            writes = [one for one in actor.line.writes if "webhookconfigurations" in one.request.path]
+            assert len(writes) == 2, "what is right already is not written"
+            changes: list[Any] = [change for one in writes for change in one.body]
+            assert {change["path"].rpartition("/")[2] for change in changes if change["op"] != "test"} == {
+                "caBundle"
+            }
 
     play(scenario)
 

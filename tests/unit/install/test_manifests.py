@@ -10,6 +10,7 @@ from tools.chart import CHART
 from trimtab.adapter.config import load_configuration
 from trimtab.adapter.sources.prometheus.rules import load_rules
 from trimtab.cli.commands.run import run as run_command
+from trimtab.cli.vpa_flags import with_upstream_flags
 from trimtab.cluster.leases.shards import MOST_SHARDS
 from trimtab.install import ValueProblem, chart_files, manifests, set_values
 from trimtab.install.manifests import parts
@@ -18,9 +19,9 @@ from trimtab.install.names import VALUES as PATHS
 from trimtab.operator.horizontal.metrics import HpaControllerMetrics
 from trimtab.operator.operator import HORIZONTAL, VERTICAL
 from trimtab.operator.settings.publisher import SUFFIX
-from trimtab.operator.settings.settings import Settings
+from trimtab.operator.settings.settings import Settings, with_values
 from trimtab.operator.vertical.admission.certificates import SECRET_NAME
-from trimtab.operator.vertical.admission.registration import NAMINGS, configuration_name
+from trimtab.operator.vertical.admission.registration import NAMINGS, configuration_name, configurations
 from trimtab.operator.vertical.metrics import (
     AdmissionMetrics,
     RecommenderMetrics,
@@ -113,7 +114,12 @@ def test_an_installation_in_namespace_trimtab_keeps_its_names(everything):
         "trimtab-edit",
     }
     policies = of_kind(everything, "ValidatingAdmissionPolicy", "ValidatingAdmissionPolicyBinding")
-    assert {one["metadata"]["name"] for one in policies} == {"trimtab-updater-pods"}
+    leased = {f"trimtab-{name}-leases" for name in ("horizontal", "recommender", "updater", "admission")}
+    assert {one["metadata"]["name"] for one in policies} == {
+        "trimtab-updater-pods",
+        "trimtab-admission-webhooks",
+        *leased,
+    }
 
 
 @pytest.mark.parametrize("watched", [(), ("watchNamespaces=shop",)], ids=["everywhere", "in one namespace"])
@@ -190,12 +196,75 @@ def test_the_adapters_configuration_can_be_read(everything, tmp_path):
 
 def test_the_programs_names_are_those_of_the_code(everything):
     assert SECRET_NAME in {one["metadata"]["name"] for one in of_kind(everything, "Secret")}
-    named = [
-        rule["resourceNames"]
-        for _, rule in rules(everything)
+    ours, upstreams = (configuration_name("trimtab", naming) for naming in NAMINGS)
+    assert webhook_rights() == [(["get", "patch"], [ours])]
+    assert webhook_rights("compat=vpa-1.8") == [(["get", "patch"], [upstreams])]
+    itself = webhook_rights("vertical.admission.registersItself=true")
+    assert itself == [(["get", "create", "patch"], [ours, upstreams])]
+
+
+def webhook_rights(*values):
+    return [
+        (rule["verbs"], rule["resourceNames"])
+        for _, rule in rules(manifests(set_values(values)))
         if "mutatingwebhookconfigurations" in rule["resources"]
     ]
-    assert named == [[configuration_name("trimtab", naming) for naming in NAMINGS]]
+
+
+WEBHOOK_VALUES = [
+    [],
+    ["compat=vpa-1.8"],
+    ["compat=kubernetes-1.36"],
+    ["compat=kubernetes-1.36,vpa-1.8", "vertical.admission.timeoutSeconds=30"],
+    ["watchNamespaces=shop,search"],
+    ["watchNamespaces=shop", "vertical.ignoredNamespaces=shop"],
+    ["vertical.ignoredNamespaces=batch,kube-system", "vertical.includeKubeSystem=true"],
+    ["vertical.admission.failurePolicy=Fail", "vertical.admission.timeoutSeconds=3"],
+]
+
+
+@pytest.mark.parametrize("values", WEBHOOK_VALUES, ids=str)
+def test_the_webhook_configurations_are_those_that_admission_would_register(values):
+    objects = manifests(set_values(values, namespace="autoscaling"))
+    installed = of_kind(objects, "MutatingWebhookConfiguration", "ValidatingWebhookConfiguration")
+    settings = settings_of(objects, "trimtab-admission")
+    assert settings.admission.webhook_registration == "ca-bundle"
+    for found, (_, wanted) in zip(installed, configurations(settings, b""), strict=True):
+        assert (found["kind"], found["metadata"]["name"]) == (wanted["kind"], wanted["metadata"]["name"])
+        assert [comparable(webhook) for webhook in found["webhooks"]] == [
+            comparable(webhook) for webhook in wanted["webhooks"]
+        ]
+
+
+def settings_of(objects, deployment):
+    """Return the settings of a program, as its own command line reads them."""
+    (found,) = [one for one in of_kind(objects, "Deployment") if one["metadata"]["name"] == deployment]
+    _, *args = found["spec"]["template"]["spec"]["containers"][0]["args"]
+    return with_values(with_upstream_flags(run_command.make_context("run", args).params))
+
+
+def comparable(webhook):
+    """Return a webhook without its CA bundle, and with the values of a selector in order."""
+    client = {name: value for name, value in webhook["clientConfig"].items() if name != "caBundle"}
+    terms = webhook.get("namespaceSelector", {}).get("matchExpressions", [])
+    terms = [{**term, "values": sorted(set(term["values"]))} for term in terms]
+    return {**webhook, "clientConfig": client, "namespaceSelector": terms}
+
+
+def test_a_webhook_that_registers_itself_finds_no_configuration_in_the_installation():
+    objects = manifests(set_values(["vertical.admission.registersItself=true"]))
+    assert not of_kind(objects, "MutatingWebhookConfiguration", "ValidatingWebhookConfiguration")
+    assert settings_of(objects, "trimtab-admission").admission.webhook_registration == "whole"
+
+
+def test_in_a_dry_run_the_api_server_calls_no_webhook():
+    objects = manifests(set_values(["dryRun=true"]))
+    assert not of_kind(objects, "MutatingWebhookConfiguration", "ValidatingWebhookConfiguration")
+
+
+def test_another_failure_policy_is_refused():
+    with pytest.raises(ValueProblem, match="must be Ignore or Fail"):
+        manifests(set_values(["vertical.admission.failurePolicy=Never"]))
 
 
 def test_every_flag_of_the_operator_can_be_set_with_what_it_needs():
@@ -526,8 +595,8 @@ def test_every_part_has_a_file_in_the_chart():
 @pytest.mark.parametrize(
     ("values", "evictions", "seconds"),
     [
-        pytest.param((), None, None, id="by default"),
-        pytest.param(("compat=vpa-1.8",), None, None, id="as upstream"),
+        pytest.param((), None, "2", id="by default"),
+        pytest.param(("compat=vpa-1.8",), None, "2", id="as upstream"),
         pytest.param(
             (
                 "compat=vpa-1.8",
@@ -538,7 +607,7 @@ def test_every_part_has_a_file_in_the_chart():
             "9",
             id="as upstream, but for what is given",
         ),
-        pytest.param(("vertical.updater.maxEvictionsPerMinute=0",), "0", None, id="zero is given"),
+        pytest.param(("vertical.updater.maxEvictionsPerMinute=0",), "0", "2", id="zero is given"),
     ],
 )
 def test_brakes_are_passed_only_where_they_are_given(values, evictions, seconds):

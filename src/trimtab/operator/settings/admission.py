@@ -93,6 +93,12 @@ class AdmissionSettings:
         "Keep the webhook configurations and their CA up to date.",
         why="Upstream's default; off if another tool does it.",
     )
+    webhook_registration: str = setting(
+        "whole",
+        "--webhook-registration",
+        "What --register-webhook writes: `whole` (the configurations) or `ca-bundle` (only the CA, into configurations that the installation contains).",
+        why="Upstream's default. The chart contains the configurations and sets ca-bundle, so that the account may change nothing else.",
+    )
     tls_cert_file: str = setting(
         "",
         "--tls-cert-file",

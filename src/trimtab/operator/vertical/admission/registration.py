@@ -1,6 +1,7 @@
-"""Keeps the webhook configurations up to date.
+"""Keeps the webhook configurations up to date, or only their CA bundles.
 
-They select few objects, time out fast, and are never deleted during an upgrade.
+The installation contains the configurations, and the webhook writes the CA bundles only. A webhook without such an
+installation registers itself. The configurations select few objects, time out fast, and are never deleted.
 """
 
 import base64
@@ -10,23 +11,23 @@ from collections.abc import Iterable
 from trimtab.cluster import errors
 from trimtab.cluster.client import Client, PatchType
 from trimtab.cluster.resource import Json, Resource
-from trimtab.operator.settings.settings import Settings
-from trimtab.operator.vertical.admission.reviews import (
-    DEFAULT_VPAS,
-    MUTATE_PODS,
-    PODS_AND_VPAS,
-    PROBE,
-    VALIDATE_SCOPES,
-    VALIDATE_VPAS,
+from trimtab.model.vpa.webhooks import (
+    MUTATING_WEBHOOKS,
+    UPSTREAM_NAME,
+    VALIDATING_WEBHOOKS,
+    Place,
+    Webhook,
+    declare,
+    in_namespaces,
 )
-from trimtab.operator.vertical.kinds import GROUP, VERSION
-from trimtab.operator.vertical.updater.webhook_check import PROBE_LABEL
+from trimtab.operator.settings.admission import AdmissionSettings
+from trimtab.operator.settings.settings import Settings
 
 log = logging.getLogger(__name__)
-NAMINGS = ("trimtab", "upstream")
+NAMINGS = tuple(MUTATING_WEBHOOKS)
 """The values of --webhook-naming."""
-UPSTREAM_NAME = "vpa-webhook-config"
-UPSTREAM_WEBHOOK = "vpa.k8s.io"
+WHOLE, CA_BUNDLE = REGISTRATIONS = ("whole", "ca-bundle")
+"""The values of --webhook-registration."""
 MOST_SECONDS = {"trimtab": 3, "upstream": 30}
 _REGISTRATION = "admissionregistration.k8s.io"
 MUTATING: Resource[Json] = Resource(
@@ -35,33 +36,6 @@ MUTATING: Resource[Json] = Resource(
 VALIDATING: Resource[Json] = Resource(
     _REGISTRATION, "v1", "validatingwebhookconfigurations", "ValidatingWebhookConfiguration", Json, False
 )
-_NAMESPACE_NAME = "kubernetes.io/metadata.name"
-_NO_NAMESPACE = {"matchExpressions": [{"key": _NAMESPACE_NAME, "operator": "DoesNotExist"}]}
-_IS_CONTROLLED = {
-    "name": "has-a-controller",
-    # No VPA matches a pod without a controller, so its creation need not wait for the webhook.
-    "expression": "has(object.metadata.ownerReferences) && "
-    "object.metadata.ownerReferences.exists(owner, has(owner.controller) && owner.controller)",
-}
-
-_IS_VPA_OR_CONTROLLED = {
-    "name": "is-a-vpa-or-has-a-controller",
-    "expression": f"request.kind.kind != 'Pod' || ({_IS_CONTROLLED['expression']})",
-}
-
-
-def _rule(group: str, version: str, plural: str, *operations: str) -> Json:
-    return {
-        "apiGroups": [group],
-        "apiVersions": [version],
-        "resources": [plural],
-        "operations": list(operations),
-        "scope": "Namespaced",
-    }
-
-
-_POD_RULE = _rule("", "v1", "pods", "CREATE")
-_VPA_RULE = _rule(GROUP, VERSION, "verticalpodautoscalers", "CREATE", "UPDATE")
 
 
 def configuration_name(namespace: str, naming: str = NAMINGS[0]) -> str:
@@ -78,94 +52,50 @@ def configurations(settings: Settings, bundle: bytes) -> list[tuple[Resource[Jso
 
 
 def mutating_webhooks(settings: Settings, bundle: bytes) -> list[Json]:
-    """Return the mutating webhooks. Upstream's naming has one for pods and VPAs."""
-    pods: Json = {
-        **_webhook(settings, bundle, "pods", MUTATE_PODS),
-        "rules": [_POD_RULE],
-        "namespaceSelector": _watched_except(settings, settings.namespace_rules.excluded),
-        "matchConditions": [_IS_CONTROLLED],
-        "reinvocationPolicy": "IfNeeded",
-    }
-    vpas: Json = {
-        **_webhook(settings, bundle, "default-vpas", DEFAULT_VPAS),
-        "rules": [_VPA_RULE],
-        "namespaceSelector": _watched_except(settings, settings.ignored_namespaces),
-        "reinvocationPolicy": "Never",
-    }
-    both: Json = {
-        **pods,
-        **_webhook(settings, bundle, "", PODS_AND_VPAS),
-        "name": UPSTREAM_WEBHOOK,
-        "rules": [_POD_RULE, _VPA_RULE],
-        "matchConditions": [_IS_VPA_OR_CONTROLLED],
-    }
-    return [
-        *((both,) if settings.admission.webhook_naming == "upstream" else (pods, vpas)),
-        {
-            **_webhook(settings, bundle, "probe", PROBE),
-            "rules": [_POD_RULE],
-            # Without a running webhook the probe must come back unchanged, whatever --webhook-failure-policy-fail says.
-            "failurePolicy": "Ignore",
-            "namespaceSelector": _namespaces("In", [settings.namespace]),
-            "objectSelector": {"matchExpressions": [{"key": PROBE_LABEL, "operator": "Exists"}]},
-            "reinvocationPolicy": "Never",
-        },
-    ]
+    """Return the mutating webhooks."""
+    webhooks = MUTATING_WEBHOOKS[settings.admission.webhook_naming]
+    return [_declared(webhook, settings, bundle) for webhook in webhooks]
 
 
 def validating_webhooks(settings: Settings, bundle: bytes) -> list[Json]:
-    """Return the validating webhooks. Most checks are in the CRDs too, which need no running webhook."""
-    where = {"namespaceSelector": _watched_except(settings, settings.ignored_namespaces)}
-    return [
-        {
-            **_webhook(settings, bundle, "validate-vpas", VALIDATE_VPAS),
-            "rules": [_VPA_RULE],
-            **where,
-        },
-        {
-            **_webhook(settings, bundle, "validate-scopes", VALIDATE_SCOPES),
-            "rules": [_rule(GROUP, VERSION, "vpascopes", "CREATE", "UPDATE")],
-            **where,
-        },
-    ]
+    """Return the validating webhooks."""
+    return [_declared(webhook, settings, bundle) for webhook in VALIDATING_WEBHOOKS]
 
 
-def _webhook(settings: Settings, bundle: bytes, name: str, path: str) -> Json:
-    most = MOST_SECONDS[settings.admission.webhook_naming]
-    if not 1 <= settings.admission.webhook_timeout_seconds <= most:
+def _declared(webhook: Webhook, settings: Settings, bundle: bytes) -> Json:
+    own = settings.admission
+    most = MOST_SECONDS[own.webhook_naming]
+    if not 1 <= own.webhook_timeout_seconds <= most:
         raise ValueError(
-            f"--webhook-timeout-seconds={settings.admission.webhook_timeout_seconds}: every pod creation waits this long when the "
+            f"--webhook-timeout-seconds={own.webhook_timeout_seconds}: every pod creation waits this long when the "
             f"webhook hangs; use 1 to {most}"
         )
-    client: Json = {"caBundle": base64.b64encode(bundle).decode()}
-    if settings.admission.webhook_url:
-        client["url"] = settings.admission.webhook_url.rstrip("/") + path
+    client: Json = {"caBundle": _encoded(bundle)}
+    if own.webhook_url:
+        client["url"] = own.webhook_url.rstrip("/") + webhook.path
     else:
-        service = {"namespace": settings.namespace, "name": settings.admission.webhook_service, "port": 443}
-        client["service"] = {**service, "path": path}
-    return {
-        "name": f"{name}.vpa.trimtab.dev",
-        "clientConfig": client,
-        "admissionReviewVersions": ["v1"],
-        "sideEffects": "None",
-        "failurePolicy": "Fail" if settings.admission.webhook_failure_policy_fail else "Ignore",
-        "matchPolicy": "Equivalent",
-        "timeoutSeconds": settings.admission.webhook_timeout_seconds,
-    }
+        service = {"namespace": settings.namespace, "name": own.webhook_service, "port": 443}
+        client["service"] = {**service, "path": webhook.path}
+    return declare(
+        webhook,
+        client=client,
+        failure_policy="Fail" if own.webhook_failure_policy_fail else "Ignore",
+        timeout_seconds=own.webhook_timeout_seconds,
+        namespaces=_selector(webhook.place, settings),
+    )
 
 
-def _watched_except(settings: Settings, left_out: Iterable[str]) -> Json:
-    """Select the watched namespaces, except those left out."""
-    names = sorted(set(left_out))
-    if not settings.watch_namespaces:
-        return _namespaces("NotIn", names) if names else {}
-    watched = sorted(set(settings.watch_namespaces) - set(names))
-    # Every namespace has this label, so this selects none.
-    return _namespaces("In", watched) if watched else _NO_NAMESPACE
+def _selector(place: Place, settings: Settings) -> Json:
+    """Select the watched namespaces, except those that the webhook leaves alone."""
+    if place is Place.OWN:
+        return {"matchExpressions": [in_namespaces("In", [settings.namespace])]}
+    rules = settings.namespace_rules
+    left_out = rules.excluded if place is Place.CHANGED else rules.ignored
+    return {"matchExpressions": [*_term("In", settings.watch_namespaces), *_term("NotIn", left_out)]}
 
 
-def _namespaces(operator: str, names: list[str]) -> Json:
-    return {"matchExpressions": [{"key": _NAMESPACE_NAME, "operator": operator, "values": names}]}
+def _term(operator: str, names: Iterable[str]) -> list[Json]:
+    return [in_namespaces(operator, sorted(set(names)))] if names else []
 
 
 def _configuration(resource: Resource[Json], settings: Settings, webhooks: list[Json]) -> Json:
@@ -188,17 +118,13 @@ def parse_labels(text: str) -> dict[str, str]:
 
 
 class Registration:
-    """Applies the configurations that are missing or differ."""
+    """Applies the configurations that are missing or differ, or writes their CA bundles only."""
 
     def __init__(self, client: Client, settings: Settings) -> None:
         self._client = client
         self._settings = settings
         self._applied: dict[str, tuple[bytes, int]] = {}
-        if settings.admission.webhook_naming not in NAMINGS:
-            known = " or ".join(NAMINGS)
-            raise ValueError(
-                f"--webhook-naming={settings.admission.webhook_naming} is not known; use {known}"
-            )
+        _refuse_unknown(settings.admission)
         self._name, *self._others = sorted(
             (configuration_name(settings.namespace, naming) for naming in NAMINGS),
             key=lambda name: (
@@ -208,7 +134,11 @@ class Registration:
         configurations(settings, b"")  # invalid settings raise at start
 
     async def ensure(self, bundle: bytes) -> None:
-        """Apply configurations that are missing, outdated or edited."""
+        """Publish the CA bundle. Apply configurations that are missing, outdated or edited, if they are ours."""
+        if self._settings.admission.webhook_registration == CA_BUNDLE:
+            for resource in (MUTATING, VALIDATING):
+                await self._write_bundle(resource, _encoded(bundle))
+            return
         for resource, wanted in configurations(self._settings, bundle):
             if self._applied.get(resource.plural) != (bundle, await self._generation(resource)):
                 applied = await self._client.patch(resource, self._name, None, wanted, how=PatchType.APPLY)
@@ -217,6 +147,26 @@ class Registration:
         while self._others:
             await self._empty(self._others[-1])
             self._others.pop()
+
+    async def _write_bundle(self, resource: Resource[Json], bundle: str) -> None:
+        """Replace the CA bundles of a configuration that the installation contains, and nothing else."""
+        try:
+            stored = await self._client.get(resource, self._name)
+        except errors.NotFound as error:
+            raise ValueError(
+                f"{resource.kind} {self._name} is missing; apply the installation again, or register with "
+                f"--webhook-registration={WHOLE}"
+            ) from error
+        operations: list[Json] = []
+        for index, webhook in enumerate(stored.get("webhooks", ())):
+            if self._is_ours(webhook) and webhook["clientConfig"].get("caBundle") != bundle:
+                path = f"/webhooks/{index}"
+                # The position is only valid for the webhook that was read there.
+                operations.append({"op": "test", "path": f"{path}/name", "value": webhook["name"]})
+                operations.append({"op": "add", "path": f"{path}/clientConfig/caBundle", "value": bundle})
+        if operations:
+            await self._client.patch(resource, self._name, None, operations, how=PatchType.JSON)
+            log.info("%s %s has a new CA bundle", resource.kind, self._name)
 
     async def _empty(self, name: str) -> None:
         """Remove our webhooks from configurations of the other naming, or each pod would be sized twice."""
@@ -251,3 +201,16 @@ class Registration:
 
 def _generation_of(configuration: Json) -> int:
     return int(configuration["metadata"].get("generation", 0))
+
+
+def _encoded(bundle: bytes) -> str:
+    return base64.b64encode(bundle).decode()
+
+
+def _refuse_unknown(settings: AdmissionSettings) -> None:
+    for flag, value, known in (
+        ("--webhook-naming", settings.webhook_naming, NAMINGS),
+        ("--webhook-registration", settings.webhook_registration, REGISTRATIONS),
+    ):
+        if value not in known:
+            raise ValueError(f"{flag}={value} is not known; use {' or '.join(known)}")

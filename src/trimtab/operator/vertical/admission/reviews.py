@@ -20,16 +20,21 @@ from trimtab.model.core.pod import Pod
 from trimtab.model.json import wire
 from trimtab.model.vpa.admission import Review, ReviewResponse, review_scope, review_vpa
 from trimtab.model.vpa.types import VPAScopeReference
+from trimtab.model.vpa.webhooks import (
+    DEFAULT_VPAS,
+    MUTATE_PODS,
+    PODS_AND_VPAS,
+    PROBE,
+    PROBE_LABEL,
+    VALIDATE_SCOPES,
+    VALIDATE_VPAS,
+)
 from trimtab.operator.vertical.admission.vpa_lookup import VpaLookup
 from trimtab.operator.vertical.metrics import AdmissionMetrics, StepTimer
-from trimtab.operator.vertical.updater.webhook_check import PROBE_ANSWER, PROBE_LABEL
+from trimtab.operator.vertical.updater.webhook_check import PROBE_ANSWER
 
 log = logging.getLogger(__name__)
 API_VERSION = "admission.k8s.io/v1"
-MUTATE_PODS, PROBE, DEFAULT_VPAS = "/mutate-pods", "/probe", "/default-vpas"
-VALIDATE_VPAS, VALIDATE_SCOPES = "/validate-vpas", "/validate-scopes"
-PODS_AND_VPAS = "/pods-and-vpas"
-"""The path of upstream's one webhook, which sizes pods and completes and validates VPAs."""
 Json = dict[str, Any]
 
 

@@ -11,10 +11,10 @@ from trimtab.clock import Clock
 from trimtab.cluster import errors
 from trimtab.cluster.client import Client
 from trimtab.cluster.resource import LEASES, PODS, Json
+from trimtab.model.vpa.webhooks import PROBE_LABEL
 from trimtab.operator.settings.admission import STATUS_LEASE_NAMESPACE
 from trimtab.operator.settings.updater import UpdaterLoopSettings
 
-PROBE_LABEL = "trimtab.dev/admission-probe"
 PROBE_ANSWER = "trimtab.dev/admitted"
 
 

@@ -16,10 +16,10 @@ from trimtab.cluster.transport.transport import Request
 from trimtab.lab.apiserver.server import Server
 from trimtab.lab.patches import json_patch
 from trimtab.model.crds import all_crds
+from trimtab.model.vpa.webhooks import MUTATE_PODS, VALIDATE_SCOPES, VALIDATE_VPAS
 from trimtab.operator.runtime import Runtime
 from trimtab.operator.settings.settings import Settings
 from trimtab.operator.vertical.admission.app import MAX_BYTES
-from trimtab.operator.vertical.admission.reviews import MUTATE_PODS, VALIDATE_SCOPES, VALIDATE_VPAS
 from trimtab.operator.vertical.wiring import VerticalRuntime, make_admission
 
 
