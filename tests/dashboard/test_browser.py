@@ -6,9 +6,10 @@ from pathlib import Path
 import pytest
 import pytest_asyncio
 
-from tests.dashboard import browser, stage
+from tests.dashboard import browser, stage, viewers
 from tests.dashboard.asking import app_of
 from tests.dashboard.roles import Frozen
+from tests.dashboard.test_rights import lab
 from tests.dashboard.test_stream import Knobs
 from tests.unit.decide.horizontal import builders as given
 from trimtab.dashboard import serving
@@ -244,3 +245,40 @@ async def test_the_pictures_of_the_documentation_are_there():
     images = Path(__file__).parent.parent.parent / "docs/images"
     for name in ("overview", "hpa-light", "hpa-dark", "phone"):
         assert (images / f"{name}.png").stat().st_size > 10_000
+
+
+async def log_in(tab, address, token):
+    await tab.open(address)
+    await tab.type(".login input", token)
+    await tab.click(".login button")
+    await tab.until("document.querySelector('.live.on')")
+    tab.complaints[:] = [one for one in tab.complaints if "401" not in one]  # before the login
+
+
+async def test_a_viewer_of_vpas_alone_sees_these_and_which_rights_are_missing(tab):
+    async with lab("shop") as (client, address, _):
+        token = await viewers.account(client, "vpa-viewer", {"shop": {"vpas"}})
+        await log_in(tab, address, token)
+        await tab.until(has(".list", "the-vpa"))
+        assert "Shown are the namespaces in which you may list verticalpodautoscalers" in await tab.text(
+            "#main"
+        )
+        await tab.click("a[href='#/vpa/shop/the-vpa']")
+        await tab.until(has(".hidden-parts summary", "4 parts of this page are not shown"))
+        await tab.click(".hidden-parts summary")
+        assert "you may not list pods in namespace shop" in await tab.text(".hidden-parts")
+        titles = await tab.run("[...document.querySelectorAll('.card h2')].map((title) => title.innerText)")
+        assert titles == ["Speaks for", "app: cpu", "app: memory", "Conditions"]
+        await tab.click(".top button")
+        await tab.until("document.querySelector('.login')")
+
+
+async def test_a_session_that_ends_leads_to_the_login_with_the_reason(tab):
+    app = app_of(stage.steady())
+    async with serving(app) as port:
+        await tab.open(app.url(port))
+        await tab.until(LIST)
+        await tab.until(has(".live", "live"))
+        app._sessions._open.clear()
+        await tab.until(has("[role=alert]", "Your session has ended"))
+        tab.complaints[:] = [one for one in tab.complaints if "401" not in one]

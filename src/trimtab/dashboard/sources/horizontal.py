@@ -174,7 +174,7 @@ async def _visible_parts(hpa: HorizontalPodAutoscaler, rights: Rights) -> _Visib
     named = {PODS: "Pods", EVENTS: "Events"}
     if PODS in allowed:
         named |= {
-            kind: f"Samples of each pod, {kind.subresource or 'usage'}" for kind in sample_kinds.values()
+            kind: f"Samples of each pod ({kind.subresource or 'usage'})" for kind in sample_kinds.values()
         }
     return _VisibleParts(
         shows_pods=PODS in allowed,

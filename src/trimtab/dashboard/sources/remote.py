@@ -1,8 +1,9 @@
 """State of vertical loops in other processes, read from the cluster: events, checkpoints, VPAs."""
 
+import asyncio
 import logging
-from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Awaitable, Callable, Mapping, Sequence
+from dataclasses import dataclass, field
 from typing import Final
 
 from trimtab.clock import Clock
@@ -27,6 +28,8 @@ log = logging.getLogger(__name__)
 
 DISCOVERY_SECONDS: Final = 30.0
 """How often the cluster is checked for VPAs until it serves them."""
+PREVIEW_SECONDS: Final = 5.0
+"""How long a preview of updates is shown. Pages of VPAs load every 10 s."""
 MAX_EVENTS: Final = 50
 _INVOLVED_OBJECTS: Final = {
     "hpa": ("HorizontalPodAutoscaler", "autoscaling.trimtab.dev/"),
@@ -69,6 +72,24 @@ def _view(event: Event) -> EventView:
     )
 
 
+class _Preview:
+    """The last preview of updates. It covers all pods, so all pages share it."""
+
+    def __init__(self) -> None:
+        self._turn = asyncio.Lock()
+        self._made: tuple[float, Mapping[str, PodUpdateResult]] | None = None
+
+    async def get(
+        self, clock: Clock, make: Callable[[], Awaitable[Mapping[str, PodUpdateResult]]]
+    ) -> Mapping[str, PodUpdateResult]:
+        """Return the preview, which `make` makes again after some seconds."""
+        async with self._turn:
+            now = clock.monotonic()
+            if self._made is None or now - self._made[0] >= PREVIEW_SECONDS:
+                self._made = (now, await make())
+            return self._made[1]
+
+
 @dataclass(frozen=True)
 class RemoteState:
     """Reads checkpoints of the recommender, previews the updater, and lists events."""
@@ -78,6 +99,7 @@ class RemoteState:
     view: ClusterView
     settings: Callable[[], FoundSettings]
     """Returns the current settings of recommender and updater."""
+    _preview: _Preview = field(default_factory=_Preview)
 
     async def checkpointed(self, vpa: str, control: ControlSnapshot) -> CheckpointedState | None:
         """Return the recommender's checkpointed state of a VPA, or None."""
@@ -89,7 +111,10 @@ class RemoteState:
             return None
 
     async def preview(self) -> Mapping[str, PodUpdateResult]:
-        """Return what the next update loop would do with each pod."""
+        """Return what the next update loop would do with each pod, some seconds old at most."""
+        return await self._preview.get(self.clock, self._preview_updates)
+
+    async def _preview_updates(self) -> Mapping[str, PodUpdateResult]:
         settings = self.settings()
         try:
             return await preview_updates(

@@ -72,7 +72,7 @@ const Decided = ({ page }) => {
     ${decision.metrics.map(
       (metric, index) => html`<${Metric} key=${index} metric=${metric} index=${index} track=${track} only=${decision.metrics.length === 1} decision=${decision} />`,
     )}
-    <${Limits} decision=${decision} />
+    <${Limits} decision=${decision} wide=${!page.showsEvents} />
     ${page.showsEvents &&
     html`<${Card} id="events" title="Events" aside=${html`<span class="quiet">${page.events.length || "none"}</span>`}>
       ${page.events.length ? html`<${Events} events=${page.events} />` : html`<${Empty}>Nothing has been told since the dashboard started.<//>`}
@@ -110,8 +110,8 @@ function Metric({ metric, index, track, only, decision }) {
   <//>`;
 }
 
-const Limits = ({ decision }) =>
-  html`<${Card} id="limits" title="Windows and limits">
+const Limits = ({ decision, wide }) =>
+  html`<${Card} id="limits" title="Windows and limits" wide=${wide}>
     <div class="two">
       <${Direction} title="Up" rules=${decision.up} tolerance=${decision.toleranceUp} now=${`to at most ${decision.up.allowed} now`} />
       <${Direction} title="Down" rules=${decision.down} tolerance=${decision.toleranceDown} now=${`to at least ${decision.down.allowed} now`} />

@@ -33,10 +33,10 @@ function App() {
   const [problem, setProblem] = useState("");
   const enter = () => begin().then(([found, message]) => (setWho(found), setProblem(message)));
   useEffect(() => void enter(), []);
-  useEffect(() => (who ? follow(() => setWho(null)) : undefined), [who]);
+  useEffect(() => (who ? follow(() => (setProblem("Your session has ended. Log in again."), setWho(null))) : undefined), [who]);
   if (who === undefined) return html`<p class="quiet loading" role="status">Loading …</p>`;
   if (who === null) return html`<${Login} onDone=${enter} problem=${problem} />`;
-  return html`<${Shell} who=${who} leave=${() => logout().then(() => setWho(null))} />`;
+  return html`<${Shell} who=${who} leave=${() => logout().then(() => (setProblem(""), setWho(null)))} />`;
 }
 
 function Shell({ who, leave }) {
@@ -58,7 +58,7 @@ function Shell({ who, leave }) {
         ${who.hasLoads && html`<a href="#/loads" aria-current=${here("loads")}>Load</a>`}
       </nav>
       <span class="live ${isLive ? "on" : ""}" role="status"><span class="dot" aria-hidden="true"></span>${isLive ? "live" : "not connected"}</span>
-      <span class="who quiet">${who.user}</span>
+      <span class="who quiet" title=${who.user}>${who.user.replace(/^system:serviceaccount:/, "")}</span>
       <button type="button" class="small" onClick=${leave}>Log out</button>
     </div></header>
     ${known.length > 0 &&

@@ -34,7 +34,8 @@ export function Overview() {
     </div>
     <${States} rows=${ofKind} chosen=${view.state} change=${change} />
     <${Filters} rows=${ofKind} view=${view} change=${change} />
-    <p class="quiet" role="status">${countText(found.length, ofKind.length)}${limits[kind] && `. ${limits[kind]}`}</p>
+    <p class="quiet" role="status">${countText(found.length, ofKind.length)}</p>
+    ${limits[kind] && html`<p class="quiet limit">${limits[kind]}</p>`}
     ${shown.length
       ? kind === "vertical"
         ? html`<${VerticalTable} rows=${shown} />`

@@ -74,7 +74,9 @@ export const Hidden = ({ parts }) =>
 export const Empty = ({ children }) => html`<p class="empty">${children}</p>`;
 
 export const Conditions = ({ conditions }) =>
-  html`<ul class="conditions">
+  conditions.length === 0
+    ? html`<${Empty}>None so far.<//>`
+    : html`<ul class="conditions">
     ${conditions.map(
       (condition) => html`<li key=${condition.type}>
         <span class="condition ${condition.status === "True" ? "yes" : "no"}">${condition.type}: ${condition.status}</span>

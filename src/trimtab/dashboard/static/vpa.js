@@ -29,7 +29,7 @@ export function VerticalPage({ id }) {
       html`<${Card} id="cuts" title="Cut to policy"><ul class="plain">${page.cuts.map((cut) => html`<li>${cut}</li>`)}</ul><//>`}
       ${page.showsEvents &&
       html`<${Card} id="events" title="Events">${page.events.length ? html`<${Events} events=${page.events} />` : html`<${Empty}>None so far.<//>`}<//>`}
-      <${Card} id="conditions" title="Conditions"><${Conditions} conditions=${page.conditions} /><//>
+      <${Card} id="conditions" title="Conditions" wide=${page.showsEvents === page.cuts.length > 0}><${Conditions} conditions=${page.conditions} /><//>
     </div>
   </main>`;
 }
@@ -46,7 +46,7 @@ function Amount({ view, page }) {
       <div><dt>upper bound</dt><dd>${view.upperText || "–"}</dd></div>
       ${page.showsPods && html`<div><dt>requested now</dt><dd>${requested.map((value) => amountText(value, view.unit)).join(", ") || "–"}</dd></div>`}
     </dl>
-    <${Histogram} view=${view} requested=${requested} />
+    ${(page.showsUsage || page.showsPods) && html`<${Histogram} view=${view} requested=${requested} />`}
     ${view.reasons.length > 0 &&
     html`<details><summary>How these numbers came about</summary><ul class="plain">${view.reasons.map((text) => html`<li>${text}</li>`)}</ul></details>`}
   <//>`;

@@ -285,4 +285,6 @@ def _require(page: T | None, identity: str) -> T:
 
 
 def _not_found(identity: str) -> RefusedError:
-    return RefusedError(404, f"nothing is known about {identity!r}")
+    return RefusedError(
+        404, f"there is no {identity!r}, or you may not list objects of its kind in its namespace"
+    )
