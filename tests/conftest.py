@@ -6,11 +6,17 @@ from pathlib import Path
 import pytest
 from hypothesis import settings
 
+from tests.watchdog import Watchdog
 from tools.peers import cluster as peers
 
 # A slow machine is not a wrong answer: no property fails because of the time it took.
 settings.register_profile("trimtab", deadline=None)
 settings.load_profile("trimtab")
+
+
+def pytest_configure(config: pytest.Config) -> None:
+    """Watch every test, with more patience on a busy machine."""
+    config.pluginmanager.register(Watchdog(), "watchdog")
 
 
 @pytest.fixture(scope="session")

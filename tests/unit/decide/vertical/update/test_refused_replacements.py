@@ -75,6 +75,20 @@ def messages(pods, vpas):
             id="many",
         ),
         pytest.param([noted("db-0", phase="Failed")], {}, id="the pod is finished"),
+        pytest.param(
+            [noted("db-0", phase="Failed"), noted("db-1")], {"shop/base": REFUSED}, id="the first is finished"
+        ),
+        pytest.param(
+            [noted("db-0", owner="StatefulSet/other"), noted("db-1")],
+            {"shop/base": REFUSED},
+            id="the first is of another workload",
+        ),
+        pytest.param([pod("db-0"), noted("db-1")], {"shop/base": REFUSED}, id="the first is not noted"),
+        pytest.param(
+            [noted(f"db-{place}") for place in range(4)],
+            {"shop/base": f"{REFUSED}; the same goes for db-1, db-2, db-3"},
+            id="as many as are named",
+        ),
         pytest.param([noted("db-0", owner="StatefulSet/other")], {}, id="another workload"),
     ],
 )

@@ -137,7 +137,8 @@ class VpaResizes:
         self, candidate: UpdateCandidate, timeout: timedelta | None, reason: str
     ) -> UpdateCandidate | None:
         waited = self._state.waited(candidate.pod)
-        if timeout is not None and waited <= timeout:
+        is_in_time = timeout is not None and waited <= timeout
+        if is_in_time or self.update.mode == UpdateMode.IN_PLACE:
             self.update.skip(candidate.pod, reason)
             return None
         return replace(candidate, reason=f"{candidate.reason}, and {reason}")

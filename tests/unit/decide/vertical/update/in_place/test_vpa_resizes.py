@@ -1,0 +1,151 @@
+"""A pod with a resize under way, by mode, state, age, restarts and whether the recommendation moved on."""
+
+from datetime import timedelta
+
+import msgspec
+import pytest
+
+from tests.unit.decide.vertical.policy_builders import (
+    NOW,
+    pod,
+    recommended,
+    resize_condition,
+    restarting,
+    run,
+    vpa,
+    why,
+    world,
+)
+from trimtab.decide.vertical.update.loop_state import UpdaterState
+from trimtab.decide.vertical.update.resize.annotation import RESIZE_ANNOTATION, ResizeAnnotation
+from trimtab.model.core.pod import ResourceRequirements
+from trimtab.model.json import wire
+
+WANTED = wire.convert({"requests": {"cpu": "200m", "memory": "4Gi"}}, ResourceRequirements)
+HAS_LESS = [{"name": "app", "resources": {"requests": {"cpu": "100m", "memory": "1Gi"}}}]
+STATES = {
+    "deferred": resize_condition(),
+    "infeasible": resize_condition(reason="Infeasible"),
+    "unknown": resize_condition(reason="Odd"),
+    "error": resize_condition("PodResizeInProgress", "Error"),
+    "in progress": resize_condition("PodResizeInProgress", ""),
+}
+NOTHING: list[tuple[str, str]] = []
+RESIZE, EVICT = [("resize", "db-0")], [("evict", "db-0")]
+
+
+def requested(state, age, *, restarts=False):
+    """Make a pod of 1Gi for which 4Gi were requested so long ago, with the kubelet's condition of that time."""
+    condition = {**STATES[state], "lastTransitionTime": (NOW - age).isoformat()}
+    note = ResizeAnnotation(vpa="shop/base", at=NOW - age, resources={"app": WANTED})
+    made = pod(
+        cpu="200m",
+        memory="4Gi",
+        conditions=[condition],
+        statuses=HAS_LESS,
+        annotations={RESIZE_ANNOTATION: wire.encode(note).decode()},
+    )
+    return restarting(made) if restarts else made
+
+
+def loop(mode, member, target="4Gi", state=None):
+    others = [pod(f"db-{place}", cpu="200m", memory=target) for place in (1, 2, 3)]
+    seen = world([vpa("base", recommended(target, "200m"), mode=mode)], [member, *others])
+    return run(msgspec.structs.replace(seen, serves_resize=True), state)
+
+
+@pytest.mark.parametrize("restarts", [False, True], ids=["stays up", "restarts"])
+@pytest.mark.parametrize(
+    ("state", "minutes", "in_place", "or_recreate"),
+    [
+        pytest.param("deferred", 5, NOTHING, NOTHING, id="deferred for 5 minutes: wait"),
+        pytest.param(
+            "deferred", 6, "revert", EVICT, id="deferred for longer: evict, or take back what would restart"
+        ),
+        pytest.param("infeasible", 0, NOTHING, EVICT, id="infeasible: evict at once"),
+        pytest.param("unknown", 0, NOTHING, EVICT, id="a state that is not known: evict at once"),
+        pytest.param("error", 0, NOTHING, EVICT, id="an error: evict at once"),
+        pytest.param("in progress", 60, NOTHING, NOTHING, id="in progress for an hour: wait"),
+        pytest.param("in progress", 61, NOTHING, EVICT, id="in progress for longer: evict"),
+    ],
+)
+def test_a_resize_that_does_not_come_about(state, minutes, in_place, or_recreate, restarts):
+    member = requested(state, timedelta(minutes=minutes), restarts=restarts)
+    asked, result = loop("InPlaceOrRecreate", member)
+    assert asked == or_recreate
+    assert state.partition(" ")[0][:4] in why(result, "db-0").lower() or state == "unknown"
+    asked, result = loop("InPlace", member)
+    assert asked == ((RESIZE if restarts else NOTHING) if in_place == "revert" else in_place)
+    assert sorted(entry.pod for entry in result.pod_results) == [f"shop/db-{place}" for place in range(4)]
+
+
+@pytest.mark.parametrize("mode", ["InPlace", "InPlaceOrRecreate"])
+@pytest.mark.parametrize("state", STATES)
+@pytest.mark.parametrize("target", ["8Gi", "2Gi"], ids=["more", "less"])
+def test_a_waiting_resize_is_replaced_when_the_recommendation_moves_on(mode, state, target):
+    asked, _ = loop(mode, requested(state, timedelta(minutes=1)), target)
+    assert asked == (NOTHING if state == "in progress" else RESIZE)
+
+
+@pytest.mark.parametrize("mode", ["InPlace", "InPlaceOrRecreate"])
+@pytest.mark.parametrize("state", STATES)
+def test_a_waiting_resize_is_taken_back_when_the_actual_size_is_right_again(mode, state):
+    asked, result = loop(mode, requested(state, timedelta(minutes=1)), "1Gi")
+    if state == "in progress":
+        assert asked == NOTHING
+    else:
+        assert asked == RESIZE
+        assert "resize waits" in why(result, "db-0") or "outside" in why(result, "db-0")
+
+
+def test_a_pod_is_not_evicted_only_to_shrink():
+    member = requested("infeasible", timedelta(minutes=9))
+    shrinking = msgspec.structs.replace(
+        member,
+        status=msgspec.structs.replace(
+            member.status,
+            container_statuses=pod(
+                statuses=[{"name": "app", "resources": {"requests": {"cpu": "1", "memory": "8Gi"}}}]
+            ).status.container_statuses,
+        ),
+    )
+    asked, result = loop("InPlaceOrRecreate", shrinking)
+    assert asked == NOTHING
+    assert "it is not evicted only to shrink" in why(result, "db-0")
+
+
+def test_an_infeasible_resize_in_mode_in_place_is_remembered_until_something_is_lower():
+    _, first = loop("InPlace", requested("infeasible", timedelta(minutes=1)))
+    assert set(first.state.infeasible) == {"uid-db-0"}
+    asked, second = loop("InPlace", pod(), state=first.state)
+    assert asked == NOTHING
+    assert "nothing recommended is lower now" in why(second, "db-0")
+    assert [event.reason for event in second.events] == ["InPlaceResizeSkipped"]
+    asked, _ = loop("InPlace", pod(), "3Gi", state=first.state)
+    assert asked == RESIZE
+    asked, _ = loop("InPlaceOrRecreate", pod(), state=first.state)
+    assert asked == RESIZE
+
+
+@pytest.mark.parametrize(
+    ("member", "replicas", "why_not"),
+    [
+        pytest.param(pod(phase="Pending"), 2, "it is Pending", id="pending"),
+        pytest.param(pod(), 0, "unknown or below the minimum", id="a group whose replicas are not known"),
+    ],
+)
+def test_a_pod_that_cannot_be_resized_says_why(member, replicas, why_not):
+    seen = world(
+        [vpa("base", recommended("4Gi"), mode="InPlace")],
+        [member, pod("db-1", memory="4Gi")],
+        replicas=replicas,
+    )
+    asked, result = run(msgspec.structs.replace(seen, serves_resize=True))
+    assert asked == NOTHING
+    assert why_not in why(result, "db-0")
+
+
+def test_a_vpa_without_recommendation_says_so():
+    asked, result = run(world([vpa("base", mode="InPlace")], [pod(), pod("db-1")]), UpdaterState())
+    assert asked == NOTHING
+    assert why(result, "db-0") == "there is no recommendation yet"
