@@ -22,8 +22,11 @@ from tools.mutants.uses import Uses, uses_in
 CACHE = Path(".mutants")
 EQUIVALENT_FILE = Path(__file__).with_name("equivalent.toml")
 TESTS = ("tests/unit", "tests/scenarios", "tests/faults", "tests/conformance")
-WITHOUT = ("tests/unit/docs", "tests/unit/bench", "tests/unit/mutants")
-"""Tests that read texts or run this tool."""
+WITHOUT = tuple(
+    f"tests/unit/{name}"
+    for name in ("adapter", "bench", "docs", "install", "lab", "mutants", "test_watchdog")
+)
+"""Tests of packages that are not mutated by default, of texts, and of this tool."""
 
 COLD_FILES = 15
 """Test files that are collected for one mutant of a definition."""

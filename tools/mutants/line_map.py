@@ -1,20 +1,21 @@
 """Cache which blocks of the source each test executes, one file per test file.
 
-A recording is valid while the test file, the helpers and conftests that it imports, and every source file that it
+A recording is valid while the test file, the helpers and conftests that it imports, and every function that it
 executed are unchanged. Only test files without a valid recording are run again.
 """
 
 import ast
 import gzip
 import json
+import os
 from collections import defaultdict
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from functools import cache
 from pathlib import Path
 from typing import Any
 
-from tools.mutants.probes import digest_of
+from tools.mutants.probes import blocks_of, digest_of
 
 
 @dataclass(frozen=True)
@@ -60,21 +61,32 @@ class Store:
         test_file: str,
         tests: dict[str, Any],
         at_import: dict[str, list[int]],
-        digests: dict[str, str] | None = None,
+        sources: Mapping[str, bytes],
     ) -> None:
-        """Keep what the tests of one file executed, with the hashes of the sources that were imported."""
+        """Keep what the tests of one file executed, with the sources that were imported."""
         touched = {name for test in tests.values() for name in test["blocks"]} | set(at_import)
         content = {
             "helpers": {name: digest(self.root / name) for name in self.helpers_of(test_file)},
-            "sources": {name: (digests or {}).get(name) or digest(self.root / name) for name in touched},
+            "sources": {name: digest_of(sources[name]) for name in touched},
             "tests": tests,
             "at_import": at_import,
         }
-        self.directory.mkdir(parents=True, exist_ok=True)
-        path = self.path_of(test_file)
-        temporary = path.with_suffix(".part")
-        temporary.write_bytes(gzip.compress(json.dumps(content).encode(), 1))
-        temporary.rename(path)
+        for name in touched:
+            self._keep_source(sources[name])
+        _write(self.path_of(test_file), content)
+
+    def _keep_source(self, source: bytes) -> None:
+        """Keep the functions and blocks of a source, so that recordings outlive edits of other functions."""
+        path = self.directory / "sources" / f"{digest_of(source)}.json.gz"
+        if not path.exists():
+            blocks = blocks_of(source)
+            _write(path, {"identities": blocks.identities, "functions": blocks.functions})
+
+    def translation(self, name: str, recorded: str) -> dict[int, int] | None:
+        """Return the present number of each recorded block whose function is unchanged, None for an unchanged file."""
+        if digest(self.root / name) == recorded:
+            return None
+        return _translation(self.root / name, self.directory / "sources" / f"{recorded}.json.gz")
 
     def load(self, test_file: str) -> dict[str, Any] | None:
         """Return the recording of a test file, or None."""
@@ -88,8 +100,19 @@ class Store:
         """Return whether a recording still describes the tree; `keep_stale` forgives changed sources."""
         if content is None or set(content["helpers"]) != set(self.helpers_of(test_file)):
             return False
-        known = content["helpers"] if keep_stale else {**content["helpers"], **content["sources"]}
-        return all(digest(self.root / name) == value for name, value in known.items())
+        if any(digest(self.root / name) != value for name, value in content["helpers"].items()):
+            return False
+        return keep_stale or not any(
+            self._has_changed(name, value, content) for name, value in content["sources"].items()
+        )
+
+    def _has_changed(self, name: str, recorded: str, content: dict[str, Any]) -> bool:
+        """Return whether a function that a test executed has another text now."""
+        translation = self.translation(name, recorded)
+        if translation is None:
+            return False
+        executed = {block for test in content["tests"].values() for block in test["blocks"].get(name, ())}
+        return not executed <= translation.keys()
 
     def helpers_of(self, test_file: str) -> list[str]:
         """Return the test file, its conftests and the modules of `tests` that it imports, directly or not."""
@@ -102,6 +125,27 @@ class Store:
                 found.add(name)
                 waiting.extend(_imported(self.root, name))
         return sorted(found)
+
+
+@cache
+def _translation(path: Path, kept: Path) -> dict[int, int]:
+    if not kept.exists() or not path.is_file():
+        return {}
+    old = json.loads(gzip.decompress(kept.read_bytes()))
+    new = blocks_of(path.read_bytes())
+    places = {identity: number for number, identity in enumerate(new.identities)}
+    return {
+        number: places[scope, place]
+        for number, (scope, place) in enumerate(old["identities"])
+        if new.functions.get(scope) == old["functions"].get(scope) and (scope, place) in places
+    }
+
+
+def _write(path: Path, content: Any) -> None:
+    path.parent.mkdir(parents=True, exist_ok=True)
+    temporary = path.with_suffix(f".{os.getpid()}")
+    temporary.write_bytes(gzip.compress(json.dumps(content).encode(), 1))
+    temporary.rename(path)
 
 
 @cache
@@ -138,23 +182,28 @@ def load_map(
 
 
 def _add(line_map: LineMap, store: Store, test_file: str, content: dict[str, Any]) -> int:
-    # Block numbers of a changed source file mean nothing; with `keep_stale` the others are still used.
-    current = {name for name, value in content["sources"].items() if digest(store.root / name) == value}
+    translations = {name: store.translation(name, value) for name, value in content["sources"].items()}
+
+    def present(executed: dict[str, list[int]]) -> Iterator[tuple[str, int]]:
+        for file, blocks in executed.items():
+            known = translations[file]
+            yield from (
+                ((file, block) for block in blocks)
+                if known is None
+                else ((file, known[block]) for block in blocks if block in known)
+            )
+
     count = 0
     for name, record in content["tests"].items():
         if not record["passed"]:
             line_map.failed.append(name)
             continue
         test = RecordedTest(name, test_file, record["seconds"])
-        for file, blocks in record["blocks"].items():
-            if file in current:
-                line_map.by_file[file].add(test)
-                for block in blocks:
-                    line_map.by_block[file, block].append(test)
-                count += len(blocks)
-    line_map.at_import |= {
-        (file, block) for file, blocks in content["at_import"].items() if file in current for block in blocks
-    }
+        for file, block in present(record["blocks"]):
+            line_map.by_file[file].add(test)
+            line_map.by_block[file, block].append(test)
+            count += 1
+    line_map.at_import |= set(present(content["at_import"]))
     return count
 
 

@@ -8,6 +8,7 @@ anything imports the package: a conftest that imports it first would record noth
 import ast
 import hashlib
 import sys
+from collections import Counter
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from functools import cache
@@ -27,6 +28,10 @@ class Blocks:
     count: int
     by_line: dict[int, int]
     """The block of each statement of a function, by its first line."""
+    identities: tuple[tuple[str, int], ...]
+    """The function of each block and its place there, which other edits of the file leave alone."""
+    functions: dict[str, str]
+    """A hash of the text of each function, by its qualified name."""
 
 
 @cache
@@ -43,11 +48,46 @@ def compile_with_probes(source: bytes, path: Path) -> tuple[CodeType, int]:
 
 
 def _insert(tree: ast.Module) -> Blocks:
-    by_line: dict[int, int] = {}
-    count = 0
+    inserter = _Inserter()
+    inserter.descend(tree, "", is_inside=False)
+    seen: Counter[str] = Counter()
+    identities = []
+    for scope in inserter.scopes:
+        identities.append((scope, seen[scope]))
+        seen[scope] += 1
+    return Blocks(len(identities), inserter.by_line, tuple(identities), inserter.functions)
 
-    def mark(statements: list[ast.stmt]) -> list[ast.stmt]:
-        nonlocal count
+
+class _Inserter:
+    """Puts a probe in front of each block of a module."""
+
+    def __init__(self) -> None:
+        self.by_line: dict[int, int] = {}
+        self.functions: dict[str, str] = {}
+        self.scopes: list[str] = []
+        """The function of each block."""
+
+    def descend(self, node: ast.AST, scope: str, *, is_inside: bool) -> None:
+        """Mark the blocks below a node; `is_inside` says whether its statements belong to a function."""
+        is_function = isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef)
+        if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef | ast.ClassDef):
+            scope = f"{scope}.{node.name}".lstrip(".")
+        if is_function:
+            self.functions[scope] = digest_of((self.functions.get(scope, "") + ast.dump(node)).encode())
+        is_inside = is_function or (is_inside and not isinstance(node, ast.ClassDef))
+        for name in ("body", "orelse", "finalbody"):
+            statements = getattr(node, name, None)
+            if isinstance(statements, list) and statements:
+                if is_inside:
+                    setattr(node, name, self.mark(statements, scope))
+                else:
+                    for statement in statements:
+                        self.descend(statement, scope, is_inside=False)
+        for part in (*getattr(node, "handlers", ()), *getattr(node, "cases", ())):
+            self.descend(part, scope, is_inside=is_inside)
+
+    def mark(self, statements: list[ast.stmt], scope: str) -> list[ast.stmt]:
+        """Return statements with a probe at the beginning and after each compound statement."""
         marked: list[ast.stmt] = []
         needs_probe = True
         for position, statement in enumerate(statements):
@@ -57,34 +97,15 @@ def _insert(tree: ast.Module) -> Blocks:
                 and isinstance(statement.value, ast.Constant)
             )
             if needs_probe and not is_docstring:
-                marked.append(_probe(count, statement))
-                count += 1
+                marked.append(_probe(len(self.scopes), statement))
+                self.scopes.append(scope)
                 needs_probe = False
-            by_line.setdefault(statement.lineno, max(count - 1, 0))
+            self.by_line.setdefault(statement.lineno, max(len(self.scopes) - 1, 0))
             marked.append(statement)
             # What follows a compound statement may not run although the statement does.
             needs_probe = needs_probe or hasattr(statement, "body") or hasattr(statement, "cases")
-            descend(statement, is_inside=True)
+            self.descend(statement, scope, is_inside=True)
         return marked
-
-    def descend(node: ast.AST, *, is_inside: bool) -> None:
-        is_function = isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef)
-        is_inside = is_function or (is_inside and not isinstance(node, ast.ClassDef))
-        for name in ("body", "orelse", "finalbody"):
-            statements = getattr(node, name, None)
-            if not isinstance(statements, list):
-                continue
-            if is_inside:
-                if statements:
-                    setattr(node, name, mark(statements))
-            else:
-                for statement in statements:
-                    descend(statement, is_inside=False)
-        for part in (*getattr(node, "handlers", ()), *getattr(node, "cases", ())):
-            descend(part, is_inside=is_inside)
-
-    descend(tree, is_inside=False)
-    return Blocks(count, by_line)
 
 
 def _probe(number: int, before: ast.stmt) -> ast.stmt:
@@ -106,14 +127,14 @@ class Recorder:
     def __init__(self, root: Path) -> None:
         self.root = root
         self.arrays: dict[str, bytearray] = {}
-        self.digests: dict[str, str] = {}
-        """Hashes of the sources as they were imported; a file may change while tests run."""
+        self.sources: dict[str, bytes] = {}
+        """The sources as they were imported; a file may change while tests run."""
 
     def compile(self, source: bytes, path: Path) -> CodeType:
         """Compile a module with probes and give it an array."""
         code, count = compile_with_probes(source, path)
         name = str(path.relative_to(self.root))
-        self.arrays[name], self.digests[name] = bytearray(count), digest_of(source)
+        self.arrays[name], self.sources[name] = bytearray(count), source
         return code
 
     def prepare(self, module: ModuleType, path: Path) -> None:

@@ -73,7 +73,7 @@ class RecordPlugin:
         for name, test in tests.items():
             if not test["passed"]:
                 sys.stderr.write(f"\n{name}: does not pass unmutated, so it is not used\n")
-        self.store.save(file, tests, self.at_import.get(file, {}), self.recorder.digests)
+        self.store.save(file, tests, self.at_import.get(file, {}), self.recorder.sources)
 
     def run(self, items: list[pytest.Item]) -> dict[str, Any]:
         """Run tests one by one, each with fixtures and caches of its own, so that each shows all it needs."""

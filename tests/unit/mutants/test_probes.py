@@ -3,6 +3,7 @@
 from pathlib import Path
 from types import ModuleType
 
+from tools.mutants import line_map
 from tools.mutants.line_map import RecordedTest, Store, load_map, ordered
 from tools.mutants.probes import Recorder, blocks_of
 from tools.mutants.uses import uses_in
@@ -40,32 +41,44 @@ def test_a_probe_per_block_separates_what_ran_from_what_did_not():
     assert executed(argument=None) == {4, 5, 7, 10, 11}
 
 
-def test_a_recording_is_valid_until_the_test_or_an_executed_source_changes(tmp_path: Path):
+def test_a_recording_is_valid_until_the_test_or_an_executed_function_changes(tmp_path: Path):
     test, source = tmp_path / "tests/test_a.py", tmp_path / "src/a.py"
     for path in (test, source):
         path.parent.mkdir()
-        path.write_text("x = 1\n")
-    store = Store(tmp_path, tmp_path / "map")
-    assert load_map(store, ["tests/test_a.py"])[1] == ["tests/test_a.py"]
-    blocks = {"src/a.py": [0, 2]}
+    test.write_text("x = 1\n")
+    source.write_text("def f():\n    return 1\n\ndef g():\n    return 2\n")
+    blocks = {"src/a.py": [1]}
     tests = {"tests/test_a.py::t": {"seconds": 0.1, "passed": True, "blocks": blocks}}
-    store.save("tests/test_a.py", tests, {"src/a.py": [1]})
-    line_map, stale = load_map(store, ["tests/test_a.py"])
-    assert stale == []
-    assert [test.name for test in line_map.by_block["src/a.py", 2]] == ["tests/test_a.py::t"]
-    assert line_map.at_import == {("src/a.py", 1)}
-    source.write_text("x = 2\n")
-    from tools.mutants import line_map as module
 
-    module.digest.cache_clear()
-    assert load_map(store, ["tests/test_a.py"])[1] == ["tests/test_a.py"]
+    def loaded():
+        line_map.digest.cache_clear()
+        line_map._translation.cache_clear()
+        return load_map(Store(tmp_path, tmp_path / "map"), ["tests/test_a.py"])
+
+    assert loaded()[1] == ["tests/test_a.py"]
+    Store(tmp_path, tmp_path / "map").save(
+        "tests/test_a.py", tests, blocks, {"src/a.py": source.read_bytes()}
+    )
+    known, stale = loaded()
+    assert (stale, set(known.by_block), known.at_import) == ([], {("src/a.py", 1)}, {("src/a.py", 1)})
+    source.write_text("def f():\n    if 3:\n        return 3\n    return 1\n\ndef g():\n    return 2\n")
+    known, stale = loaded()
+    assert (stale, set(known.by_block)) == ([], {("src/a.py", 3)}), "another function grew"
+    source.write_text("def f():\n    return 1\n\ndef g():\n    return 3\n")
+    assert loaded()[1] == ["tests/test_a.py"], "the executed function changed"
+    source.write_text("def f():\n    return 1\n\ndef g():\n    return 2\n")
+    assert loaded()[1] == []
+    test.write_text("x = 2\n")
+    assert loaded()[1] == ["tests/test_a.py"], "the test changed"
 
 
 def test_a_folder_that_recorded_nothing_is_named(tmp_path: Path):
     (tmp_path / "tests").mkdir()
     (tmp_path / "tests/test_b.py").write_text("")
     store = Store(tmp_path, tmp_path / "map")
-    store.save("tests/test_b.py", {"tests/test_b.py::t": {"seconds": 0, "passed": True, "blocks": {}}}, {})
+    store.save(
+        "tests/test_b.py", {"tests/test_b.py::t": {"seconds": 0, "passed": True, "blocks": {}}}, {}, {}
+    )
     assert load_map(store, ["tests/test_b.py"])[0].silent_folders == ["tests"]
 
 
