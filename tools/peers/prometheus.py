@@ -1,6 +1,7 @@
 """A real Prometheus on loopback, from Debian's package: found on the path, or unpacked beside the other peers.
 
 Nothing is installed: the package is downloaded with `apt-get download` and unpacked into the directory of the peers.
+The package is Prometheus 2. Prometheus 3 is built with `python -m tools.peers.build prometheus-3` by whoever wants it.
 """
 
 import json
@@ -23,6 +24,7 @@ class NoPrometheusError(Exception):
 
 
 PROGRAMS = ("prometheus", "promtool")
+VERSION_3 = "prometheus-3"
 
 
 def ensure(program: str = "prometheus") -> Path:
@@ -30,6 +32,8 @@ def ensure(program: str = "prometheus") -> Path:
     kept = build.binaries() / program
     if kept.exists():
         return kept
+    if program == VERSION_3:
+        raise NoPrometheusError(f"build it with python -m tools.peers.build {VERSION_3}")
     found = shutil.which(program)
     if found:
         return Path(found)
@@ -51,8 +55,10 @@ def ensure(program: str = "prometheus") -> Path:
 class RealPrometheus:
     """A Prometheus that scrapes the given targets every second; `kill` and `start` make an outage."""
 
-    def __init__(self, directory: Path, port: int, targets: Mapping[str, str]) -> None:
-        self._program = ensure()
+    def __init__(
+        self, directory: Path, port: int, targets: Mapping[str, str], program: str = "prometheus"
+    ) -> None:
+        self._program = ensure(program)
         self._directory = directory
         self._process: subprocess.Popen[bytes] | None = None
         self.url = f"http://127.0.0.1:{port}"
