@@ -1,5 +1,7 @@
-# Two stages: what builds stays behind. The build argument says where wheels come from, if not from the usual place.
-FROM python:3.11-slim AS build
+# Two stages: what builds stays behind. PIP_INDEX_URL says where wheels come from, if not from the usual place.
+# PYTHON_DIGEST (sha256:...) has no default: whoever builds pins the base image, and an old digest lacks security fixes.
+ARG PYTHON_DIGEST
+FROM python:3.11-slim@${PYTHON_DIGEST} AS build
 ARG PIP_INDEX_URL
 ENV PIP_DISABLE_PIP_VERSION_CHECK=1 PIP_NO_CACHE_DIR=1 SOURCE_DATE_EPOCH=0
 WORKDIR /src
@@ -15,7 +17,9 @@ RUN /build/bin/pip wheel --no-deps --no-build-isolation --wheel-dir /wheels . \
     && /app/bin/pip install --no-deps --no-index /wheels/*.whl \
     && /app/bin/pip uninstall -y -q pip setuptools
 
-FROM python:3.11-slim
+FROM python:3.11-slim@${PYTHON_DIGEST}
+ARG PYTHON_DIGEST
+LABEL org.opencontainers.image.base.name=docker.io/library/python:3.11-slim org.opencontainers.image.base.digest=${PYTHON_DIGEST}
 ENV PATH=/app/bin:$PATH PYTHONUNBUFFERED=1 PYTHONDONTWRITEBYTECODE=1
 COPY --from=build /app /app
 # The number is the one that the chart runs as; it needs no name and owns no file.

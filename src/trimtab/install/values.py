@@ -63,7 +63,7 @@ CHART_VALUES: tuple[ChartValue, ...] = (
     ChartValue(
         "image.repository",
         "trimtab",
-        "Image; build it with `docker build -t REGISTRY/trimtab:TAG .` and push it.",
+        "Image; build it as docs/install.md says and push it.",
     ),
     ChartValue("image.tag", trimtab.__version__, "Tag of the image."),
     ChartValue("image.pullPolicy", "IfNotPresent", "When the image is pulled."),

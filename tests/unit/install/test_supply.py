@@ -35,6 +35,15 @@ def test_whatever_builds_the_wheel_is_locked_too():
     assert wanted <= {one["name"] for one in bill(LOCKS[1].read_text())["components"]}
 
 
+def test_every_base_image_is_named_by_a_digest():
+    """A tag moves. The digest is an argument without a default, so that a build without one fails."""
+    steps = (ROOT / "Dockerfile").read_text().splitlines()
+    bases = [step.split()[1] for step in steps if step.startswith("FROM ")]
+    assert set(bases) == {"python:3.11-slim@${PYTHON_DIGEST}"}
+    assert "ARG PYTHON_DIGEST" in steps[: steps.index(f"FROM {bases[0]} AS build")]
+    assert not [step for step in steps if step.startswith("ARG PYTHON_DIGEST=")]
+
+
 def test_the_image_installs_nothing_without_a_hash_and_does_not_run_as_root():
     steps = (ROOT / "Dockerfile").read_text().replace("\\\n", " ").splitlines()
     installs = [step for step in steps if "pip install" in step]
