@@ -238,6 +238,8 @@ def _mended(seen, decision, change):
             return replace(seen, conflicting_hpas=())
         case Act.READ_OWNERS:
             return replace(seen, owners={key: OwnerNotFound() for key in seen.owners})
+        case Act.REFRESH_CACHES:
+            return replace(seen, stale_inputs=())
         case Act.END_ROLLOUT:
             settled = replace(seen.scale.status, replicas=decision.current)
             return replace(seen, scale=replace(seen.scale, status=settled))

@@ -137,6 +137,19 @@ HORIZONTAL["OwnersUnreadable"] = Reason(
     "The message names the owner and, where one is missing, the right; see `scalable` in install.md.",
 )
 
+HORIZONTAL["CachesStale"] = Reason(
+    _WARNING,
+    "The operator could not follow a kind for more than 60 s, so replicas are not lowered. Scaling up goes on.",
+    "The message names the kind and the server's answer; usually a right is missing.",
+)
+
+HORIZONTAL["CacheTooOld"] = Reason(
+    "condition CachesStale",
+    "The operator could not follow this HPA's kind, its pods or its target for more than 60 s, so replicas are not lowered. "
+    "It goes away by itself.",
+    "The message names the kind and the server's answer; see `/readyz` of the operator.",
+)
+
 HORIZONTAL["FeatureGateDisabled"] = Reason(
     "condition FieldsIgnored",
     "A field of the spec has no effect, because the operator's feature gate for it is off; the message names both.",
@@ -242,6 +255,7 @@ DECISION_REASONS = {
     "MetricsFailed": "No metric can be read.",
     "MetricsIncomplete": "One metric cannot be read and the others ask for less: nothing is lowered on half the facts.",
     "OwnersUnread": "An owner cannot be read and fewer replicas would follow: nothing is lowered.",
+    "CachesStale": "A cache of the operator is stale and fewer replicas would follow: nothing is lowered.",
     "WithinTolerance": "Usage is close enough to its target.",
     "WithinToleranceOnceGapsAreFilled": "The same, with pods that have no sample counted cautiously.",
     "DirectionUnsureBecauseOfGaps": "Pods without samples could turn the direction around.",

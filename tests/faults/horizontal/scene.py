@@ -33,11 +33,16 @@ def load(stage: Stage, amount: int | str, name: str = "web") -> None:
 
 @asynccontextmanager
 async def working(
-    stage: Stage, fence: Fence | None = None, period: float = 15, **settings: Any
+    stage: Stage,
+    fence: Fence | None = None,
+    period: float = 15,
+    before: Callable[[Actor], None] = lambda _: None,
+    **settings: Any,
 ) -> AsyncIterator[Actor]:
-    """An operator that goes its rounds by itself."""
+    """An operator that goes its rounds by itself, from after `before` on."""
     chosen = stage.settings(sync_period=timedelta(seconds=period), **settings)
     actor = Actor(stage, chosen, fence)
+    before(actor)
     task = asyncio.ensure_future(actor.run())
     try:
         await stage.wait_for(lambda: _is_started(actor, task))

@@ -14,6 +14,7 @@ from typing import Any, Generic, TypeVar
 from trimtab.cluster import errors
 from trimtab.cluster.cache.codec import ListPage, Meta, Object, Unreadable, WatchEvent
 from trimtab.cluster.cache.recovery import Recovery
+from trimtab.cluster.cache.refusals import Refusals
 from trimtab.cluster.cache.store import Index, Store, is_older, later
 from trimtab.cluster.cache.subscriptions import Cache, CacheEvent, Delta
 from trimtab.cluster.cache.watch import Watch, WatchBrokenError, WatchPace
@@ -23,6 +24,12 @@ from trimtab.cluster.transport.rate_limits import Backoff
 
 T = TypeVar("T", bound=Object)
 log = logging.getLogger(__name__)
+
+STALE_AFTER = 60.0
+"""Seconds without a sign from the server after which a cache may lack changes that matter (fault F04)."""
+
+GONE_AFTER = 120.0
+"""Seconds after which objects count as gone, if their kind is not served or their whole namespace is refused."""
 
 LONGEST_RELIST_DELAY = 5.0
 """The longest delay in seconds before a relist that the server asked for. Failures back off to 30 s."""
@@ -73,15 +80,19 @@ class Informer(Generic[T]):
         pace: WatchPace | None = None,
         page_size: int = PAGE_SIZE,
         recovery: Recovery | None = None,
+        refusals: Refusals | None = None,
     ) -> None:
         resource: Resource[Any] = what.resource if isinstance(what, TransformedResource) else what
         self.resource = resource
         self._reduce = what.reduce if isinstance(what, TransformedResource) else None
         self.counts = InformerCounts()
         self.last_error: str | None = None
+        self._refusal: errors.ApiError | None = None
+        self._refusals = refusals or Refusals()
         self._client = client
         self._clock = client.clock
         self._selection = selection
+        self._namespace = selection.namespace or ""
         self._page_size = page_size
         self._watch = Watch(client, resource, selection, pace or WatchPace(), self._on_open)
         self._steady: asyncio.TimerHandle | None = None
@@ -95,6 +106,9 @@ class Informer(Generic[T]):
         self._highest = ""
         self._fresh_at = client.clock.monotonic()
         self._synced = asyncio.Event()
+        self._settled = asyncio.Event()
+        self._is_emptied = False
+        self._note_refusal(None)
 
     @property
     def store(self) -> Store[T]:
@@ -107,13 +121,41 @@ class Informer(Generic[T]):
         return self._synced.is_set()
 
     @property
+    def is_refused(self) -> bool:
+        """Return whether the server refuses the list, so that there is nothing to wait for.
+
+        A kind that the server does not serve has no objects. A namespace that may not be listed was deleted together
+        with its RoleBindings, or is not to be acted on. A right that is missing in all namespaces is a mistake instead.
+        """
+        is_scoped = bool(self._namespace)
+        return isinstance(self._refusal, errors.NotFound) or (is_scoped and self._refusal is not None)
+
+    @property
+    def is_settled(self) -> bool:
+        """Return whether the first list is complete, or was refused."""
+        return self._settled.is_set()
+
+    @property
     def resource_version(self) -> str:
         """Return the resourceVersion of the cache. It is empty before the first list."""
         return self._version or self._highest
 
     async def wait_synced(self) -> None:
-        """Wait for the first list."""
-        await self._synced.wait()
+        """Wait for the first list, unless it is refused."""
+        await self._settled.wait()
+
+    def stale_reason(self) -> str:
+        """Return why the cache may lack recent changes, or "" if it is complete and fresh.
+
+        The text stays the same for as long as the cause does.
+        """
+        if self.has_synced and not self._is_emptied and self.staleness() <= STALE_AFTER:
+            return ""
+        if self._refusal is not None:
+            return self._refusal.message or str(self._refusal)
+        if not self.has_synced:
+            return "the first list is not complete"
+        return f"no sign from the server for more than {STALE_AFTER:.0f} s"
 
     def staleness(self) -> float:
         """Return the seconds since the cache was last verified to be up to date."""
@@ -150,12 +192,29 @@ class Informer(Generic[T]):
     async def _wait_out(self, error: Exception) -> None:
         self.counts.failures += 1
         self.last_error = str(error)
+        self._note_refusal(error if isinstance(error, errors.Forbidden | errors.NotFound) else None)
+        if self.is_refused:
+            self._take_refusal()
         delay = self._delay_after(error)
         log.debug("%s: %s; trying again in %.1f s", self.resource.plural, error, delay)
         if _may_concern_all(error):
             await self._recovery.wait(delay)
         else:
             await self._clock.sleep(delay)
+
+    def _take_refusal(self) -> None:
+        """End the wait for the first list. Drop the objects once they count as gone."""
+        self._settled.set()
+        is_gone = isinstance(self._refusal, errors.NotFound) or self._refusals.covers(self._namespace)
+        if is_gone and self.has_synced and not self._is_emptied and self.staleness() > GONE_AFTER:
+            log.warning("%s are no longer served here: %s", self.resource.plural, self.last_error)
+            self._is_emptied, self._version, self.counts.unreadable = True, None, {}
+            self._cache.replace(Store(), {})
+
+    def _note_refusal(self, refusal: errors.ApiError | None) -> None:
+        self._refusal = refusal
+        name = f"{self.resource.plural}.{self.resource.group}"
+        self._refusals.note(self._namespace, name, is_refused=refusal is not None)
 
     def _delay_after(self, error: Exception) -> float:
         if isinstance(error, errors.Gone):
@@ -229,7 +288,9 @@ class Informer(Generic[T]):
         self._version = listed.version
         self._highest = later(self._highest, listed.version)
         self._backoff.reset()
+        self._is_emptied = False
         self._proved_fresh()
+        self._settled.set()
         if not self.has_synced:
             self._synced.set()
             self._cache.notify(Delta(CacheEvent.SYNCED))
@@ -351,6 +412,7 @@ class Informer(Generic[T]):
         self._fresh_at = self._clock.monotonic()
         if self.last_error is not None:
             self.last_error = None
+            self._note_refusal(None)
             self._recovery.notify()
 
     def _note_unreadable(

@@ -8,6 +8,7 @@ from trimtab import tasks
 from trimtab.cluster.cache.codec import Object
 from trimtab.cluster.cache.namespaced_informer import NamespacedInformer, resource_of
 from trimtab.cluster.cache.recovery import Recovery
+from trimtab.cluster.cache.refusals import Refusals
 from trimtab.cluster.client import Client
 from trimtab.cluster.resource import Resource, TransformedResource
 
@@ -22,6 +23,7 @@ class InformerFactory:
         self.namespaces = tuple(namespaces)
         """The watched namespaces; none means all."""
         self._recovery = Recovery(client.clock, client.sender.random)
+        self._refusals = Refusals()
         self._informers: dict[Resource[Any], NamespacedInformer[Any]] = {}
         self._tasks: list[asyncio.Task[None]] = []
 
@@ -31,7 +33,7 @@ class InformerFactory:
         informer: NamespacedInformer[T] | None = self._informers.get(resource)
         if informer is None:
             informer = self._informers[resource] = NamespacedInformer(
-                self._client, what, self.namespaces, self._recovery
+                self._client, what, self.namespaces, self._recovery, self._refusals
             )
             self._tasks.append(tasks.keep_running(f"the cache of {resource.plural}", informer.run))
         return informer
@@ -67,10 +69,16 @@ class SharedInformers:
         """Return whether any component uses the informer of a resource, decoded into this type."""
         return self._factory.has(resource)
 
-    def running(self, group: str, kind: str) -> NamespacedInformer[Any] | None:
-        """Return the informer of a kind if this component uses it and its first list is complete."""
-        informer = self._informers.get((group, kind))
-        return informer if informer is not None and informer.has_synced else None
+    def running(self, group: str, kind: str, namespace: str = "") -> NamespacedInformer[Any] | None:
+        """Return the informer of a kind if this component uses it and has its first list of a namespace."""
+        informers = self._informers.get((group, kind))
+        informer = None if informers is None else informers.informer_of(namespace)
+        return informers if informer is not None and informer.has_synced else None
+
+    def stale_reasons(self) -> dict[tuple[str, str], dict[str, str]]:
+        """Return why caches may lack recent changes, by group and kind, then by namespace."""
+        found = {key: informer.stale_reasons() for key, informer in self._informers.items()}
+        return {key: reasons for key, reasons in found.items() if reasons}
 
     def __iter__(self) -> Iterator[NamespacedInformer[Any]]:
         yield from self._informers.values()

@@ -10,6 +10,7 @@ from typing import Any, Generic, TypeVar
 from trimtab.cluster.cache.codec import Object
 from trimtab.cluster.cache.informer import Informer
 from trimtab.cluster.cache.recovery import Recovery
+from trimtab.cluster.cache.refusals import Refusals
 from trimtab.cluster.cache.subscriptions import Delta
 from trimtab.cluster.client import Client, ListOptions
 from trimtab.cluster.resource import Resource, TransformedResource
@@ -26,30 +27,56 @@ class NamespacedInformer(Generic[T]):
         what: Resource[T] | TransformedResource[T],
         namespaces: Sequence[str],
         recovery: Recovery | None = None,
+        refusals: Refusals | None = None,
     ) -> None:
         self.resource: Resource[Any] = resource_of(what)
         self._informers = {
-            namespace: Informer(client, what, ListOptions(namespace=namespace or None), recovery=recovery)
+            namespace: Informer(
+                client,
+                what,
+                ListOptions(namespace=namespace or None),
+                recovery=recovery,
+                refusals=refusals,
+            )
             for namespace in (namespaces if self.resource.namespaced and namespaces else [""])
         }
         self._has_synced = False
 
     @property
     def has_synced(self) -> bool:
-        """Return whether every first list is complete."""
+        """Return whether every first list is complete, or was refused."""
         if not self._has_synced:
-            self._has_synced = all(informer.has_synced for informer in self._informers.values())
+            self._has_synced = all(informer.is_settled for informer in self._informers.values())
         return self._has_synced
 
     def staleness(self) -> float:
-        """Return the staleness of the oldest informer, in seconds."""
-        return max(informer.staleness() for informer in self._informers.values())
+        """Return the staleness of the oldest informer that the server does not refuse, in seconds."""
+        followed = [informer for informer in self._informers.values() if not informer.is_refused]
+        return max((informer.staleness() for informer in followed), default=0.0)
 
     def last_error(self) -> str | None:
         """Return the last error of an informer that has not recovered since."""
         return next(
             (informer.last_error for informer in self._informers.values() if informer.last_error), None
         )
+
+    def failure(self) -> str:
+        """Return the last error of an informer that may recover, or "" if there is none."""
+        followed = [informer for informer in self._informers.values() if not informer.is_refused]
+        return next((informer.last_error for informer in followed if informer.last_error), "")
+
+    def refusals(self) -> dict[str, str]:
+        """Return the server's answer for each namespace that it refuses; an empty name means all."""
+        return {
+            namespace: informer.last_error or ""
+            for namespace, informer in self._informers.items()
+            if informer.is_refused
+        }
+
+    def stale_reasons(self) -> dict[str, str]:
+        """Return why the cache may lack recent changes, by namespace; an empty name means all."""
+        reasons = {namespace: informer.stale_reason() for namespace, informer in self._informers.items()}
+        return {namespace: reason for namespace, reason in reasons.items() if reason}
 
     def get(self, name: str, namespace: str = "") -> T | None:
         """Return an object, or None."""
@@ -88,7 +115,7 @@ class NamespacedInformer(Generic[T]):
             informer.note_written(resource_version)
 
     async def wait_synced(self) -> None:
-        """Wait for the first lists."""
+        """Wait for the first lists, except for those that are refused."""
         for informer in self._informers.values():
             await informer.wait_synced()
 

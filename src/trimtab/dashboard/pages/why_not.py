@@ -74,7 +74,11 @@ def _lost_metrics(observation: Observation, decision: Decision) -> str:
     lost = [proposal for proposal in proposals if isinstance(proposal, LossFallback)]
     if any(isinstance(proposal, Failure) for proposal in proposals) or any(metric.holds for metric in lost):
         return "A metric cannot be read, and replicas are not lowered on half the facts."
-    if reason_for(decision) not in {DecisionReason.LOSS_POLICY, DecisionReason.OWNERS_UNREAD}:
+    if reason_for(decision) not in {
+        DecisionReason.LOSS_POLICY,
+        DecisionReason.OWNERS_UNREAD,
+        DecisionReason.CACHES_STALE,
+    }:
         return ""
     fallbacks = " ".join(f"{metric.label} cannot be read: {describe_fallback(metric)}." for metric in lost)
     return f"{fallbacks} Next: {_next(observation, decision)}.".lstrip()

@@ -38,6 +38,9 @@ class HpaCompat(Wire):
     fallback_never_shrinks: bool = True
     """While owners cannot be read and all label-matched pods count, replicas are never lowered."""
 
+    stale_never_shrinks: bool = True
+    """While a cache that the decision depends on is stale, replicas are never lowered."""
+
     raise_to_min_without_metrics: bool = True
     """At zero, with minReplicas raised to 1 or more, the workload starts even if every metric fails."""
 

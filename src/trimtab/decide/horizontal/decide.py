@@ -20,7 +20,7 @@ from trimtab.decide.horizontal.metrics.calculator import (
     proposal_context,
 )
 from trimtab.decide.horizontal.metrics.proposal import LossFallback
-from trimtab.decide.horizontal.observation.observation import Observation, ScaleFailure
+from trimtab.decide.horizontal.observation.observation import Observation, ScaleFailure, StaleInput
 from trimtab.decide.horizontal.selection.selection import (
     Selection,
     count_extra_pods,
@@ -32,6 +32,7 @@ from trimtab.decide.horizontal.selection.selector_check import AMBIGUOUS, check_
 from trimtab.decide.horizontal.status.builder import DecisionBuilder
 from trimtab.decide.horizontal.status.clock import clock_changes
 from trimtab.decide.horizontal.status.conditions import (
+    CACHES_STALE,
     CLOCK_WRONG,
     SCALED_TO_ZERO,
     UNSET_SCALED_TO_ZERO,
@@ -54,6 +55,7 @@ from trimtab.decide.horizontal.status.selection_status import (
     fallback_changes,
     selector_changes,
 )
+from trimtab.decide.horizontal.status.stale_status import describe_stale, stale_changes
 from trimtab.model.core.workloads import Scale
 from trimtab.model.hpa.types import SelectionStrategy
 
@@ -75,7 +77,9 @@ def decide(observation: Observation, now: datetime) -> Decision:
     """
     builder = DecisionBuilder(observation, now)
     _check_spec(builder)
-    scale = observation.scale
+    scale, stale = observation.scale, observation.stale_inputs
+    if stale or CACHES_STALE in builder.conditions_before:
+        stale = _check_caches(builder)
     if scale is None:
         return _without_scale(builder, observation.scale_failure or _NOT_READ)
     _take_scale(builder, scale)
@@ -83,13 +87,13 @@ def decide(observation: Observation, now: datetime) -> Decision:
     if current == 0 and _is_paused(builder):
         return _paused(builder)
     if current > highest:
-        return _outside_bounds(builder, highest, "AboveMax", ABOVE_MAX)
+        return _above_max(builder, highest, stale)
     if 0 < current < lowest:
         return _outside_bounds(builder, lowest, "BelowMin", BELOW_MIN)
     _compute_replicas(builder, scale)
     if builder.metrics.replicas is None:
         return _without_replicas(builder)
-    desired, reason = _normalize(builder, builder.metrics.replicas)
+    desired, reason = _normalize(builder, builder.metrics.replicas, stale)
     return _rescale(builder, desired, reason) if desired != current else builder.settled(desired)
 
 
@@ -101,6 +105,14 @@ def _check_spec(builder: DecisionBuilder) -> None:
     if before != strategy and observation.gates.hpa_selection_strategy:
         builder.memory = msgspec.structs.replace(builder.memory, strategy=strategy)
     builder.apply(ignored_fields_changes(observation, builder.conditions_before))
+
+
+def _check_caches(builder: DecisionBuilder) -> tuple[StaleInput, ...]:
+    """Report stale caches, and return those that keep the replicas from being lowered."""
+    observation = builder.observation
+    stale = observation.stale_inputs if observation.compat.stale_never_shrinks else ()
+    builder.apply(stale_changes(stale, builder.conditions_before))
+    return stale
 
 
 def _without_scale(builder: DecisionBuilder, failure: ScaleFailure) -> Decision:
@@ -142,6 +154,14 @@ def _paused(builder: DecisionBuilder) -> Decision:
 def _outside_bounds(builder: DecisionBuilder, bound: int, stopped_by: str, reason: str) -> Decision:
     builder.note(stopped_by=stopped_by)
     return _rescale(builder, bound, reason)
+
+
+def _above_max(builder: DecisionBuilder, highest: int, stale: tuple[StaleInput, ...]) -> Decision:
+    """Lower the replicas, unless maxReplicas or the replicas may have been changed meanwhile."""
+    if all(cache.input == "pods" for cache in stale):
+        return _outside_bounds(builder, highest, "AboveMax", ABOVE_MAX)
+    builder.note(stopped_by="StaleCaches", stale_hold=describe_stale(stale))
+    return builder.settled(builder.current)
 
 
 def _compute_replicas(builder: DecisionBuilder, scale: Scale) -> None:
@@ -212,13 +232,17 @@ def _without_replicas(builder: DecisionBuilder) -> Decision:
     )
 
 
-def _normalize(builder: DecisionBuilder, replicas: int) -> tuple[int, str]:
+def _normalize(builder: DecisionBuilder, replicas: int, stale: tuple[StaleInput, ...]) -> tuple[int, str]:
     """Return the replicas that windows, bounds and rates allow, and why they would change."""
     observation, current, trace = builder.observation, builder.current, builder.trace
     asked = max(replicas, 0)
     if trace.selection_fallback and observation.compat.fallback_never_shrinks:
         # Idle pods of others in the average would shrink a busy workload while owners cannot be read.
         asked = max(asked, current)
+    if stale and asked < current:
+        # A pod, a spec or a scale that is not known yet may be the reason why fewer seem to be enough.
+        asked = current
+        builder.note(stale_hold=describe_stale(stale))
     wanted = NormalizeInput(
         current=current,
         desired=asked,

@@ -82,6 +82,7 @@ class ConditionType(StrEnum):
     EXTRA_PODS = "SelectorMatchesExtraPods"
     FIELDS_IGNORED = "FieldsIgnored"
     CLOCK_WRONG = "OperatorClockWrong"
+    CACHES_STALE = "CachesStale"
 
 
 class MetricIdentifier(Wire):

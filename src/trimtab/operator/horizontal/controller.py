@@ -15,6 +15,7 @@ from trimtab.operator.horizontal.clock_check import ClockCheck
 from trimtab.operator.horizontal.config import DecisionConfig
 from trimtab.operator.horizontal.dry_run import DryRunDecider
 from trimtab.operator.horizontal.early_scaling import UsageMonitor
+from trimtab.operator.horizontal.inputs.freshness import Freshness
 from trimtab.operator.horizontal.inputs.hpa_cache import HpaCache
 from trimtab.operator.horizontal.inputs.hpa_state import HpaState
 from trimtab.operator.horizontal.inputs.hpa_watches import HpaWatches
@@ -28,7 +29,7 @@ from trimtab.operator.horizontal.loop import Loop
 from trimtab.operator.horizontal.metrics import HpaControllerMetrics
 from trimtab.operator.horizontal.reconciler import Reconciler
 from trimtab.operator.horizontal.schedule import SyncPeriods
-from trimtab.operator.horizontal.snapshot import SnapshotBuilder
+from trimtab.operator.horizontal.snapshot import InputCaches, SnapshotBuilder
 from trimtab.operator.horizontal.write_slots import WriteSlots
 from trimtab.operator.horizontal.writer import Writer
 from trimtab.operator.ownership import Ownership, ShardedOwner
@@ -51,7 +52,8 @@ class HpaController:
         self.hpas = HpaCache(records=settings.records, on_change=self._changed, on_delete=self._deleted)
         self._caches = runtime.component_informers()
         self._watches = HpaWatches(runtime, self._caches, self.hpas)
-        self._targets = TargetCache(runtime.client, runtime.discovery, self._caches)
+        freshness = Freshness(clock, self._caches)
+        self._targets = TargetCache(runtime.client, runtime.discovery, self._caches, freshness)
         self._pods = PodIndex()
         self._matcher = PodMatcher(config.gates, self.hpas, self._pods)
         self._metrics = HpaControllerMetrics(runtime.registry)
@@ -63,9 +65,7 @@ class HpaController:
             clock,
             config,
             self.ownership,
-            self._targets,
-            self._matcher,
-            self._make_owners(),
+            InputCaches(self._targets, self._matcher, self._make_owners(), freshness),
             self._fetcher,
         )
         self._snapshots.clock_offset = self._clock_check.offset
@@ -145,7 +145,7 @@ class HpaController:
         try:
             await self.start()
             gc_tuning.freeze_startup_objects()
-            await self._loop.run(self._may_decide, self._watches.retry)
+            await self._loop.run(self.ownership.may_write, self._watches.retry)
         finally:
             await self.close()
 
@@ -221,13 +221,10 @@ class HpaController:
     def warnings(self) -> dict[str, str]:
         """Return what is wrong although HPAs are decided, by name."""
         problem = self._clock_check.problem()
-        return {"clock": problem} if problem else {}
+        return self._watches.warnings() | ({"clock": problem} if problem else {})
 
     def _count_owned(self) -> int:
         return sum(self.ownership.owns(hpa_state.key) for hpa_state in self.hpas)
-
-    def _may_decide(self) -> bool:
-        return self.ownership.may_write() and not self._watches.stale_caches()
 
     def _changed(self, hpa_state: HpaState) -> None:
         self._targets.watch(hpa_state.hpa.spec.scale_target_ref)

@@ -5,6 +5,7 @@ part without waiting, which a batch calls for each of its HPAs. It first checks 
 """
 
 from collections.abc import Callable
+from dataclasses import dataclass
 from datetime import datetime
 
 import msgspec
@@ -12,7 +13,7 @@ import msgspec
 from trimtab.clock import Clock
 from trimtab.decide.horizontal.behavior.scale_to_zero import contradicts_condition, needs_metrics
 from trimtab.decide.horizontal.memory import Memory
-from trimtab.decide.horizontal.observation.observation import Observation
+from trimtab.decide.horizontal.observation.observation import Observation, StaleInput
 from trimtab.decide.horizontal.observation.owners import OwnerLookup
 from trimtab.decide.horizontal.observation.pods import PodSnapshot
 from trimtab.decide.horizontal.observation.samples import FetchFailure, MetricSamples
@@ -20,6 +21,7 @@ from trimtab.decide.horizontal.records.unchanged import UnchangedDecision
 from trimtab.metrics.queries import Query
 from trimtab.model.hpa.types import HorizontalPodAutoscaler, MetricSpec
 from trimtab.operator.horizontal.config import DecisionConfig
+from trimtab.operator.horizontal.inputs.freshness import Freshness
 from trimtab.operator.horizontal.inputs.hpa_state import HpaState, ReconcileRequest
 from trimtab.operator.horizontal.inputs.matched_pods import MatchedPods, PodMatcher
 from trimtab.operator.horizontal.inputs.metric_queries import (
@@ -52,6 +54,16 @@ class Snapshot(msgspec.Struct, frozen=True):
     now: datetime
 
 
+@dataclass(frozen=True, slots=True)
+class InputCaches:
+    """The caches that observations are built from."""
+
+    targets: TargetCache
+    matcher: PodMatcher
+    owners: OwnerCache
+    freshness: Freshness
+
+
 class SnapshotBuilder:
     """Builds the observations of HPAs from the caches and from samples."""
 
@@ -60,17 +72,16 @@ class SnapshotBuilder:
         clock: Clock,
         config: DecisionConfig,
         ownership: Ownership,
-        targets: TargetCache,
-        matcher: PodMatcher,
-        owners: OwnerCache,
+        caches: InputCaches,
         fetcher: MetricFetcher,
     ) -> None:
         self._clock = clock
         self._config = config
         self._ownership = ownership
-        self._targets = targets
-        self._matcher = matcher
-        self._owners = owners
+        self._targets = caches.targets
+        self._matcher = caches.matcher
+        self._owners = caches.owners
+        self._freshness = caches.freshness
         self._fetcher = fetcher
         self.clock_offset: Callable[[], float] = lambda: 0.0
         """Returns the seconds to add to our clock for the age of samples."""
@@ -237,6 +248,7 @@ class SnapshotBuilder:
             owners=owners,
             conflicting_hpas=matched.conflicting,
             samples=_select_samples(queries, samples, matched.pods),
+            stale_inputs=self._stale_inputs(hpa_state, queries),
             memory=memory,
             settings=self._config.settings,
             gates=self._config.gates,
@@ -263,6 +275,7 @@ class SnapshotBuilder:
             or not queries.is_only_usage
             or matched.conflicting
             or queries.usage is None
+            or self._stale_inputs(hpa_state, queries)
         ):
             return False
         usage = usage_in(queries.usage, samples)
@@ -274,6 +287,11 @@ class SnapshotBuilder:
             and (matched.pods is last.observation.pods or matched.pods == last.observation.pods)
             and last.accepts(usage.span, now)
             and _has_values(usage, matched.pods, hpa_state.hpa.spec.metrics, last.values)
+        )
+
+    def _stale_inputs(self, hpa_state: HpaState, queries: MetricQueries) -> tuple[StaleInput, ...]:
+        return self._freshness.stale_inputs(
+            hpa_state.resource, hpa_state.hpa, is_target_read=queries.target.is_read
         )
 
     def _must_read(self, hpa_state: HpaState, target: ResolvedTarget) -> bool:

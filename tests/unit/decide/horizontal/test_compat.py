@@ -47,6 +47,7 @@ from trimtab.decide.horizontal import (
 )
 from trimtab.decide.horizontal.config import NAMED
 from trimtab.decide.horizontal.memory import Recommendation
+from trimtab.decide.horizontal.observation.observation import StaleInput
 from trimtab.model.feature_gates import FeatureGates
 from trimtab.model.hpa.types import HorizontalPodAutoscalerStatus
 
@@ -90,6 +91,13 @@ SHOWN_BY = {
         series(100),
         pods=pods(4, owners=(REPLICA_SET,)),
         owners={REPLICA_SET.uid: OwnerUnavailable(error="timeout")},
+        settings=NO_WINDOW,
+    ),
+    "stale_never_shrinks": observe(
+        hpa(QUEUE),
+        4,
+        series(100),
+        stale_inputs=(StaleInput(input="pods", message="pods: no sign from the server"),),
         settings=NO_WINDOW,
     ),
     "raise_to_min_without_metrics": observe(hpa(QUEUE, low=2, status=marked()), 0, unreadable(), pods=()),

@@ -14,7 +14,7 @@ from trimtab.decide.horizontal.memory import dumps
 from trimtab.metrics.queries import ExternalMetric
 from trimtab.model.core.meta import CrossVersionObjectReference
 from trimtab.operator.horizontal.inputs.matched_pods import MatchedPods
-from trimtab.operator.horizontal.snapshot import Snapshot, SnapshotBuilder
+from trimtab.operator.horizontal.snapshot import InputCaches, Snapshot, SnapshotBuilder
 
 QUEUE = external(average("10"))
 NO_PODS = MatchedPods((), ())
@@ -32,8 +32,15 @@ class World:
         self.clock = VirtualClock(NOW)
         everything: Any = self
         self.snapshots = SnapshotBuilder(
-            self.clock, CONFIG, everything, everything, everything, everything, everything
+            self.clock,
+            CONFIG,
+            everything,
+            InputCaches(everything, everything, everything, everything),
+            everything,
         )
+
+    def stale_inputs(self, _resource, _hpa, *, is_target_read):
+        return ()
 
     def epoch_for(self, _key):
         return self.epoch

@@ -10,6 +10,7 @@ from hypothesis import strategies as st
 from tests.unit.decide.horizontal.builders import NOW, cpu, hpa, memory, observe, pods, run, scale
 from tests.unit.operator.horizontal.inputs.test_pod_usage import listed
 from trimtab.decide.horizontal import Record
+from trimtab.decide.horizontal.observation.observation import StaleInput
 from trimtab.model.times import format_time, from_ns, to_ns
 from trimtab.operator.horizontal.config import DecisionConfig
 from trimtab.operator.horizontal.inputs.hpa_state import HpaState
@@ -18,7 +19,7 @@ from trimtab.operator.horizontal.inputs.matched_pods import MatchedPods, PodMatc
 from trimtab.operator.horizontal.inputs.metric_queries import MetricQueries, build_queries, query_for
 from trimtab.operator.horizontal.inputs.pod_usage import ALL_NAMESPACES, ClusterUsage
 from trimtab.operator.horizontal.inputs.targets import ResolvedTarget
-from trimtab.operator.horizontal.snapshot import SnapshotBuilder
+from trimtab.operator.horizontal.snapshot import InputCaches, SnapshotBuilder
 
 UNUSED: Any = None
 """A collaborator that these tests do not need."""
@@ -36,14 +37,26 @@ class Life:
     """One HPA that was decided on calm usage, 15 seconds before its next sync."""
 
     def __init__(self, metrics) -> None:
+        self.stale: tuple[StaleInput, ...] = ()
         self.hpa = hpa(*metrics)
         self.pods = pods(4)
         self.state = HpaState(OWN_HPAS, self.hpa)
         self.target = ResolvedTarget(served=None, scale=scale(4))
         config = DecisionConfig(*(getattr(observe(), name) for name in ("settings", "gates", "compat")))
         matcher = PodMatcher(config.gates, UNUSED, UNUSED)
-        self.snapshots = SnapshotBuilder(UNUSED, config, UNUSED, UNUSED, matcher, UNUSED, UNUSED)
+        self.snapshots = SnapshotBuilder(
+            UNUSED, config, UNUSED, InputCaches(UNUSED, matcher, UNUSED, self.freshness()), UNUSED
+        )
         self.settle()
+
+    def freshness(self) -> Any:
+        life = self
+
+        class Known:
+            def stale_inputs(self, _resource, _hpa, *, is_target_read):
+                return life.stale
+
+        return Known()
 
     @property
     def queries(self) -> MetricQueries:
@@ -80,9 +93,11 @@ class Life:
     ),
     st.sampled_from([0.0, 20.0, 200.0, 1e6]),
     st.sampled_from([4, 4, 4, 3]),
+    st.booleans(),
 )
-def test_usage_alone_shows_it_only_where_the_whole_comparison_does(metrics, usages, age, many):
+def test_usage_alone_shows_it_only_where_the_whole_comparison_does(metrics, usages, age, many, is_stale):
     life = Life(metrics)
+    life.stale = (StaleInput(input="pods", message="pods"),) if is_stale else ()
     fetched, chosen = samples(life.pods, usages, age, life.hpa.metadata.namespace), life.pods[:many]
     last = life.state.unchanged
     whole = last is not None and last.still_valid(life.observe(chosen, fetched), NOW.timestamp() + 15)
@@ -102,3 +117,5 @@ def test_usage_that_stays_the_same_needs_no_observation(metrics, last_pod, is_un
     life = Life(metrics)
     fetched = samples(life.pods, [CALM] * 3 + [last_pod], 20, life.hpa.metadata.namespace)
     assert life.is_unchanged(life.pods, fetched) is is_unchanged
+    life.stale = (StaleInput(input="pods", message="pods"),)
+    assert not life.is_unchanged(life.pods, fetched)

@@ -53,6 +53,7 @@ class Act(StrEnum):
     """The metrics ask for the same until `until`, when the window or the policies in `field` allow it."""
     READ_METRIC = "ReadMetric"
     READ_OWNERS = "ReadOwners"
+    REFRESH_CACHES = "RefreshCaches"
     READ_SCALE = "ReadScale"
     REPORT_SELECTOR = "ReportSelector"
     """The target's scale reports a selector that can be read."""
@@ -99,6 +100,7 @@ _READS = {
     DecisionReason.SELECTOR_INVALID: Act.REPORT_SELECTOR,
     DecisionReason.AMBIGUOUS: Act.REMOVE_CONFLICTING_HPA,
     DecisionReason.OWNERS_UNREAD: Act.READ_OWNERS,
+    DecisionReason.CACHES_STALE: Act.REFRESH_CACHES,
     DecisionReason.SURGE: Act.END_ROLLOUT,
 }
 _UNREAD = {DecisionReason.METRICS_FAILED, DecisionReason.METRICS_INCOMPLETE, DecisionReason.LOSS_POLICY}
@@ -166,7 +168,7 @@ def fewer(observation: Observation, decision: Decision) -> tuple[Advice, ...]:
     """Return the way to fewer replicas, which every metric has to ask for."""
     trace, current = decision.trace, decision.current
     beside = _beside(observation, decision, is_up=False) if current else None
-    if beside is None or trace.selection_fallback:
+    if beside is None or trace.selection_fallback or trace.stale_hold:
         return ()
     changes: list[AdvisedChange] = []
     for index, result in enumerate(trace.proposals):

@@ -15,6 +15,7 @@ _CONDITIONS = (
     ConditionType.SCALED_TO_ZERO,
     ConditionType.FIELDS_IGNORED,
     ConditionType.CLOCK_WRONG,
+    ConditionType.CACHES_STALE,
 )
 
 

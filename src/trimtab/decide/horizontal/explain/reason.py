@@ -33,6 +33,7 @@ class DecisionReason(StrEnum):
     METRICS_FAILED = "MetricsFailed"
     METRICS_INCOMPLETE = "MetricsIncomplete"
     OWNERS_UNREAD = "OwnersUnread"
+    CACHES_STALE = "CachesStale"
     LOSS_POLICY = "LossPolicy"
     WITHIN_TOLERANCE = "WithinTolerance"
     WITHIN_AFTER_FILLING = "WithinToleranceOnceGapsAreFilled"
@@ -71,6 +72,7 @@ SHRINKING = frozenset(
         DecisionReason.ABOVE_MAXIMUM,
         DecisionReason.METRICS_INCOMPLETE,
         DecisionReason.OWNERS_UNREAD,
+        DecisionReason.CACHES_STALE,
         DecisionReason.DOWN_WINDOW,
         DecisionReason.AT_MINIMUM,
         DecisionReason.DOWN_RATE,
@@ -85,6 +87,7 @@ _STOPS = {
     "AboveMax": DecisionReason.ABOVE_MAXIMUM,
     "BelowMin": DecisionReason.BELOW_MINIMUM,
     "AmbiguousSelector": DecisionReason.AMBIGUOUS,
+    "StaleCaches": DecisionReason.CACHES_STALE,
 }
 
 _OUTCOMES = {
@@ -132,6 +135,8 @@ def _standstill(decision: Decision) -> DecisionReason:
     winner = trace.proposals[trace.winner] if trace.winner is not None else None
     if trace.selection_fallback and isinstance(winner, Proposal) and winner.replicas < decision.current:
         return DecisionReason.OWNERS_UNREAD
+    if trace.stale_hold:
+        return DecisionReason.CACHES_STALE
     if normalized is not None and trace.recommended is not None and trace.recommended != decision.current:
         held = _held(normalized, trace.recommended, decision.current)
         is_surge = held == DecisionReason.AT_MAXIMUM and _is_only_surge(trace, decision.current)

@@ -40,6 +40,7 @@ SUMMARIES = {
     DecisionReason.METRICS_FAILED: "no metric can be read",
     DecisionReason.METRICS_INCOMPLETE: "the metrics that can be read ask for less, but others cannot be read",
     DecisionReason.OWNERS_UNREAD: "the owners of some pods cannot be read, so replicas are not lowered",
+    DecisionReason.CACHES_STALE: "recent changes may be unknown, so replicas are not lowered",
     DecisionReason.LOSS_POLICY: "a metric cannot be read, and its loss policy asks for this",
     DecisionReason.WITHIN_TOLERANCE: "usage is within the tolerance of its target",
     DecisionReason.WITHIN_AFTER_FILLING: "usage is within the tolerance once pods without usable samples are counted in",
@@ -70,6 +71,7 @@ _ACTS = {
     Act.REPORT_SELECTOR: "the target's scale must report a selector that can be read",
     Act.REMOVE_CONFLICTING_HPA: "remove one of the autoscalers, or let each select by OwnerReference",
     Act.READ_OWNERS: "let the autoscaler read the owners of the pods (RBAC, API server)",
+    Act.REFRESH_CACHES: "the operator must be able to list and watch that kind again (RBAC, API server)",
     Act.END_ROLLOUT: "the rollout must end, so that the target has as many pods as replicas",
     Act.RESUME: "set replicas to 1 or more to resume",
     Act.READY_POD: "a pod must become ready",
@@ -89,6 +91,8 @@ def describe_reason(observation: Observation, decision: Decision, reason: Decisi
                 return f"less is asked for, but {field}"
     if reason == DecisionReason.AT_MAXIMUM and decision.trace.extra_pods:
         return f"{SUMMARIES[reason]}; {extra_pods_text(decision.trace.extra_pods)}"
+    if reason == DecisionReason.CACHES_STALE:
+        return f"{SUMMARIES[reason]}: {decision.trace.stale_hold}"
     return SUMMARIES[reason]
 
 

@@ -30,6 +30,14 @@ class ScaleFailure(Wire):
     """`parse`: the reference's apiVersion; `map`: its kind; `query`: the scale itself."""
 
 
+class StaleInput(Wire):
+    """A cache that the decision depends on, and that may lack recent changes."""
+
+    input: Literal["hpa", "target", "pods"]
+    message: str
+    """Which cache it is, and why it is stale. It does not change while the cause is the same."""
+
+
 class Observation(Wire):
     """One autoscaler, its target, and what was read about both."""
 
@@ -44,6 +52,8 @@ class Observation(Wire):
     """Other HPAs of the namespace that may count the same pods."""
     samples: tuple[MetricSamples, ...] = ()
     """The samples of each metric of the spec, in its order."""
+    stale_inputs: tuple[StaleInput, ...] = ()
+    """The caches behind this observation that are stale."""
     memory: Memory = EMPTY
     settings: HpaSettings = DEFAULT_SETTINGS
     gates: FeatureGates = FeatureGates()

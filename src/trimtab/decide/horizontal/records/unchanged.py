@@ -57,6 +57,7 @@ class UnchangedDecision(Wire):
             and observation.conflicting_hpas == last.conflicting_hpas
             and observation.owners == last.owners
             and observation.clock_offset == last.clock_offset
+            and not observation.stale_inputs
             and _have_same_samples(last, observation, *self._dates(now))
         )
 
@@ -137,6 +138,7 @@ def _is_repeatable(observation: Observation, decision: Decision) -> bool:
         and not decision.error
         and trace.normalized is not None
         and not trace.selection_fallback
+        and not observation.stale_inputs
         and all(isinstance(result, Proposal) and not result.rejected_samples for result in trace.proposals)
     )
 

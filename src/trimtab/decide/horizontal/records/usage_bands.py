@@ -26,7 +26,12 @@ def usage_bands(observation: Observation, decision: Decision) -> tuple[UsageBand
     """Return a band per metric, or none if only a whole decision can say."""
     trace, specs = decision.trace, observation.hpa.spec.metrics
     is_calm = decision.desired == decision.current and trace.normalized is not None and not decision.error
-    if not is_calm or trace.selection_fallback or len(trace.proposals) != len(specs):
+    if (
+        not is_calm
+        or trace.selection_fallback
+        or observation.stale_inputs
+        or len(trace.proposals) != len(specs)
+    ):
         return ()
     pods = counted_pods(observation, decision)
     found = [

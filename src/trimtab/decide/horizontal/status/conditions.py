@@ -17,6 +17,7 @@ SELECTION_FALLBACK = ConditionType.SELECTION_FALLBACK.value
 EXTRA_PODS = ConditionType.EXTRA_PODS.value
 FIELDS_IGNORED = ConditionType.FIELDS_IGNORED.value
 CLOCK_WRONG = ConditionType.CLOCK_WRONG.value
+CACHES_STALE = ConditionType.CACHES_STALE.value
 
 Status = Literal["True", "False"]
 

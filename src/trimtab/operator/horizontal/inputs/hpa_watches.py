@@ -2,9 +2,11 @@
 
 import asyncio
 import logging
+from typing import Any
 
 from trimtab.cluster import errors
 from trimtab.cluster.cache.informers import SharedInformers
+from trimtab.cluster.cache.namespaced_informer import NamespacedInformer
 from trimtab.cluster.leases.fence import ClosedFence
 from trimtab.cluster.resource import Resource
 from trimtab.model.hpa.types import HorizontalPodAutoscaler
@@ -22,8 +24,8 @@ log = logging.getLogger(__name__)
 FIRST_LISTS_SECONDS = 10.0
 """How long to wait for the first lists, before starting without a kind that cannot be listed."""
 
-STALE_AFTER = 60.0
-"""Seconds without a sign from the server after which a cache is too old for decisions (fault F04)."""
+RETRY_SECONDS = 30.0
+"""How often a kind that could not be watched is tried again."""
 
 
 class HpaWatches:
@@ -31,6 +33,7 @@ class HpaWatches:
 
     def __init__(self, runtime: Runtime, caches: SharedInformers, hpas: HpaCache) -> None:
         self._runtime = runtime
+        self._clock = runtime.clock
         self._caches = caches
         self._hpas = hpas
         settings = runtime.settings
@@ -40,9 +43,20 @@ class HpaWatches:
         if settings.horizontal.native_hpas:
             self._missing["native"] = NATIVE_HPAS
         self._problems: dict[str, str] = {}
+        self._logged: dict[str, str] = {}
+        self._retry_at = 0.0
 
     async def start(self) -> None:
         """Watch the kinds that are served, and wait for their lists."""
+        await self._watch_served()
+        await self.wait_for_lists()
+
+    async def retry(self) -> None:
+        """Try again, at times, to watch kinds that could not be watched before."""
+        if self._missing and self._clock.monotonic() >= self._retry_at:
+            await self._watch_served()
+
+    async def _watch_served(self) -> None:
         for name, resource in tuple(self._missing.items()):
             problem = await self._find_problem(resource)
             if problem:
@@ -53,14 +67,11 @@ class HpaWatches:
             self._caches.get(resource.with_transform(to_cache_entry)).subscribe(
                 self._hpas.event_handler(resource)
             )
-        await self.wait_for_lists()
+        self._retry_at = self._clock.monotonic() + RETRY_SECONDS
         for name, problem in self._problems.items():
-            log.warning("%s HPAs: %s", name, problem)
-
-    async def retry(self) -> None:
-        """Try again to watch kinds that could not be watched before."""
-        if self._problems:
-            await self.start()
+            if self._logged.get(name) != problem:
+                log.warning("%s HPAs: %s", name, problem)
+        self._logged = dict(self._problems)
 
     async def wait_for_lists(self) -> None:
         """Wait for the first lists, but not long for a kind that cannot be listed (fault F16)."""
@@ -72,16 +83,40 @@ class HpaWatches:
                 log.warning("%s: %s", name, problem)
 
     def problems(self) -> dict[str, str]:
-        """Return what is wrong with the informers, by name."""
-        return self._problems | self._unlisted() | self.stale_caches()
+        """Return what keeps HPAs of all namespaces from being reconciled as usual, by name."""
+        return self._missing_kinds(is_needed=True) | self._unlisted() | self._stale(is_everywhere=True)
 
-    def stale_caches(self) -> dict[str, str]:
-        """Return the caches that are too old for decisions, by resource."""
+    def warnings(self) -> dict[str, str]:
+        """Return what concerns some namespaces, or a kind that is not needed, by name."""
+        return self._missing_kinds(is_needed=False) | self._stale(is_everywhere=False)
+
+    def _missing_kinds(self, *, is_needed: bool) -> dict[str, str]:
+        """Return why kinds of HPAs are not watched. Our own kind is not needed beside native HPAs."""
+        is_own_needed = not self._runtime.settings.horizontal.native_hpas
         return {
-            cache.resource.plural: f"no sign from the server for {cache.staleness():.0f} s"
-            for cache in self._caches
-            if cache.has_synced and cache.staleness() > STALE_AFTER
+            name: problem
+            for name, problem in self._problems.items()
+            if is_needed is (name != "own" or is_own_needed or not self._is_absent(name))
         }
+
+    def _is_absent(self, name: str) -> bool:
+        return self._problems[name].startswith(_not_served(self._missing[name]))
+
+    def _stale(self, *, is_everywhere: bool) -> dict[str, str]:
+        found: dict[str, str] = {}
+        for cache in self._caches:
+            plural, reasons = cache.resource.plural, cache.stale_reasons() if cache.has_synced else {}
+            is_kind = len(reasons) == len(list(cache.informers()))
+            if is_kind and is_everywhere is not self._is_removed(cache):
+                found[plural] = next(iter(reasons.values()))
+            elif not is_kind and not is_everywhere:
+                found |= {f"{plural} of {namespace}": reason for namespace, reason in reasons.items()}
+        return found
+
+    def _is_removed(self, cache: NamespacedInformer[Any]) -> bool:
+        """Return whether our own kind is no longer served beside native HPAs."""
+        is_own = cache.resource.group == OWN_HPAS.group
+        return is_own and bool(cache.refusals()) and self._runtime.settings.horizontal.native_hpas
 
     def _unlisted(self) -> dict[str, str]:
         return {
@@ -98,8 +133,7 @@ class HpaWatches:
             return str(error)
         if served is None:
             return (
-                f"{resource.plural}.{resource.group} is not served: install it with "
-                "`trimtab crds | kubectl apply --server-side -f -`"
+                f"{_not_served(resource)}: install it with `trimtab crds | kubectl apply --server-side -f -`"
             )
         if resource is not NATIVE_HPAS or isinstance(self._runtime.fence, ClosedFence):
             return ""
@@ -111,3 +145,7 @@ class HpaWatches:
         except errors.ClusterError as error:
             return f"whether kube-controller-manager acts on native HPAs cannot be seen: {error}"
         return ""
+
+
+def _not_served(resource: Resource[HorizontalPodAutoscaler]) -> str:
+    return f"{resource.plural}.{resource.group} is not served"

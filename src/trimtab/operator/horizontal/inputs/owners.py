@@ -115,7 +115,7 @@ class OwnerCache:
         return self._watched(reference, namespace) or self._remembered(reference, namespace)
 
     def _watched(self, reference: OwnerReference, namespace: str) -> Owner | OwnerNotFound | None:
-        cache = self._caches.running(reference.group, reference.kind)
+        cache = self._caches.running(reference.group, reference.kind, namespace)
         workload = cache.get(reference.name, namespace) if cache is not None else None
         if not isinstance(workload, SlimWorkload | SlimController):
             return None

@@ -19,6 +19,7 @@ from trimtab.cluster.scale import read_scale, scale_of, write_scale
 from trimtab.decide.horizontal.observation.observation import ScaleFailure
 from trimtab.model.core.meta import CrossVersionObjectReference
 from trimtab.model.core.workloads import Scale
+from trimtab.operator.horizontal.inputs.freshness import Freshness
 from trimtab.operator.horizontal.inputs.kinds import (
     CACHED_TARGETS,
     SlimController,
@@ -53,8 +54,11 @@ class ResolvedTarget:
 class TargetCache:
     """Reads and writes the scales of targets."""
 
-    def __init__(self, client: Client, discovery: Discovery, caches: SharedInformers) -> None:
+    def __init__(
+        self, client: Client, discovery: Discovery, caches: SharedInformers, freshness: Freshness
+    ) -> None:
         self._client = client
+        self._freshness = freshness
         self._discovery = discovery
         self._caches = caches
         self._resolved: dict[str, tuple[SlimWorkload | SlimController, ResolvedTarget]] = {}
@@ -76,8 +80,8 @@ class TargetCache:
 
     def cached(self, reference: CrossVersionObjectReference, namespace: str) -> ResolvedTarget | None:
         """Return the target from a watch, or None if it has to be read."""
-        cache = self._caches.running(reference.group, reference.kind)
-        if cache is None:
+        cache = self._caches.running(reference.group, reference.kind, namespace)
+        if cache is None or self._freshness.must_read_target(reference, namespace):
             return None
         workload = cache.get(reference.name, namespace)
         if not isinstance(workload, _TARGETS):
@@ -172,17 +176,18 @@ class TargetCache:
     def _note(self, target: ResolvedTarget, scale: Scale) -> None:
         """Do not use cached versions of a target that are older than this one."""
         meta = scale.metadata
-        cache = (
-            None if target.served is None else self._caches.running(target.served.group, target.served.kind)
-        )
+        served = target.served
+        cache = None if served is None else self._caches.running(served.group, served.kind, meta.namespace)
         if cache is not None:
             cache.note_written(meta.namespace, meta.resource_version)
             self._newest[meta.uid] = meta.resource_version
             self._doubted.discard(meta.uid)
 
     def _is_cached(self, target: ResolvedTarget) -> bool:
-        served = target.served
-        return served is not None and self._caches.running(served.group, served.kind) is not None
+        served, scale = target.served, target.scale
+        if served is None or scale is None:
+            return False
+        return self._caches.running(served.group, served.kind, scale.metadata.namespace) is not None
 
 
 def server_message(error: Exception) -> str:

@@ -46,6 +46,7 @@ from trimtab.decide.horizontal import (
 )
 from trimtab.decide.horizontal.explain.wording import SUMMARIES
 from trimtab.decide.horizontal.memory import Recommendation, ScaleEvent
+from trimtab.decide.horizontal.observation.observation import StaleInput
 from trimtab.model.feature_gates import FeatureGates
 
 QUEUE = external(average(100))
@@ -92,6 +93,13 @@ STANDING_STILL = {
         samples({"web-1": 0, "scrape-1": 0}),
         pods=(pod("web-1", owners=(REPLICA_SET,)), pod("scrape-1", owners=(JOB,))),
         owners={REPLICA_SET.uid: OwnerUnavailable(error="timeout"), JOB.uid: OwnerNotFound()},
+    ),
+    DecisionReason.CACHES_STALE: observe(
+        hpa(QUEUE),
+        4,
+        series(100),
+        stale_inputs=(StaleInput(input="pods", message="pods"),),
+        settings=NO_WINDOW,
     ),
     DecisionReason.LOSS_POLICY: observe(hpa(losing(QUEUE, "Replicas", replicas=4)), 4, unreadable()),
     DecisionReason.WITHIN_TOLERANCE: by_queue(420),
