@@ -31,7 +31,7 @@ from trimtab.clock import Clock
 from trimtab.cluster.client import Client
 from trimtab.cluster.http import HttpTransport
 from trimtab.metrics.prometheus import PrometheusClient
-from trimtab.serving.server import ClientLimits, HttpServer
+from trimtab.serving.server import ClientLimits, HttpServer, ListenError
 
 log = logging.getLogger(__name__)
 
@@ -168,7 +168,7 @@ class AdapterComponent:
             return await stack.enter_async_context(
                 serve(self._clock, self._client, self._configuration, self._root, self._namespaces)
             )
-        except OSError as error:
+        except ListenError as error:
             where = f"{self._configuration.listen.address}:{self._configuration.listen.port}"
             raise ConfigurationError(
                 f"the adapter cannot listen on {where}: {error.strerror or error}; choose another listen.port, or 0 for any"

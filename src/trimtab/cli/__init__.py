@@ -7,6 +7,7 @@ completion answer at once. To add a command, write `commands/NAME.py` with a cli
 What does not belong here: any computation. Commands call `model`, `decide`, `simulate` and `operator`.
 """
 
+import errno
 import importlib
 import os
 import sys
@@ -16,7 +17,7 @@ import click
 from click.shell_completion import CompletionItem
 
 import trimtab
-from trimtab.cli.errors import CANNOT_READ, DEFECT, INTERRUPTED, one_line
+from trimtab.cli.errors import CANNOT_READ, DEFECT, INTERRUPTED, one_line, system_error
 
 
 class Lazy(NamedTuple):
@@ -133,7 +134,7 @@ def cli(debug: bool) -> None:
     """Scale Kubernetes pods: how many, and how big; count the right ones and show why.
 
     Exit codes: 0 done; 1 done, and something was found; 2 wrong usage or unreadable input; 70 a defect of Trimtab;
-    130 interrupted.
+    74 a full disk or too few open files; 130 interrupted.
     """
 
 
@@ -158,7 +159,10 @@ def answer(arguments: list[str]) -> int:
         click.echo(one_line("interrupted"), err=True)
         code = INTERRUPTED
     except BrokenPipeError:
-        code = _reader_went_away()
+        _close_stdout()  # `trimtab ... | head` is no failure of ours
+        code = 0
+    except OSError as error:
+        code = _show_system_error(error, "--debug" in arguments)
     except Exception as error:  # noqa: BLE001 - the last line of defence; what reaches it is a defect of ours
         code = _show_defect(error, "--debug" in arguments)
     return code
@@ -170,10 +174,19 @@ def _show_usage_error(error: click.UsageError) -> int:
     return error.exit_code
 
 
-def _reader_went_away() -> int:
-    # `trimtab ... | head` is no failure of ours. Python would still complain while flushing stdout at exit.
+def _close_stdout() -> None:
+    # Python would complain while flushing stdout at exit.
     os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
-    return 0
+
+
+def _show_system_error(error: OSError, is_debugging: bool) -> int:
+    known = system_error(error)
+    if known is None or is_debugging:
+        return _show_defect(error, is_debugging)
+    if error.errno not in {errno.EMFILE, errno.ENFILE}:
+        _close_stdout()
+    click.echo(one_line(known.message, known.hint), err=True)
+    return known.exit_code
 
 
 def _show_defect(error: Exception, is_debugging: bool) -> int:

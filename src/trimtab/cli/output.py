@@ -7,7 +7,8 @@ from typing import Any
 
 import yaml
 
-from trimtab.cli.errors import CommandError
+from trimtab.cli.errors import OUT_OF_RESOURCES, CommandError, system_error
+from trimtab.serving.files import replace_file
 
 
 class _Dumper(getattr(yaml, "CSafeDumper", yaml.SafeDumper)):  # type: ignore[misc]  # which of the two is known at run time
@@ -44,8 +45,12 @@ def to_json(data: Any) -> str:
 def write_file(path: Path, data: bytes) -> None:
     """Write a file that an option names. Raise CommandError on failure."""
     try:
-        path.write_bytes(data)
+        replace_file(path, data)
     except OSError as error:
+        if (exhausted := system_error(error)) and exhausted.exit_code == OUT_OF_RESOURCES:
+            raise CommandError(
+                f"cannot write {path}: {error.strerror or error}", exhausted.hint, OUT_OF_RESOURCES
+            ) from error
         raise CommandError(
             f"cannot write {path}: {error.strerror or error}", "name a file in a directory that exists"
         ) from error

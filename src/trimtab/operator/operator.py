@@ -14,6 +14,7 @@ from trimtab.cluster.client import Client
 from trimtab.cluster.leases.election import LeaderElector, unique_identity
 from trimtab.cluster.leases.fence import ClosedFence, Fence, NoFence
 from trimtab.cluster.leases.shards import Shards
+from trimtab.operator.descriptors import Descriptors
 from trimtab.operator.health import HealthApp, Page
 from trimtab.operator.horizontal.config import decision_config
 from trimtab.operator.horizontal.controller import HpaController
@@ -167,7 +168,7 @@ class Operator:
         site, loops = _make_vertical(runtime, vertical) if vertical else (None, {})
         parts = Parts(runtime, self._horizontal, site, loops)
         shown = [make(parts) for name, make in self._beside.items() if name in self._settings.components]
-        return [*components, *loops.values(), *shown]
+        return [*components, *loops.values(), *shown, Descriptors()]
 
     def _on_leadership(self, leads: bool) -> None:
         if leads and self._horizontal is not None:

@@ -41,6 +41,10 @@ _LOG_SECONDS = 60.0
 _TURNS = 5
 
 
+class ListenError(OSError):
+    """The address cannot be listened on."""
+
+
 class HttpServer:
     """Listens from `start` to `stop`."""
 
@@ -77,9 +81,12 @@ class HttpServer:
         return int(self._listeners[0].getsockname()[1])
 
     async def start(self, host: str, port: int) -> None:
-        """Listen. Port 0 picks a free port. Raise OSError if the port is taken."""
+        """Listen. Port 0 picks a free port. Raise ListenError if the port is taken."""
         self._config.load()
-        await self._bind(host, port)
+        try:
+            await self._bind(host, port)
+        except OSError as error:
+            raise ListenError(error.errno, error.strerror or str(error)) from error
         self._accepting = [asyncio.ensure_future(self._accept(listener)) for listener in self._listeners]
 
     async def stop(self, grace: float = GRACE_SECONDS) -> None:
@@ -201,7 +208,7 @@ async def served(
     tls: ssl.SSLContext | None = None,
     limits: ClientLimits = ClientLimits(),  # noqa: B008
 ) -> AsyncIterator[int]:
-    """Serve `app` while the context lasts, and yield the port. Raise OSError if the port is taken.
+    """Serve `app` while the context lasts, and yield the port. Raise ListenError if the port is taken.
 
     Port 0 picks a free port.
     """

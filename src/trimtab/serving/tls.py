@@ -1,12 +1,12 @@
 """TLS contexts of servers, and files that may be replaced while a server runs."""
 
 import logging
-import os
 import ssl
 import tempfile
 from pathlib import Path
 
 from trimtab.clock import Clock
+from trimtab.serving.files import replace_file
 
 log = logging.getLogger(__name__)
 
@@ -36,10 +36,7 @@ def load_pair(context: ssl.SSLContext, certificate_pem: bytes, key_pem: bytes) -
 def write_private(path: Path, text: str) -> None:
     """Write a file that only its owner can read. Replace an older file atomically."""
     path.parent.mkdir(parents=True, exist_ok=True)
-    handle, name = tempfile.mkstemp(dir=path.parent, prefix=path.name)  # mode 0600
-    with os.fdopen(handle, "w", encoding="utf-8") as file:
-        file.write(text)
-    Path(name).replace(path)
+    replace_file(path, text.encode(), mode=0o600)
 
 
 class WatchedFile:

@@ -22,6 +22,7 @@ from trimtab.adapter.sources.prometheus.rules import RulesFile, load_rules
 from trimtab.cli.commands.run import client_of, options_of
 from trimtab.cli.connection import context_option, kubeconfig_option
 from trimtab.cli.errors import FOUND, CommandError
+from trimtab.cli.limits import require_descriptors
 from trimtab.clock import SystemClock
 from trimtab.cluster.config import load_connection
 from trimtab.cluster.errors import ConfigError
@@ -29,6 +30,7 @@ from trimtab.cluster.http import HttpTransport
 from trimtab.metrics.prometheus import PrometheusClient
 from trimtab.operator import log_format
 from trimtab.operator.settings.settings import Settings, with_values
+from trimtab.serving.server import ListenError
 
 
 @click.group(invoke_without_command=True)
@@ -53,12 +55,13 @@ def adapter(ctx: click.Context, /, config: Path | None, kubeconfig: str, context
         raise click.UsageError("Missing option '--config'.", ctx)
     settings = with_values({**values, "kubeconfig": kubeconfig, "context": context})
     log_format.set_up(settings.log_format)
+    require_descriptors()
     try:
         configuration = load_configuration(config)
         _run(_serve(configuration, config.absolute().parent, settings))
     except (ConfigurationError, ConfigError) as error:
         raise CommandError(str(error)) from error
-    except OSError as error:
+    except ListenError as error:
         raise CommandError(f"cannot listen: {error.strerror or error}", "is the port taken?") from error
 
 

@@ -52,9 +52,11 @@ def dashboard(
         dashboard_port=port,
         dashboard_login="token",
     )
+    from trimtab.serving.server import ListenError  # noqa: PLC0415 - imported when it runs, so that --help is quick
+
     try:
         start(settings, announce=_tell)
-    except OSError as error:
+    except ListenError as error:
         raise CommandError(f"cannot listen: {error.strerror or error}", "try --port 0") from error
 
 

@@ -11,6 +11,8 @@ from typing import TYPE_CHECKING, TypeAlias
 
 import click
 
+from trimtab.cli.limits import require_descriptors
+
 if TYPE_CHECKING:
     from trimtab.lab.serve import ServedLab
 
@@ -54,10 +56,13 @@ def lab(
     port: int, bind: str, kubeconfig: Path, print_kubeconfig: bool, with_workloads: bool, plan: Path | None
 ) -> None:
     """Run an embedded Kubernetes API server that kubectl can use, until Ctrl-C."""
+    from trimtab.serving.server import ListenError  # noqa: PLC0415 - the server's imports cost time that --help should not take
+
+    require_descriptors()
     try:
         open_lab = partial(_open, bind, port, has_workloads=with_workloads or plan is not None, plan=plan)
         _run(asyncio.Runner, open_lab, kubeconfig, prints=print_kubeconfig)
-    except OSError as problem:
+    except ListenError as problem:
         where = f"{bind}:{port}"
         raise click.ClickException(
             f"the lab cannot listen on {where}: {problem.strerror or problem}; try --port 0"

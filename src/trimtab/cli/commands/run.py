@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from trimtab.cli.errors import CommandError
+from trimtab.cli.limits import require_descriptors
 from trimtab.cli.vpa_flags import as_pflag, upstream_options, with_upstream_flags
 from trimtab.model.feature_gates import BOOLEANS
 from trimtab.model.times import format_duration, parse_duration
@@ -178,9 +179,11 @@ def run_settings(settings: Settings) -> None:
         refuse_unusable_tls(settings)
     except ValueError as error:
         raise CommandError(str(error)) from error
+    from trimtab.serving.server import ListenError  # noqa: PLC0415 - imported when it runs, so that --help is quick
+
     try:
         start(settings)
-    except OSError as error:
+    except ListenError as error:
         where = f"{settings.bind_address}:{settings.port}"
         raise CommandError(
             f"cannot listen on {where}: {error.strerror or error}", "choose another --port, or 0 for any"
@@ -189,6 +192,7 @@ def run_settings(settings: Settings) -> None:
 
 def start(settings: Settings, announce: Callable[[str], None] | None = None) -> None:
     """Run an operator until stopped. `announce` receives the dashboard's address."""
+    require_descriptors()
     gc_tuning.collect_less_often()
     from trimtab.clock import SystemClock  # noqa: PLC0415 - imported when it runs, so that --help is quick
     from trimtab.cluster.config import load_connection  # noqa: PLC0415

@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING
 import click
 
 from trimtab.cli.errors import CommandError
+from trimtab.cli.limits import require_descriptors
 
 if TYPE_CHECKING:
     from trimtab.cli.stories import Story
@@ -48,10 +49,13 @@ def up(scenarios: tuple[str, ...], speed: str, port: int, seconds: float, kubeco
         stories = chosen(scenarios)
     except ValueError as error:
         raise CommandError(str(error)) from error
+    from trimtab.serving.server import ListenError  # noqa: PLC0415
+
+    require_descriptors()
     clock = FastClock(float(match[1]))
     try:
         clock.run(_Stage(clock, stories, port, kubeconfig).run(seconds))
-    except OSError as error:
+    except ListenError as error:
         raise CommandError(
             f"cannot listen on port {port}: {error.strerror or error}", "try --port 0"
         ) from error

@@ -31,6 +31,14 @@ class Capacity:
     memory_bytes: int
 
 
+LARGEST_NODE: Final = Capacity(millicores=8192 * 1000, memory_bytes=64 * 2**40)
+"""What no node exceeds, for containers whose node is unknown.
+
+Linux runs on at most 8192 CPUs and, with 4 levels of page tables, on at most 64 TiB of memory. The largest machines of
+clouds have 1,920 CPUs and 32 TiB.
+"""
+
+
 @dataclass(frozen=True)
 class IntakeReport:
     """The result of adding a batch of samples."""
@@ -48,6 +56,9 @@ def add_rows(
     state: ClusterState, resource: str, usage: UsageRows, capacities: Ints | None, now_ns: int
 ) -> IntakeReport:
     """Add samples by container row. `capacities` are those of the containers' nodes."""
+    if capacities is None:
+        largest = LARGEST_NODE.millicores if resource == CPU else LARGEST_NODE.memory_bytes
+        capacities = np.full(len(usage.containers), largest, dtype=np.int64)
     future, excess = _find_impossible(state, usage, capacities, now_ns)
     usage = usage.where(~(future | excess))
     _reattach(state, usage.containers, now_ns)
@@ -64,13 +75,13 @@ def add_rows(
 
 
 def _find_impossible(
-    state: ClusterState, usage: UsageRows, capacities: Ints | None, now_ns: int
+    state: ClusterState, usage: UsageRows, capacities: Ints, now_ns: int
 ) -> tuple[np.typing.NDArray[np.bool_], np.typing.NDArray[np.bool_]]:
     none = np.zeros(len(usage.containers), dtype=np.bool_)
     if not state.compat.refuses_impossible_samples:
         return none, none
     future = usage.times > to_int64(now_ns + MAX_CLOCK_SKEW_NS)
-    return future, none if capacities is None else ~future & (usage.amounts > capacities)
+    return future, ~future & (usage.amounts > capacities)
 
 
 def _reattach(state: ClusterState, rows: Ints, now_ns: int) -> None:

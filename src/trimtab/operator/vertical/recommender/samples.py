@@ -51,6 +51,8 @@ class SampleFeeder:
         self._usage = usage
         self._ooms = ooms
         self._metrics = metrics
+        self._has_unreadable = False
+        """Whether the last step found usage that could not be read."""
 
     async def add_usage(
         self,
@@ -62,11 +64,26 @@ class SampleFeeder:
     ) -> None:
         """Read and add the usage of some namespaces."""
         answers = await self._usage.read(namespaces - waiting)
+        unreadable = list[str]()
         for state in self._states:
-            for resource, intake in add_usage(state, answers, capacities, now, waiting=waiting).items():
+            added = add_usage(state, answers, capacities, now, waiting=waiting)
+            unreadable += added.unreadable
+            for resource, intake in added.reports.items():
                 self._count_refused(resource, intake)
                 if intake.usage is not None:
                     self._metrics.quality.judge(state, expected[state], resource, intake.usage)
+        self._report_unreadable(unreadable)
+
+    def _report_unreadable(self, unreadable: list[str]) -> None:
+        """Count usage that could not be read, and log the first after a step without any."""
+        self._metrics.refused.labels("any", "unreadable").inc(len(unreadable))
+        if unreadable and not self._has_unreadable:
+            log.warning(
+                "usage cannot be read, %d in all until it can be: the first: %s",
+                len(unreadable),
+                unreadable[0],
+            )
+        self._has_unreadable = bool(unreadable)
 
     def _count_refused(self, resource: str, intake: IntakeReport) -> None:
         self._metrics.refused.labels(resource, "above capacity").inc(intake.above_capacity)

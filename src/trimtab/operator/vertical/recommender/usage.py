@@ -11,7 +11,7 @@ import numpy as np
 
 from trimtab.decide.vertical.cluster_state.cluster import ClusterState, PodId
 from trimtab.decide.vertical.cluster_state.containers import UsageRows
-from trimtab.decide.vertical.input.usage import Capacity, IntakeReport, add_rows
+from trimtab.decide.vertical.input.usage import LARGEST_NODE, Capacity, IntakeReport, add_rows
 from trimtab.metrics.queries import MetricsError, PodUsage
 from trimtab.metrics.reader import MetricsReader
 from trimtab.model import times
@@ -55,8 +55,8 @@ class PodCapacities:
         self._by_node = by_node
         self._node_of = node_of
         self._largest = Capacity(
-            max((node.millicores for node in by_node.values()), default=MAX_INT64),
-            max((node.memory_bytes for node in by_node.values()), default=MAX_INT64),
+            max((node.millicores for node in by_node.values()), default=LARGEST_NODE.millicores),
+            max((node.memory_bytes for node in by_node.values()), default=LARGEST_NODE.memory_bytes),
         )
 
     def of(self, pod: PodId) -> Capacity:
@@ -117,6 +117,16 @@ class UsageFeed:
         return answer
 
 
+@dataclass
+class AddedUsage:
+    """What became of the samples of a step."""
+
+    reports: dict[str, IntakeReport]
+    """By resource."""
+    unreadable: list[str]
+    """Why the usage of a pod or container could not be read, for each of them."""
+
+
 def add_usage(
     state: ClusterState,
     answers: Iterable[PodMetricsList],
@@ -124,28 +134,30 @@ def add_usage(
     now: datetime,
     *,
     waiting: frozenset[str] = frozenset(),
-) -> dict[str, IntakeReport]:
-    """Add samples, except those of waiting namespaces, and return a report per resource."""
-    cpu, memory = _Batch(), _Batch()
+) -> AddedUsage:
+    """Add samples, except those of waiting namespaces."""
+    cpu, memory, unreadable = _Batch(), _Batch(), list[str]()
     for answer in answers:
         for item in answer.items:
             if item.metadata.namespace not in waiting:
-                _collect(state, item, capacities, cpu, memory)
+                unreadable += _collect(state, item, capacities, cpu, memory)
     now_ns = times.to_ns(now)
-    return {CPU: cpu.add_to(state, CPU, now_ns), MEMORY: memory.add_to(state, MEMORY, now_ns)}
+    reports = {CPU: cpu.add_to(state, CPU, now_ns), MEMORY: memory.add_to(state, MEMORY, now_ns)}
+    return AddedUsage(reports, unreadable)
 
 
 def _collect(
     state: ClusterState, item: PodMetrics, capacities: PodCapacities, cpu: _Batch, memory: _Batch
-) -> None:
+) -> Iterable[str]:
+    """Add the samples of a pod to the batches, and return what could not be read."""
     known = state.pods.get(PodId(item.metadata.namespace, item.metadata.name))
     if known is None or item.timestamp is None:
-        return
+        return ()
     try:
         time_ns = _parse_time_ns(item.timestamp)
     except ValueError as error:
-        log.warning("usage of pod %s has no date: %s", known.id, error)
-        return
+        return (f"pod {known.id} has no date: {error}",)
+    unreadable = []
     capacity = capacities.of(known.id)
     for container in item.containers:
         tracked = known.containers.get(container.name)
@@ -158,9 +170,8 @@ def _collect(
             if MEMORY in used:
                 memory.add(row, -(-milli_value_of(used[MEMORY]) // 1000), time_ns, capacity.memory_bytes)
         except QuantityError as error:
-            log.warning(
-                "usage of container %s of pod %s is not a quantity: %s", container.name, known.id, error
-            )
+            unreadable.append(f"container {container.name} of pod {known.id} is not a quantity: {error}")
+    return unreadable
 
 
 @lru_cache(maxsize=256)

@@ -337,3 +337,26 @@ def test_a_history_that_is_loaded_again_replaces_the_one_before():
         assert load_history(state, base, "app", saved.status, recommender.now_ns) is None
     assert base.initial["app"].sample_count == saved.status.total_samples_count
     assert len(state.table) == 2
+
+
+@pytest.mark.parametrize(
+    ("load", "want"),
+    [
+        pytest.param(Load(1_920_000, 32 * 2**40), (0, 0), id="the largest machine that can be rented"),
+        pytest.param(Load(10**9, 2**30), (1, 0), id="a million cores"),
+        pytest.param(Load(100, 10**18), (0, 1), id="an exabyte"),
+    ],
+)
+def test_samples_that_no_node_can_have_are_refused_where_no_node_is_known(load, want):
+    recommender = settled()
+    before = recommender.targets("cpu"), recommender.targets("memory")
+    cpu, memory = recommender.scrape({"db-0": load})
+    assert (cpu.above_capacity, memory.above_capacity) == want
+    if any(want):
+        after = recommender.targets("cpu"), recommender.targets("memory")
+        assert [new == old for new, old in zip(after, before, strict=True)][want.index(1)]
+
+
+def test_upstreams_rules_accept_every_sample():
+    cpu, _ = settled(VPA_1_8).scrape({"db-0": Load(10**9, 2**30)})
+    assert (cpu.above_capacity, cpu.accepted) == (0, 1)
