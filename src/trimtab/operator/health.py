@@ -47,6 +47,7 @@ class HealthApp:
     ) -> None:
         self._components = components
         self._registry = registry
+        self._nameless = WithoutNames(registry)
         self._token = token
         self._pages = pages or {}
 
@@ -86,7 +87,7 @@ class HealthApp:
             return 200, CONTENT_TYPE_LATEST, generate_latest(self._registry)
         if self._token:
             return _text(401, _NEEDS_TOKEN)
-        return 200, CONTENT_TYPE_LATEST, generate_latest(WithoutNames(self._registry))
+        return 200, CONTENT_TYPE_LATEST, generate_latest(self._nameless)
 
     def _page(self, path: str, name: str) -> Answer:
         page = self._pages.get(path)

@@ -2,7 +2,7 @@
 
 from bisect import bisect_left
 from collections.abc import Iterable, Iterator, Sequence
-from typing import Final
+from typing import Final, NamedTuple
 
 from prometheus_client import CollectorRegistry
 from prometheus_client.core import CounterMetricFamily
@@ -85,28 +85,59 @@ class WithoutNames(CollectorRegistry):
     """Collects the metrics of another registry without labels that name objects.
 
     Counters and histograms are added up over the objects. A gauge of an object says nothing without it and is left out.
+    A sum keeps the share of objects that are gone, or Prometheus would take it for a counter that began anew.
     """
 
     def __init__(self, registry: CollectorRegistry) -> None:
         super().__init__()
         self._named = registry
+        self._last: dict[_Series, float] = {}
+        self._gone: dict[_Series, float] = {}
+        """Sums over objects that are gone, by the labels that remain."""
 
     def collect(self) -> Iterator[Metric]:
         """Yield each metric once."""
+        now: dict[_Series, float] = {}
+        nameless: list[Metric] = []
         for metric in self._named.collect():
-            if any(OBJECT_LABELS & sample.labels.keys() for sample in metric.samples):
-                yield _without_names(metric)
+            if all(OBJECT_LABELS.isdisjoint(sample.labels) for sample in metric.samples):
+                nameless.append(metric)
             else:
-                yield metric
+                now |= _added_up(metric)
+                nameless.append(Metric(metric.name, metric.documentation, metric.type))
+        for series, value in self._last.items():
+            if now.get(series, 0.0) < value:
+                kept = series.without_names()
+                self._gone[kept] = self._gone.get(kept, 0.0) + value
+        self._last = now
+        self._fill(nameless)
+        yield from nameless
+
+    def _fill(self, metrics: Iterable[Metric]) -> None:
+        by_name = {metric.name: metric for metric in metrics}
+        totals = dict(self._gone)
+        for series, value in self._last.items():
+            kept = series.without_names()
+            totals[kept] = totals.get(kept, 0.0) + value
+        for series, total in totals.items():
+            if series.metric in by_name:
+                by_name[series.metric].add_sample(series.sample, dict(series.labels), total)
 
 
-def _without_names(metric: Metric) -> Metric:
-    nameless = Metric(metric.name, metric.documentation, metric.type)
-    totals: dict[tuple[str, tuple[tuple[str, str], ...]], float] = {}
-    for sample in metric.samples if metric.type in _ADDED_UP else ():
-        if not sample.name.endswith("_created"):  # a time, which cannot be added up
-            kept = tuple((name, value) for name, value in sample.labels.items() if name not in OBJECT_LABELS)
-            totals[sample.name, kept] = totals.get((sample.name, kept), 0.0) + sample.value
-    for (name, labels), total in totals.items():
-        nameless.add_sample(name, dict(labels), total)
-    return nameless
+class _Series(NamedTuple):
+    metric: str
+    sample: str
+    labels: tuple[tuple[str, str], ...]
+
+    def without_names(self) -> "_Series":
+        kept = tuple(label for label in self.labels if label[0] not in OBJECT_LABELS)
+        return self._replace(labels=kept)
+
+
+def _added_up(metric: Metric) -> dict[_Series, float]:
+    """Return the samples of a counter or histogram, without times, which cannot be added up."""
+    return {
+        _Series(metric.name, sample.name, tuple(sample.labels.items())): sample.value
+        for sample in (metric.samples if metric.type in _ADDED_UP else ())
+        if not sample.name.endswith("_created")
+    }

@@ -211,31 +211,34 @@ def test_where_the_installation_contains_the_configurations_only_the_authority_i
             admission = make_admission(actor.site)
             await admission.refresh()
             assert "is missing; apply the installation again" in admission.warnings()["certificate"]
-            installed = configurations(actor.site.settings, b"")
-        for resource, body in installed:
-            for hook in body["webhooks"]:
-                del hook["clientConfig"]["caBundle"]
-            await stage.client.create(resource, body)
-        async with (
-            stage.running(webhook_registration="ca-bundle") as actor,
-            stage.admitting(actor) as admission,
-        ):
-            await stage.recommend(actor, 2)
-            await stage.caught_up(actor)
-            await stage.delete_pod("db-1")
-            await stage.heal("db")
-            assert await stage.memory("db-1") == FOLLOWER_TARGET
-            assert admission.warnings() == {}
-            for resource, body in installed:
-                found = await stage.client.get(resource, body["metadata"]["name"])
-                assert all(hook["clientConfig"]["caBundle"] for hook in found["webhooks"])
+            foreign = {**configurations(actor.site.settings, b"")[0][1], "webhooks": []}
+            await stage.client.create(MUTATING, foreign)
             await admission.refresh()
-            writes = [one for one in actor.line.writes if "webhookconfigurations" in one.request.path]
-            assert len(writes) == 2, "what is right already is not written"
-            changes: list[Any] = [change for one in writes for change in one.body]
-            assert {change["path"].rpartition("/")[2] for change in changes if change["op"] != "test"} == {
-                "caBundle"
-            }
+            assert "has no webhook that calls this server" in admission.warnings()["certificate"]
+            await stage.client.delete(MUTATING, foreign["metadata"]["name"])
+        async with stage.running(webhook_registration="ca-bundle") as actor:
+            installed = configurations(actor.site.settings, b"")
+            for resource, wanted in installed:
+                for hook in wanted["webhooks"]:
+                    del hook["clientConfig"]["caBundle"]
+                await stage.client.create(resource, wanted)
+            async with stage.admitting(actor) as admission:
+                await stage.recommend(actor, 2)
+                await stage.caught_up(actor)
+                await stage.delete_pod("db-1")
+                await stage.heal("db")
+                assert await stage.memory("db-1") == FOLLOWER_TARGET
+                assert admission.warnings() == {}
+                for resource, body in installed:
+                    found = await stage.client.get(resource, body["metadata"]["name"])
+                    assert all(hook["clientConfig"]["caBundle"] for hook in found["webhooks"])
+                await admission.refresh()
+                writes = [one for one in actor.line.writes if "webhookconfigurations" in one.request.path]
+                assert len(writes) == 2, "what is right already is not written"
+                changes: list[Any] = [change for one in writes for change in one.body]
+                assert {
+                    change["path"].rpartition("/")[2] for change in changes if change["op"] != "test"
+                } == {"caBundle"}
 
     play(scenario)
 

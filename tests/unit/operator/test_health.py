@@ -112,6 +112,37 @@ def test_metrics_for_strangers_name_no_object_and_add_up():
     assert not re.search(rf"{SECRET}|hpa_name|vpa_name|namespace", text)
 
 
+def test_a_sum_does_not_fall_when_an_object_is_gone():
+    """Prometheus would take it for a counter that began anew, and show all evictions so far as new ones."""
+    registry = CollectorRegistry()
+    evicted = Counter("evicted", "", ["vpa_name", "reason"], registry=registry)
+    app = HealthApp([], registry)
+    seen = []
+
+    def scrape():
+        lines = ask(app, "/metrics", peer="10.0.0.9")[1].splitlines()
+        seen.append([line for line in lines if line.startswith("evicted_total")])
+
+    evicted.labels("a", "size").inc(5)
+    evicted.labels("b", "size").inc(2)
+    scrape()
+    evicted.remove("a", "size")
+    scrape()
+    evicted.labels("a", "size").inc(1)  # another VPA of that name
+    scrape()
+    evicted.clear()
+    scrape()
+    evicted.labels("a", "age").inc(1)
+    scrape()
+    assert seen == [
+        ['evicted_total{reason="size"} 7.0'],
+        ['evicted_total{reason="size"} 7.0'],
+        ['evicted_total{reason="size"} 8.0'],
+        ['evicted_total{reason="size"} 8.0'],
+        ['evicted_total{reason="size"} 8.0', 'evicted_total{reason="age"} 1.0'],
+    ]
+
+
 def test_every_label_of_our_metrics_is_known_to_name_an_object_or_not():
     """A new label needs a decision: does its value name an object of the cluster?"""
     page = Path(__file__, "../../../../docs/reference/metrics.md").resolve().read_text()

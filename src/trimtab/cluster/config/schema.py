@@ -25,12 +25,20 @@ class ExecConfig(msgspec.Struct, frozen=True, rename="camel"):
     provide_cluster_info: bool = False
     interactive_mode: str = ""
 
+    def __repr__(self) -> str:
+        """Return the name of the type alone, because the fields hold credentials."""
+        return f"{type(self).__name__}(...)"
+
 
 class AuthProvider(msgspec.Struct, frozen=True):
     """The older kind of renewed credentials, of which only OpenID Connect is supported."""
 
     name: str = ""
     config: dict[str, str] | None = None
+
+    def __repr__(self) -> str:
+        """Return the name of the type alone, because the fields hold credentials."""
+        return f"{type(self).__name__}(...)"
 
 
 class KubeconfigUser(msgspec.Struct, frozen=True, rename="kebab"):
@@ -50,6 +58,10 @@ class KubeconfigUser(msgspec.Struct, frozen=True, rename="kebab"):
     as_uid: str = ""
     as_groups: list[str] | None = None
     as_user_extra: dict[str, list[str]] | None = None
+
+    def __repr__(self) -> str:
+        """Return the name of the type alone, because the fields hold credentials."""
+        return f"{type(self).__name__}(...)"
 
 
 class Extension(msgspec.Struct, frozen=True):

@@ -25,7 +25,7 @@ class Flag:
         return "TRIMTAB_" + self.name.removeprefix("--").replace("-", "_").upper()
 
 
-def declare(
+def declare(  # noqa: PLR0913 - keywords of a declaration
     default: Any,
     name: str,
     help: str,  # noqa: A002 - click's own word
@@ -34,9 +34,11 @@ def declare(
     why: str = "Upstream's default.",
     aliases: tuple[str, ...] = (),
     variables: tuple[str, ...] = (),
+    is_secret: bool = False,
 ) -> Any:
-    """Return a dataclass field for a setting."""
-    return field(default=default, metadata={"flag": Flag(name, help, group, why, aliases, variables)})
+    """Return a dataclass field for a setting. A secret is not part of the `repr` of the settings."""
+    flag = Flag(name, help, group, why, aliases, variables)
+    return field(default=default, repr=not is_secret, metadata={"flag": flag})
 
 
 def settings_in(group: str) -> Callable[..., Any]:

@@ -38,6 +38,7 @@ class HistorySettings:
         "--prometheus-bearer-token",
         "The token itself; better set by its environment variable, where other users of the machine do not see it.",
         why="A file is the better place.",
+        is_secret=True,
     )
     prometheus_username: str = setting(
         "", "--username", "User name for Prometheus, if it asks for one.", variables=("PROMETHEUS_USERNAME",)
@@ -47,6 +48,7 @@ class HistorySettings:
         "--password",
         "Password for Prometheus; better set by its environment variable.",
         variables=("PROMETHEUS_PASSWORD",),
+        is_secret=True,
     )
     prometheus_query_timeout: timedelta = setting(
         timedelta(minutes=5),

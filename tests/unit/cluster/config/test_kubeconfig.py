@@ -8,6 +8,7 @@ import warnings
 from datetime import timedelta
 from pathlib import Path
 
+import msgspec
 import pytest
 import trustme
 import yaml
@@ -15,6 +16,7 @@ import yaml
 from trimtab.clock import VirtualClock
 from trimtab.cluster.config import load_connection, load_in_cluster, load_kubeconfig
 from trimtab.cluster.config.proxies import is_excluded, proxy_for
+from trimtab.cluster.config.schema import NamedUser
 from trimtab.cluster.errors import ConfigError
 
 CA = trustme.CA()
@@ -440,3 +442,18 @@ def test_the_environments_proxy_is_used_unless_the_file_has_one():
     assert proxy_for("https://api.example", "", environ, "x") == "http://corp:3128"
     assert proxy_for("http://api.example", "", environ, "x") == "http://plain:1"
     assert proxy_for("https://api.example", "http://mine:1", environ, "x") == "http://mine:1"
+
+
+def test_no_credential_is_in_the_repr_of_a_kubeconfig():
+    """Log lines and tracebacks hold the repr of values."""
+    user = {
+        "token": "s3cret",
+        "password": "s3cret",
+        "client-key-data": "s3cret",
+        "exec": {"command": "plugin", "args": ["s3cret"], "env": [{"name": "TOKEN", "value": "s3cret"}]},
+        "auth-provider": {"name": "oidc", "config": {"id-token": "s3cret"}},
+    }
+    read = msgspec.convert({"name": "me", "user": user}, NamedUser)
+    assert read.user is not None
+    for value in (read, read.user, read.user.exec, read.user.auth_provider):
+        assert "s3cret" not in repr(value)

@@ -1,5 +1,6 @@
 """Settings are found in their groups by unique names, and some follow from others."""
 
+import re
 from collections import Counter
 from datetime import timedelta
 
@@ -84,3 +85,12 @@ def test_values_are_placed_in_their_groups():
     assert settings.updater.min_replicas == 3
     with pytest.raises(KeyError):
         Settings.of(no_such_setting=1)
+
+
+def test_no_password_or_token_is_in_the_repr_of_settings():
+    """Log lines and tracebacks hold the repr of values. A file with a token is named, its content is not there."""
+    values = {field.name: f"value-of-{field.name}" for field, _ in declared() if field.type in {"str", str}}
+    shown = repr(Settings.of(**values))
+    hidden = {name for name, value in values.items() if repr(value) not in shown}
+    assert hidden == {name for name in values if re.search("password$|token$|secret|key$", name)}
+    assert hidden

@@ -157,9 +157,18 @@ class Registration:
                 f"{resource.kind} {self._name} is missing; apply the installation again, or register with "
                 f"--webhook-registration={WHOLE}"
             ) from error
+        ours = [
+            (index, webhook)
+            for index, webhook in enumerate(stored.get("webhooks", ()))
+            if self._is_ours(webhook)
+        ]
+        if not ours:
+            raise ValueError(
+                f"{resource.kind} {self._name} has no webhook that calls this server; apply the installation again"
+            )
         operations: list[Json] = []
-        for index, webhook in enumerate(stored.get("webhooks", ())):
-            if self._is_ours(webhook) and webhook["clientConfig"].get("caBundle") != bundle:
+        for index, webhook in ours:
+            if webhook["clientConfig"].get("caBundle") != bundle:
                 path = f"/webhooks/{index}"
                 # The position is only valid for the webhook that was read there.
                 operations.append({"op": "test", "path": f"{path}/name", "value": webhook["name"]})
