@@ -1,18 +1,23 @@
 """In a cluster the viewer's own rights decide what they see (S16), asked of the lab's API server."""
 
+import json
 from contextlib import asynccontextmanager
 from typing import cast
+from urllib.parse import urlencode
 
 from tests.dashboard import stage
 from tests.dashboard.asking import Browser, app_of, ask
 from tests.unit.lab.api import running
 from tests.unit.lab.apiserver.test_access import grant
-from trimtab.clock import SystemClock
+from trimtab.clock import SystemClock, VirtualClock
+from trimtab.cluster.access_reviews import MAX_CACHE_SECONDS
 from trimtab.cluster.client import Client
 from trimtab.cluster.errors import TransportError
 from trimtab.cluster.transport.in_process import InProcessTransport
-from trimtab.cluster.transport.transport import Transport
+from trimtab.cluster.transport.transport import Response, Transport
 from trimtab.dashboard import ClusterAccess
+from trimtab.dashboard.auth.access import DENIED_SECONDS
+from trimtab.dashboard.auth.rights import HPAS, Listing, visible_to
 from trimtab.lab.apiserver.request import RequestUser
 
 LISTING = [
@@ -84,3 +89,70 @@ async def test_where_the_cluster_cannot_be_asked_nobody_gets_in():
     app = app_of(stage.steady(), access=ClusterAccess(clock, client))
     answer = await ask(app, "GET", "/api/overview", headers={"authorization": "Bearer anything"})
     assert answer.status == 503
+
+
+class Reviewing:
+    """An API server that knows one user, allows some listings, and counts what it is asked."""
+
+    def __init__(self):
+        self.asked = 0
+        self.allowed = {("shop", "list")}
+
+    async def request(self, request):
+        body = json.loads(request.body)
+        if body["kind"] == "TokenReview":
+            status = {"authenticated": True, "user": {"username": "ann"}}
+        else:
+            self.asked += 1
+            wanted = body["spec"]["resourceAttributes"]
+            status = {"allowed": (wanted["namespace"], wanted["verb"]) in self.allowed}
+        return Response(201, {}, json.dumps({"status": status}).encode())
+
+
+def test_a_viewer_of_one_namespace_among_a_thousand_costs_few_reviews():
+    """All thousand were reviewed every ten seconds, once for each kind; three such viewers filled the cache."""
+    clock = VirtualClock()
+
+    async def main():
+        server = Reviewing()
+        access = ClusterAccess(clock, Client(clock, cast("Transport", server)))
+        listings = [Listing(HPAS, f"team-{number}") for number in range(1000)] + [Listing(HPAS, "shop")]
+        for _ in range(600):  # ten minutes of a live page, through twenty reviews of its token
+            viewer = await access.viewer("token-of-ann")
+            assert viewer is not None
+            visible = await visible_to(viewer, listings)
+            assert visible.listings == {Listing(HPAS, "shop")}
+            await clock.sleep(1)
+        assert server.asked < 1000 * 600 / DENIED_SECONDS
+        assert viewer is not None
+        server.allowed.add(("team-7", "list"))
+        await clock.sleep(2 * DENIED_SECONDS)
+        assert Listing(HPAS, "team-7") in (await visible_to(viewer, listings)).listings
+        server.allowed.clear()
+        await clock.sleep(MAX_CACHE_SECONDS)
+        assert (await visible_to(viewer, listings)).listings == set(), (
+            "a revoked right ends within ten seconds"
+        )
+
+    clock.run(main())
+
+
+async def test_an_id_that_names_nothing_is_not_reviewed():
+    """Each review was cached under the namespace of the id, however long."""
+    clock = SystemClock()
+    server = Reviewing()
+    app = app_of(stage.steady(), access=ClusterAccess(clock, Client(clock, cast("Transport", server))))
+    browser = await entered(app, "token-of-ann")
+    for identity in (
+        "",
+        "hpa",
+        "hpa/shop",
+        "pod/shop/web",
+        f"hpa/{'x' * 64}/web",
+        "hpa/Shop/web",
+        "hpa/shop/a/b",
+        "vpa/shop/web",
+    ):
+        assert (await browser.get("/api/hpa", query=urlencode({"id": identity}))).status == 404
+    assert server.asked == 0
+    assert (await browser.get("/api/hpa", query="id=hpa/shop/web")).status == 200

@@ -234,7 +234,7 @@ async def test_a_failing_source_is_a_500_without_its_secrets(caplog):
             raise RuntimeError(f"secret of {identity}")
 
     browser = await entered(DashboardApp(SystemClock(), Sources(Broken([]))))
-    answer = await browser.get("/api/hpa", query="id=hpa%2Fshop%2Fweb%0Anew")
+    answer = await browser.get("/api/hpa", query="id=hpa%2Fshop%2Fweb")
     assert answer.status == 500
     assert b"secret" not in answer.body
     assert len(caplog.records) == 1

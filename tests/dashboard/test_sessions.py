@@ -100,7 +100,7 @@ class Named:
         if self.is_down:
             raise RefusedError(503, "the cluster cannot be asked")
         name = self.viewers.get(token)
-        return SimpleNamespace(name=name, may_list=self._may_list) if name else None
+        return SimpleNamespace(name=name, may_list=self._may_list, known=lambda _: None) if name else None
 
     async def _may_list(self, listing):
         return True

@@ -6,6 +6,8 @@ cluster. A TokenReview returns the user, and SubjectAccessReviews what that user
 
 import asyncio
 import hmac
+import zlib
+from collections import OrderedDict
 from collections.abc import Awaitable
 from typing import Final, Protocol, TypeVar
 
@@ -29,6 +31,14 @@ MAX_REVIEWS: Final = 16
 """Concurrent SubjectAccessReviews of all viewers."""
 MAX_VIEWER_REVIEWS: Final = 8
 """Concurrent SubjectAccessReviews of one viewer, so that a viewer of many namespaces does not delay others."""
+DENIED_SECONDS: Final = 45
+"""How long a denied listing is not reviewed again, and up to twice as long.
+
+A viewer of one namespace is denied all others, so these are nearly all reviews. A granted right shows that much later.
+"""
+MAX_DENIED: Final = 5000
+"""Denied listings that are cached for one viewer."""
+MAX_USERS: Final = 256
 
 
 class Access(Protocol):
@@ -56,6 +66,8 @@ class ClusterAccess:
     """Authenticates tokens of the cluster, and reviews what a user may list."""
 
     def __init__(self, clock: Clock, client: Client) -> None:
+        self.clock = clock
+        self._users: OrderedDict[UserInfo, ClusterUser] = OrderedDict()
         self._tokens = TokenReviewer(clock, client)
         self._rights = AccessReviewer(clock, client)
         self._token_reviews = asyncio.Semaphore(MAX_TOKEN_REVIEWS)
@@ -65,7 +77,15 @@ class ClusterAccess:
         """Return the user of a token."""
         async with self._token_reviews:
             user = await _reviewed(self._tokens.user(token))
-        return ClusterUser(user, self) if user is not None else None
+        return self._viewer_of(user) if user is not None else None
+
+    def _viewer_of(self, user: UserInfo) -> "ClusterUser":
+        """Return the viewer of a user, which stays the same as long as it is used, with its cached rights."""
+        viewer = self._users.pop(user, None) or ClusterUser(user, self)
+        self._users[user] = viewer
+        while len(self._users) > MAX_USERS:
+            self._users.popitem(last=False)
+        return viewer
 
     def cached(self, user: UserInfo, listing: Listing) -> bool | None:
         """Return the cached answer about a listing, or None."""
@@ -85,19 +105,35 @@ class ClusterUser:
         self._user = user
         self._access = access
         self._reviews = asyncio.Semaphore(MAX_VIEWER_REVIEWS)
+        self._denied: OrderedDict[Listing, float] = OrderedDict()
+        """When to review a denied listing again."""
 
     @property
     def name(self) -> str:
         """Return the user's name in the cluster."""
         return self._user.name
 
+    def known(self, listing: Listing) -> bool | None:
+        """Return the cached answer about a listing, or None."""
+        if self._access.clock.monotonic() < self._denied.get(listing, 0.0):
+            return False
+        return self._access.cached(self._user, listing)
+
     async def may_list(self, listing: Listing) -> bool:
         """Return whether the user may list a kind in a namespace."""
-        known = self._access.cached(self._user, listing)
-        if known is not None:
-            return known
         async with self._reviews:
-            return await self._access.may_list(self._user, listing)
+            is_allowed = await self._access.may_list(self._user, listing)
+        if not is_allowed:
+            self._deny(listing)
+        return is_allowed
+
+    def _deny(self, listing: Listing) -> None:
+        # Spread, so that the reviews of a thousand namespaces are not due at the same time.
+        spread = DENIED_SECONDS * (zlib.crc32(str(listing).encode()) % 100) / 100
+        self._denied.pop(listing, None)
+        self._denied[listing] = self._access.clock.monotonic() + DENIED_SECONDS + spread
+        while len(self._denied) > MAX_DENIED:
+            self._denied.popitem(last=False)
 
 
 def _attributes(listing: Listing) -> ResourceAttributes:

@@ -58,6 +58,10 @@ class Viewer(Protocol):
         """Return the viewer's name."""
         ...
 
+    def known(self, listing: Listing) -> bool | None:
+        """Return a cached answer to `may_list`, or None."""
+        ...
+
     async def may_list(self, listing: Listing) -> bool:
         """Return whether the viewer may list a kind in a namespace, or in `ALL_NAMESPACES`."""
         ...
@@ -67,6 +71,11 @@ class LocalViewer:
     """The user who started the program. This viewer may see everything."""
 
     name = "owner"
+
+    def known(self, listing: Listing) -> bool | None:
+        """Return True."""
+        del listing
+        return True
 
     async def may_list(self, listing: Listing) -> bool:
         """Return True."""
@@ -112,6 +121,9 @@ async def visible_to(viewer: Viewer, listings: Iterable[Listing]) -> Visible:
 
 
 async def _granted(viewer: Viewer, listings: Iterable[Listing]) -> list[Listing]:
-    asked = list(listings)
-    answers = await asyncio.gather(*(viewer.may_list(listing) for listing in asked))
-    return [listing for listing, is_allowed in zip(asked, answers, strict=True) if is_allowed]
+    answers = {listing: viewer.known(listing) for listing in listings}
+    unknown = [listing for listing, is_allowed in answers.items() if is_allowed is None]
+    if unknown:
+        reviewed = await asyncio.gather(*(viewer.may_list(listing) for listing in unknown))
+        answers |= dict(zip(unknown, reviewed, strict=True))
+    return [listing for listing, is_allowed in answers.items() if is_allowed]

@@ -6,6 +6,7 @@ token in a header and our own Origin.
 
 import asyncio
 import logging
+import re
 import secrets
 from collections.abc import Awaitable, Callable
 from typing import Final, TypeVar
@@ -53,6 +54,9 @@ log = logging.getLogger(__name__)
 REFRESH_SECONDS: Final = 1.0
 """Time between two refreshes."""
 MAX_FACTOR: Final = 100.0
+
+_IDENTITY: Final = re.compile(rf"({'|'.join(AUTOSCALERS)})/([a-z0-9-]{{1,63}})/([^/]{{1,253}})")
+"""The id of an autoscaler. Reviews of other namespaces would only fill caches."""
 
 _NO_STORE: Final[Header] = ("cache-control", "no-store")
 
@@ -269,12 +273,11 @@ async def _rights_to(identity: str, session: Session, *kinds: Kind) -> Rights:
 
     An object that a viewer may not see does not exist for that viewer.
     """
-    prefix, _, rest = identity.partition("/")
-    namespace, _, name = rest.partition("/")
-    kind = AUTOSCALERS.get(prefix)
-    rights = Rights(session.viewer, namespace)
-    if kind in kinds and namespace and name and "/" not in name and await rights.allowed([kind]):
-        return rights
+    match = _IDENTITY.fullmatch(identity)
+    if match is not None:
+        kind, rights = AUTOSCALERS[match[1]], Rights(session.viewer, match[2])
+        if kind in kinds and await rights.allowed([kind]):
+            return rights
     raise _not_found(identity)
 
 
@@ -286,5 +289,5 @@ def _require(page: T | None, identity: str) -> T:
 
 def _not_found(identity: str) -> RefusedError:
     return RefusedError(
-        404, f"there is no {identity!r}, or you may not list objects of its kind in its namespace"
+        404, f"there is no {identity[:400]!r}, or you may not list objects of its kind in its namespace"
     )
