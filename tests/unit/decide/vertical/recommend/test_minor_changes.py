@@ -78,3 +78,32 @@ def test_what_is_stored_is_never_far_from_what_is_recommended(compat, most):
         assert is_minor_change(state.vpa.status, state.status()), f"stored is {MINOR_CHANGE:.0%} off"
     assert 0 < written / 180 <= most
     assert (written == 180) == (compat is VPA_1_8)
+
+
+def joined(*statuses):
+    """Make one status of the containers of several."""
+    entries = tuple(entry for made in statuses for entry in made.recommendation.container_recommendations)
+    recommendation = msgspec.structs.replace(statuses[0].recommendation, container_recommendations=entries)
+    return msgspec.structs.replace(statuses[0], recommendation=recommendation)
+
+
+@pytest.mark.parametrize("order", [1, -1], ids=["odd last", "odd first"])
+@pytest.mark.parametrize(
+    ("odd", "is_small"),
+    [
+        pytest.param(status(upper="1009m"), True, id="little"),
+        pytest.param(status(upper="1100m"), False, id="much, above"),
+        pytest.param(status(lower="110m"), False, id="much, below"),
+        pytest.param(status(target="210m"), False, id="the target"),
+    ],
+)
+def test_every_container_must_have_moved_by_little(odd, is_small, order):
+    calm = status("calm")
+    before, after = joined(*[calm, status()][::order]), joined(*[calm, odd][::order])
+    assert is_minor_change(before, after) is is_small
+    assert not is_minor_change(before, joined(calm))
+
+
+@pytest.mark.parametrize(("memory", "is_small"), [("1000m", True), ("1009m", True), ("1011m", False)])
+def test_every_resource_of_a_bound_must_have_moved_by_little(memory, is_small):
+    assert is_minor_change(status(memory="1"), status(memory=memory)) is is_small

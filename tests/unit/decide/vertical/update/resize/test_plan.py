@@ -1,5 +1,6 @@
 """The patch and the annotations of one resize."""
 
+import msgspec
 import pytest
 
 from tests.unit.decide.vertical.policy_builders import pod
@@ -58,3 +59,20 @@ def test_a_resize_that_changes_the_qos_class_is_refused():
     guaranteed = pod(limits={"cpu": "100m", "memory": "1Gi"})
     plan = plan_sizes(guaranteed, [ContainerResources({"memory": Quantity.parse("512Mi")}, {})])
     assert plan.refusal == "its QoS class may not change from Guaranteed to Burstable by a resize"
+
+
+@pytest.mark.parametrize("order", [1, -1], ids=["odd last", "odd first"])
+@pytest.mark.parametrize("odd", ["left alone", "unchanged"])
+def test_a_container_that_stays_does_not_hide_one_that_changes(odd, order):
+    member = pod()
+    (container,) = member.spec.containers
+    both = tuple(msgspec.structs.replace(container, name=name) for name in ["app", "side"][::order])
+    member = msgspec.structs.replace(member, spec=msgspec.structs.replace(member.spec, containers=both))
+    bigger = ContainerResources({"memory": Quantity.parse("4Gi")}, {})
+    same = ContainerResources(dict(container.resources.requests), {}) if odd == "unchanged" else None
+    plan = plan_sizes(member, [same, bigger][::order])
+    index = [container.name for container in both].index("side")
+    assert [operation["path"] for operation in plan.operations] == [
+        f"/spec/containers/{index}/resources/requests/memory"
+    ]
+    assert list(plan.resources) == ["side"]

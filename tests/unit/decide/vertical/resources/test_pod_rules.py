@@ -1,0 +1,142 @@
+"""The API server's rules for resources: totals, LimitRanges, QoS classes, each with several containers."""
+
+import msgspec
+import pytest
+
+from tests.unit.decide.vertical.policy_builders import pod
+from trimtab.decide.vertical.resources.pod_rules import (
+    container_totals,
+    has_claims,
+    pod_totals,
+    qos_class,
+    resize_refusal,
+    scheduler_requests,
+)
+from trimtab.model.core.pod import PodSpec
+from trimtab.model.json import wire
+
+BOTH = {"cpu": "1", "memory": "1Gi"}
+
+
+def resources(requests=None, limits=None):
+    return {"requests": requests or {}, "limits": limits or {}}
+
+
+def spec(*containers, init=(), **more):
+    """Make a spec; a container is its resources, an init container `(resources, is_sidecar)`."""
+    data = {
+        "containers": [{"name": f"c{place}", "resources": own} for place, own in enumerate(containers)],
+        "initContainers": [
+            {"name": f"i{place}", "resources": own, "restartPolicy": "Always" if is_sidecar else None}
+            for place, (own, is_sidecar) in enumerate(init)
+        ],
+        **more,
+    }
+    return wire.convert(data, PodSpec)
+
+
+GUARANTEED, BURSTABLE, NONE = resources(BOTH, BOTH), resources({"cpu": "1"}), resources()
+NO_CPU = resources({"memory": "1Gi"}, {"memory": "1Gi"})
+ZERO = resources(BOTH, {**BOTH, "cpu": "0"})
+
+
+@pytest.mark.parametrize("order", [1, -1], ids=["odd last", "odd first"])
+@pytest.mark.parametrize(
+    ("odd", "beside", "want"),
+    [
+        pytest.param(GUARANTEED, GUARANTEED, "Guaranteed", id="both have limits"),
+        pytest.param(NONE, GUARANTEED, "Burstable", id="one has nothing"),
+        pytest.param(BURSTABLE, GUARANTEED, "Burstable", id="one has no limit"),
+        pytest.param(NO_CPU, GUARANTEED, "Burstable", id="one has a limit of memory alone"),
+        pytest.param(ZERO, GUARANTEED, "Burstable", id="one has a limit of zero"),
+        pytest.param(NONE, NONE, "BestEffort", id="neither has anything"),
+        pytest.param(resources({"gpu": "1"}), NONE, "BestEffort", id="other resources do not count"),
+        pytest.param(resources({"cpu": "0"}), NONE, "BestEffort", id="zero is nothing"),
+    ],
+)
+def test_a_qos_class_is_that_of_all_containers(odd, beside, want, order):
+    assert qos_class(spec(*[beside, odd][::order])) == want
+    if beside is not NONE:
+        assert qos_class(spec(beside, init=[(odd, False)])) == want
+
+
+@pytest.mark.parametrize(
+    ("own", "want"),
+    [
+        pytest.param(resources(BOTH, BOTH), "Guaranteed", id="both"),
+        pytest.param(resources(BOTH), "Burstable", id="requests alone"),
+        pytest.param(resources({"cpu": "1"}, {"cpu": "1"}), "Burstable", id="cpu alone"),
+        pytest.param(resources(), "BestEffort", id="nothing"),
+    ],
+)
+def test_pod_level_resources_decide_the_class(own, want):
+    assert qos_class(spec(GUARANTEED, resources=own)) == want
+
+
+def totals(made):
+    return {name: str(amount) for name, amount in made.requests.items()}
+
+
+@pytest.mark.parametrize(
+    ("containers", "init", "want"),
+    [
+        pytest.param([("1", "1Gi"), ("2", "1Gi")], [], ("3", "2Gi"), id="containers add up"),
+        pytest.param([("1", "1Gi")], [(("2", "512Mi"), False)], ("2", "1Gi"), id="the larger of each resource"),
+        pytest.param([("1", "1Gi")], [(("2", "512Mi"), True)], ("3", "1536Mi"), id="a sidecar adds to the containers"),
+        pytest.param([("1", "1Gi")], [(("1", "1Gi"), True), (("4", "1Gi"), False)], ("5", "2Gi"), id="a sidecar runs beside later init containers"),
+        pytest.param([("1", "1Gi")], [(("4", "1Gi"), False), (("1", "1Gi"), True)], ("4", "2Gi"), id="and not beside earlier ones"),
+    ],
+)  # fmt: skip
+def test_totals_are_what_runs_at_the_same_time(containers, init, want):
+    def own(cpu, memory):
+        return resources({"cpu": cpu, "memory": memory})
+
+    made = spec(
+        *(own(*amounts) for amounts in containers), init=[(own(*amounts), side) for amounts, side in init]
+    )
+    assert totals(container_totals(made)) == {"cpu": want[0], "memory": want[1]}
+    assert pod_totals(made) == container_totals(made)
+
+
+def test_limits_are_totalled_like_requests():
+    made = spec(resources(BOTH, BOTH), resources(BOTH), init=[(resources(BOTH, {"cpu": "5"}), False)])
+    assert {name: str(amount) for name, amount in container_totals(made).limits.items()} == {
+        "cpu": "5",
+        "memory": "1Gi",
+    }
+
+
+def test_pod_level_resources_replace_sums_and_overhead_is_added():
+    made = spec(
+        resources(BOTH),
+        resources({"gpu": "1"}),
+        resources=resources({"cpu": "9"}),
+        overhead={"cpu": "1", "memory": "1Gi"},
+    )
+    assert totals(pod_totals(made)) == {"cpu": "9", "memory": "1Gi", "gpu": "1"}
+    assert {name: str(amount) for name, amount in scheduler_requests(made).items()} == {
+        "cpu": "10",
+        "memory": "2Gi",
+        "gpu": "1",
+    }
+
+
+CLAIMS = {"claims": [{"name": "gpu"}]}
+
+
+@pytest.mark.parametrize("order", [1, -1], ids=["odd last", "odd first"])
+def test_one_claim_is_enough_to_refuse_a_resize(order):
+    made = spec(*[BURSTABLE, {**BURSTABLE, **CLAIMS}][::order])
+    assert has_claims(made)
+    assert has_claims(spec(BURSTABLE, init=[({**BURSTABLE, **CLAIMS}, True)]))
+    assert not has_claims(spec(BURSTABLE, BURSTABLE))
+    member = msgspec.structs.replace(pod(), spec=made)
+    assert resize_refusal(member, member) != ""
+
+
+def test_a_resize_may_not_change_the_class():
+    def member(own):
+        return msgspec.structs.replace(pod(), spec=spec(own))
+
+    assert resize_refusal(member(GUARANTEED), member(GUARANTEED)) == ""
+    assert "from Burstable to Guaranteed" in resize_refusal(member(BURSTABLE), member(GUARANTEED))
