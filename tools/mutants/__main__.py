@@ -55,10 +55,10 @@ class Run:
         names = mutant.edit.names or (mutant.edit.function.rpartition(".")[2],)
         blocks = self.uses.blocks_using(names)
         found = {test for block in blocks for test in self.line_map.by_block.get(block, ())}
-        nearest = [
-            *ordered(found, self.budget),
-            *ordered(self.line_map.by_file[mutant.file] - found, self.budget),
-        ]
+        home = "tests/unit/" + str(Path(mutant.file).parent.relative_to(catalogue.SOURCE))
+        near = {test for test in found if test.file.startswith(home)}
+        groups = (near, found - near, self.line_map.by_file[mutant.file] - found)
+        nearest = [test for group in groups for test in ordered(group, self.budget)]
         files = list(dict.fromkeys(test.file for test in nearest))[:COLD_FILES]
         return [test for test in nearest if test.file in files]
 

@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from tools.mutants.catalogue import is_python, mutants_of
+from tools.mutants.catalogue import equivalents, is_python, mutants_of
 from tools.mutants.catalogue import mutated as mutated_source
 from tools.mutants.operators import apply, edits_of
 from tools.mutants.warm import live_functions, replace_code
@@ -99,3 +99,13 @@ def test_living_functions_get_the_code_of_a_mutant(operator: str, line: int, wan
     places = {(mutant.edit.operator, mutant.edit.line): mutant for mutant in mutants_of(file)}
     replace_code(functions, file, mutated_source(places[operator, line]))
     assert (space["f"](3), space["g"](3)) == want
+
+
+def test_every_equivalent_mutant_exists_and_has_a_reason():
+    known = equivalents(Path("tools/mutants/equivalent.toml"))
+    for file in sorted({key[0] for key in known}):
+        exists = {mutant.key for mutant in mutants_of(Path(file))}
+        assert [key for key in known if key[0] == file and key not in exists] == [], (
+            "renew or remove the entry"
+        )
+    assert all(known.values())

@@ -44,9 +44,10 @@ def load_connection(
     path: str | None = None,
     context: str | None = None,
     environ: Mapping[str, str] | None = None,
+    mount: Path = SERVICE_ACCOUNT,
 ) -> Connection:
     """Return the connection of the named kubeconfig, else $KUBECONFIG, else the pod, else the home file."""
     environ = os.environ if environ is None else environ
-    if path is None and context is None and not environ.get("KUBECONFIG") and is_in_cluster(environ):
-        return load_in_cluster(clock, environ)
+    if path is None and context is None and not environ.get("KUBECONFIG") and is_in_cluster(environ, mount):
+        return load_in_cluster(clock, environ, mount)
     return load_kubeconfig(clock, path, context, environ)

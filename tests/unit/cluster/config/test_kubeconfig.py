@@ -414,6 +414,42 @@ def test_in_a_pod_the_service_account_is_used(tmp_path):
         load_in_cluster(VirtualClock(), {}, tmp_path)
 
 
+@pytest.mark.parametrize(
+    ("given", "want"),
+    [
+        pytest.param({}, "pod", id="in a pod"),
+        pytest.param({"path": True}, "file", id="a file is named"),
+        pytest.param({"context": "other"}, "other", id="a context of $KUBECONFIG is named"),
+        pytest.param({"environment": True}, "file", id="$KUBECONFIG is set"),
+        pytest.param({"path": True, "environment": True}, "file", id="both"),
+        pytest.param({"token": False}, "home", id="a pod without a token"),
+        pytest.param({"host": False}, "home", id="a token without a pod"),
+    ],
+)
+def test_which_connection_wins(given, want, write, tmp_path, monkeypatch):
+    """A named file or context, else $KUBECONFIG, else the pod, else the file in the home directory."""
+    (tmp_path / "ca.crt").write_bytes(CA_PEM)
+    if given.get("token", True):
+        (tmp_path / "token").write_text("pod")
+    monkeypatch.setenv("HOME", str(tmp_path))
+    environ: dict[str, str] = {}
+    if given.get("host", True):
+        environ |= {"KUBERNETES_SERVICE_HOST": "10.0.0.1", "KUBERNETES_SERVICE_PORT": "443"}
+    named = write(config(user={"token": "file"}))
+    if given.get("environment") or given.get("context"):
+        environ["KUBECONFIG"] = named
+    path, context = named if given.get("path") else None, given.get("context")
+    if want == "other":
+        with pytest.raises(ConfigError, match="other"):
+            load_connection(VirtualClock(), path, context, environ, tmp_path)
+        return
+    if want == "home":
+        (tmp_path / ".kube").mkdir()
+        (tmp_path / ".kube" / "config").write_text(Path(named).read_text().replace("file", "home"))
+    connection = load_connection(VirtualClock(), path, context, environ, tmp_path)
+    assert authorization(connection) == f"Bearer {want}"
+
+
 def test_without_a_pod_the_kubeconfig_is_used(write):
     path = write(config(user={"token": "x"}))
     assert authorization(load_connection(VirtualClock(), environ={"KUBECONFIG": path})) == "Bearer x"

@@ -109,6 +109,13 @@ def test_what_only_the_schema_refuses():
     ]
 
 
+@pytest.mark.parametrize("name", ["kind", "name"])
+def test_the_schema_bounds_the_names_of_a_target(name):
+    found = list(schema_errors(vpa(targetRef={**TARGET, name: "x" * 10_000})))
+    assert [error.field for error in found] == [f"spec.targetRef.{name}"]
+    assert list(schema_errors(vpa())) == []
+
+
 def scope(**spec):
     return wire.convert({"metadata": {"name": "leader"}, "spec": spec}, VPAScope)
 

@@ -24,10 +24,14 @@ from tests.unit.decide.horizontal.builders import (
     observe,
     pod,
     pods,
+    pods_metric,
     rules,
     run,
+    samples,
     scale,
+    series,
     settled,
+    unreadable,
     usage_of,
 )
 from trimtab.decide.horizontal import (
@@ -339,3 +343,45 @@ def test_a_clock_that_went_back_is_not_covered():
     held = find_unchanged(seen, decision)
     assert held is not None
     assert not held.still_valid(msgspec.structs.replace(seen, memory=decision.memory), NOW.timestamp())
+
+
+def two_metrics(queue=(4,), **how):
+    """Return a decision on CPU and a queue that asks for as many replicas, in a row on the same inputs."""
+    autoscaler = hpa(cpu(50), external(average(1)))
+    readings = (usage_of(pods(4), 50), series(*queue, **how))
+    first = observe(autoscaler, 4, *readings, pods=pods(4))
+    seen, now = later(first, run(first), pods=pods(4))
+    return seen, run(seen, now), now
+
+
+@pytest.mark.parametrize(
+    ("change", "is_covered"),
+    [
+        pytest.param(series(4), True, id="the same series"),
+        pytest.param(series(3), False, id="another value"),
+        pytest.param(series(2, 2), False, id="another number of series"),
+        pytest.param(series(4, age=400.0), False, id="a stale series"),
+        pytest.param(series(4, age=-90.0), False, id="a series of tomorrow"),
+        pytest.param(usage_of(pods(4), 50), False, id="samples of pods instead"),
+        pytest.param(unreadable(), False, id="nothing could be read"),
+    ],
+)
+def test_every_series_must_be_the_same_and_trusted(change, is_covered):
+    seen, decision, now = two_metrics()
+    held = find_unchanged(seen, decision)
+    assert held is not None
+    again = msgspec.structs.replace(seen, memory=decision.memory, samples=(seen.samples[0], change))
+    assert held.still_valid(again, now.timestamp() + 15) is is_covered
+
+
+@pytest.mark.parametrize("order", [1, -1], ids=["odd last", "odd first"])
+def test_one_metric_with_rejected_samples_keeps_a_decision_from_being_repeated(order):
+    stale = samples({"web-1": 50, "web-2": 50, "web-3": 50})
+    late = msgspec.structs.replace(stale, samples={**stale.samples, "web-4": Sample(50, T - 900, 15.0)})
+    metrics = [(pods_metric("1"), usage_of(pods(4), 1000)), (cpu(50), late)][::order]
+    autoscaler = hpa(*(metric for metric, _ in metrics))
+    first = observe(autoscaler, 4, *(reading for _, reading in metrics), pods=pods(4))
+    seen, now = later(first, run(first), pods=pods(4))
+    decision = run(seen, now)
+    assert decision.scale_to is None
+    assert find_unchanged(seen, decision) is None

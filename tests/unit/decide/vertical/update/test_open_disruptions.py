@@ -207,6 +207,8 @@ def test_a_pod_without_a_lost_response_does_not_hide_another(odd, order):
 )
 def test_the_live_pod_shows_whether_a_request_was_carried_out(live, age, want):
     after = resolve_lost(lost(age), {"uid-0": live}, NOW).disruptions.get("uid-0")
+    again = resolve_lost(lost(age, is_checked=True), {"uid-0": live}, NOW).disruptions.get("uid-0")
+    assert after == again
     if want == "over":
         assert after is None
     else:

@@ -126,6 +126,14 @@ def test_a_kubelet_without_generations_has_ten_minutes(minutes, want):
         pytest.param([{**resize_condition(IN_PROGRESS, ""), "message": "busy"}], "busy", id="message alone"),
         pytest.param([{**resize_condition(), "status": "False"}], "", id="not true"),
         pytest.param([], "", id="no condition"),
+        pytest.param(
+            [
+                {**resize_condition(), "status": "False"},
+                {**resize_condition(IN_PROGRESS, ""), "message": "busy"},
+            ],
+            "busy",
+            id="the condition that is true",
+        ),
     ],
 )
 def test_the_kubelets_words_are_kept(conditions, want):
