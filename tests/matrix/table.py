@@ -736,6 +736,8 @@ VALUES: dict[str, tuple[str, str]] = {
     "vertical.updater.proveReplacements": ("updater", _SAME),
     "vertical.updater.nodeFit": ("updater", _SAME),
     "vertical.admission.timeoutSeconds": ("admission", _SAME),
+    "vertical.admission.failurePolicy": ("admission", _SAME),
+    "vertical.admission.registersItself": ("admission", _SAME),
     "vertical.admission.statusLease.name": ("updater admission", _SAME),
     "vertical.admission.statusLease.namespace": ("updater admission", _SAME),
     "vertical.admission.certificateSecret": ("admission", _SAME),

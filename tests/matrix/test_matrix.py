@@ -181,6 +181,7 @@ OTHER_VALUES: dict[str, str] = {
     "networkPolicy.apiServerPorts": "[7443]",
     "adapter.caBundle": "Q0E9",
     "compat": "kubernetes-1.36",
+    "vertical.admission.failurePolicy": "Fail",
 }
 
 
@@ -213,7 +214,9 @@ def by_program(objects: Iterable[dict[str, Any]]) -> dict[str, list[dict[str, An
 def programs_of(one: dict[str, Any]) -> Iterator[str]:
     meta = one["metadata"]
     component = meta.get("labels", {}).get("app.kubernetes.io/component", "")
-    name = re.sub("-(cluster|in-namespace|pods|settings)$", "", str(meta["name"]))
+    name = re.sub("-(cluster|in-namespace|pods|settings|leases|webhooks)$", "", str(meta["name"]))
+    if "webhooks" in one:
+        yield "admission"
     if one["kind"] == "APIService":
         yield "adapter"
     for program in ENABLED:
