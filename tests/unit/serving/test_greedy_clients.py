@@ -1,6 +1,8 @@
 """Real sockets: clients that stall in each phase, and an honest client that is answered all the same."""
 
 import asyncio
+import asyncio.sslproto
+import gc
 import ssl
 from contextlib import AsyncExitStack, suppress
 from typing import Any
@@ -8,7 +10,7 @@ from typing import Any
 import pytest
 import trustme
 
-from trimtab.serving.server import ClientLimits, served
+from trimtab.serving.server import ClientLimits, HttpServer, served
 
 PLACES = 20
 GET = b"GET / HTTP/1.1\r\nhost: x\r\nconnection: close\r\n\r\n"
@@ -109,3 +111,29 @@ async def test_requests_at_work_are_not_given_up_for_newcomers():
             assert (await reader.read()).endswith(b"ok")
             writer.close()
         other.close()
+
+
+async def test_a_handshake_that_fails_leaves_nothing_for_the_garbage_collector():
+    """Each left 0.28 MiB in a cycle: five waves of 300 connections took 421 MiB instead of 161."""
+    authority = trustme.CA()
+    tls = ssl.create_default_context(ssl.Purpose.CLIENT_AUTH)
+    authority.issue_cert("localhost").configure_cert(tls)
+    server = HttpServer(app, tls)
+    await server.start("127.0.0.1", 0)
+    gc.collect()
+    gc.disable()
+    try:
+        for sent in (b"", b"this is no TLS\r\n\r\n"):
+            for _ in range(10):
+                _, writer = await asyncio.open_connection("127.0.0.1", server.port)
+                writer.write(sent)
+                writer.close()
+                await writer.wait_closed()
+        async with asyncio.timeout(20):
+            while server.connections or server._handshakes:  # noqa: ASYNC110 - the server has no event for it
+                await asyncio.sleep(0.01)
+        left = sum(isinstance(obj, asyncio.sslproto.SSLProtocol) for obj in gc.get_objects())
+        assert left <= 1  # the last may still be in a local variable of the loop
+    finally:
+        gc.enable()
+        await server.stop()
