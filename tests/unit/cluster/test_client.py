@@ -21,6 +21,7 @@ from trimtab.cluster.discovery import Served
 from trimtab.cluster.resource import DEPLOYMENTS, PODS
 from trimtab.cluster.scale import read_scale, scale_of, write_scale
 from trimtab.cluster.transport.asgi import AsgiTransport
+from trimtab.cluster.transport.transport import Request
 from trimtab.model.core.workloads import ReplicationController, Workload
 from trimtab.model.json import wire
 
@@ -171,6 +172,66 @@ def test_f13_many_waiting_callers_send_one_request_per_retry_after():
         api.fault = lambda request: throttle if clock.monotonic() < end else None
         await asyncio.gather(*(client.get(PODS, "a", "shop") for _ in range(3)))
         assert len(api.requests) <= 1 + 3 + 20 + 3
+
+    run(scenario)
+
+
+@pytest.mark.parametrize("hanging", ["reads", "watches"])
+def test_f13_requests_that_hang_after_a_429_delay_no_write(hanging):
+    """Each held the gate for 10 s after the server had recovered: the first scale came 18 s after 30 s of 429."""
+
+    async def scenario(api, client, clock):
+        await client.create(PODS, pod(), "shop")
+        throttle = Answer(429, status(429, "TooManyRequests"), headers=[("retry-after", "1")])
+
+        async def fault(request):
+            if clock.monotonic() < 30:
+                return throttle
+            if "stuck" in request.path:
+                await asyncio.Event().wait()
+            return None
+
+        async def hang():
+            path = "/api/v1/namespaces/stuck/pods"
+            if hanging == "reads":
+                await client.read("reading", path, dict)
+            async with client.sender.watch("watching", Request("GET", path, [("watch", "true")])):
+                pass
+
+        api.fault = fault
+        with pytest.raises(errors.TooManyRequests):
+            await client.get(PODS, "a", "shop")
+        await clock.sleep(29 - clock.monotonic())
+        stuck = [asyncio.ensure_future(hang()) for _ in range(3)]
+        await asyncio.sleep(0)
+        await client.patch(PODS, "a", "shop", {"metadata": {"labels": {"x": "y"}}})
+        assert clock.monotonic() <= 35
+        for task in stuck:
+            task.cancel()
+        await asyncio.gather(*stuck, return_exceptions=True)
+
+    run(scenario)
+
+
+def test_f13_a_response_ends_the_wait_of_all_others():
+    async def scenario(api, client, clock):
+        await client.create(PODS, pod(), "shop")
+        throttle = Answer(429, status(429, "TooManyRequests"), headers=[("retry-after", "10")])
+
+        async def fault(request):
+            if request.method == "PATCH" and clock.monotonic() < 1:
+                return throttle
+            if request.path.endswith("/late"):
+                await clock.sleep(2)
+            return None
+
+        api.fault = fault
+        late = asyncio.ensure_future(client.read("reading", "/late", dict))
+        await asyncio.sleep(0)
+        await client.patch(PODS, "a", "shop", {"metadata": {"labels": {"x": "y"}}})
+        assert clock.monotonic() == pytest.approx(2)
+        with pytest.raises(errors.NotFound):
+            await late
 
     run(scenario)
 

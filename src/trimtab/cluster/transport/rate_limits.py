@@ -2,8 +2,7 @@
 
 import asyncio
 import random
-from collections.abc import AsyncIterator
-from contextlib import asynccontextmanager
+from contextlib import suppress
 
 from trimtab.clock import Clock
 
@@ -46,12 +45,17 @@ class Backoff:
         self._next = self._first
 
 
+_SPACING_SECONDS = 1.0
+"""Time between two requests to a server that answered 429, until it answers otherwise."""
+
+
 class RateLimiter:
     """Admits requests to the server.
 
-    Without a 429 every request goes at once, unless `qps` limits them. After a 429 only one request goes at a time, after
-    the server's Retry-After. The first success lifts the limit. An overloaded server therefore receives one request per
-    Retry-After, however many callers wait.
+    Without a 429 every request goes at once, unless `qps` limits them. After a 429 one request goes per second, after the
+    server's Retry-After. The first other response lifts the limit for all that wait. An overloaded server therefore
+    receives one request per Retry-After, however many callers wait. A request that hangs delays no other: what is limited
+    is how often requests go, not how many are in flight.
     """
 
     def __init__(
@@ -73,36 +77,36 @@ class RateLimiter:
         self._throttled = False
         self._not_before = 0.0
         self._one_at_a_time = asyncio.Lock()
+        self._opened = asyncio.Event()
 
     @property
     def is_open(self) -> bool:
         """Return whether requests go at once: no limit is set and the server did not answer 429."""
         return self._qps is None and not self._throttled
 
-    @asynccontextmanager
-    async def turn(self) -> AsyncIterator[None]:
-        """Wait for admission and hold it while the request is in flight."""
+    async def admit(self) -> None:
+        """Wait until a request may go."""
         await self._take_token()
         if not self._throttled:
-            yield
             return
         async with self._one_at_a_time:
-            # The one before may have opened the gate while we waited for the lock.
-            if self._throttled:
-                await self._sleep_until(self._not_before)
-            yield
+            await self._wait_until_due()
+            self._not_before = max(self._not_before, self._clock.monotonic() + _SPACING_SECONDS)
 
     def throttle(self, retry_after: float | None) -> None:
         """Record a 429."""
         # A proxy or a webhook may name any time. A longer one would stop all requests of the process.
         wait = 1.0 if retry_after is None else min(max(retry_after, 0.1), self._longest_wait)
         self._throttled = True
+        self._opened.clear()
         # Up to 25 % more, so that clients with the same Retry-After do not return at the same time.
         self._not_before = self._clock.monotonic() + wait * (1.0 + 0.25 * self._random.random())
 
     def served(self) -> None:
         """Record any other response, which lifts the limit."""
-        self._throttled = False
+        if self._throttled:
+            self._throttled = False
+            self._opened.set()
 
     async def _take_token(self) -> None:
         if self._qps is None:
@@ -114,6 +118,9 @@ class RateLimiter:
         if self._tokens < 0:
             await self._clock.sleep(-self._tokens / self._qps)
 
-    async def _sleep_until(self, moment: float) -> None:
-        while (wait := moment - self._clock.monotonic()) > 0:
-            await self._clock.sleep(wait)
+    async def _wait_until_due(self) -> None:
+        """Wait for the time that the server named. A response to another request ends the wait."""
+        while self._throttled and (wait := self._not_before - self._clock.monotonic()) > 0:
+            with suppress(TimeoutError):
+                async with asyncio.timeout(wait):
+                    await self._opened.wait()

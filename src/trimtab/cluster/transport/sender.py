@@ -132,17 +132,17 @@ class Sender:
     async def watch(self, act: str, request: Request) -> AsyncIterator[ResponseStream]:
         """Open a watch, rate-limited and without retry. The informer has its own back-off."""
         async with AsyncExitStack() as stack:
-            async with self._lane.limiter.turn():
-                try:
-                    stream = await stack.enter_async_context(self.transport.stream(request))
-                except errors.TransportError:
-                    self.counts.add("WATCH", 0)
-                    raise
-                self.counts.add("WATCH", stream.status)
-                if stream.status == 200:
-                    self._lane.limiter.served()
-                else:
-                    await self._refuse(act, stream)
+            await self._lane.limiter.admit()
+            try:
+                stream = await stack.enter_async_context(self.transport.stream(request))
+            except errors.TransportError:
+                self.counts.add("WATCH", 0)
+                raise
+            self.counts.add("WATCH", stream.status)
+            if stream.status == 200:
+                self._lane.limiter.served()
+            else:
+                await self._refuse(act, stream)
             yield stream
 
     async def _refuse(self, act: str, stream: ResponseStream) -> None:
@@ -158,12 +158,8 @@ class Sender:
 
     async def send_in_turn(self, act: str, request: Request) -> Response:
         """Send a request once, rate-limited, for callers with their own back-off."""
-        if self._lane.limiter.is_open:
-            return await self._send_and_note(act, request)
-        async with self._lane.limiter.turn():
-            return await self._send_and_note(act, request)
-
-    async def _send_and_note(self, act: str, request: Request) -> Response:
+        if not self._lane.limiter.is_open:
+            await self._lane.limiter.admit()
         try:
             answer = await self.send_once(act, request)
         except errors.TooManyRequests as error:
