@@ -5,6 +5,7 @@ ClusterError
 ├── Fenced                 the lease may be lost: the write was not sent
 ├── DryRunRefused          this process is a dry run: the write was not sent
 ├── TransportError         no complete Kubernetes response: read again, then decide
+│   └── Unreachable        no connection, or none that lasted until the first byte of a response
 └── ApiError               the server answered with a Status
     ├── BadRequest         400     Unauthorized  401     Forbidden  403     NotFound  404
     ├── Conflict           409     AlreadyExists 409, reason AlreadyExists: read again, decide again
@@ -42,6 +43,10 @@ class DryRunRefused(ClusterError):
 
 class TransportError(ClusterError):
     """No complete, valid response arrived. A write may or may not have happened."""
+
+
+class Unreachable(TransportError):
+    """The server could not be reached, or ended the connection before it answered."""
 
 
 class StatusCause(wire.Wire, frozen=True):

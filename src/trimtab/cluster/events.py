@@ -1,8 +1,9 @@
 """Records events about objects in the background.
 
 `EventRecorder.event` only queues; `EventBroadcaster.run` writes. A repeated event becomes a series with a count. An
-object with too many events is rate-limited. An event that cannot be written is dropped and counted. Events go to
-events.k8s.io/v1, or to core/v1 if the former is not served.
+object with too many events is rate-limited. While the server fails, events wait, and one at a time is tried with
+back-off. An event that the server rejects is dropped and counted. Events go to events.k8s.io/v1, or to core/v1 if the
+former is not served.
 """
 
 import asyncio
@@ -15,6 +16,7 @@ from datetime import datetime
 from trimtab.cluster import errors
 from trimtab.cluster.client import Client
 from trimtab.cluster.resource import CORE_EVENTS, EVENTS, Json, Resource
+from trimtab.cluster.transport.rate_limits import Backoff
 from trimtab.model.core.objects import ObjectReference
 from trimtab.model.json import wire
 from trimtab.model.times import format_micro_time, format_time
@@ -147,7 +149,7 @@ class _Series:
     last_at: float
     count: int = 1
     written: int = 0
-    written_at: float = 0.0
+    tried_at: float | None = None
     name: str = ""
 
 
@@ -172,6 +174,9 @@ class EventBroadcaster:
         self._format: EventFormat = EVENTS_V1
         self._news = asyncio.Event()
         self._number = 0
+        self._backoff = Backoff(self._clock, client.sender.random, first=1.0, longest=30.0)
+        self._paused_until = 0.0
+        """When the next event is tried after the server failed."""
 
     def recorder(self, controller: str) -> "EventRecorder":
         """Return a recorder of events that `controller` reports."""
@@ -201,8 +206,12 @@ class EventBroadcaster:
         while True:
             due = [series for series in self._waiting.values() if self._due_in(series) <= 0]
             for series in due:
+                if self._clock.monotonic() < self._paused_until:
+                    break
                 self._waiting.pop(series.occurrence.identity, None)
-                await self._write(series)
+                if not await self._write(series):
+                    self._enqueue(series.occurrence.identity, series)
+                    self._paused_until = self._clock.monotonic() + self._backoff.delay()
             await self._wait()
 
     async def flush(self) -> None:
@@ -210,7 +219,8 @@ class EventBroadcaster:
         while self._waiting:
             identity, series = next(iter(self._waiting.items()))
             del self._waiting[identity]
-            await self._write(series)
+            if not await self._write(series):
+                self.dropped += 1
 
     def _enqueue(self, identity: Identity, series: _Series) -> None:
         if identity not in self._waiting and len(self._waiting) >= self._limits.waiting:
@@ -245,14 +255,17 @@ class EventBroadcaster:
             self._allowances.popitem(last=False)
 
     def _due_in(self, series: _Series) -> float:
-        if not series.written:
+        if series.tried_at is None:
             return 0.0
-        return series.written_at + self._limits.series_pace - self._clock.monotonic()
+        return series.tried_at + self._limits.series_pace - self._clock.monotonic()
 
     async def _wait(self) -> None:
         """Wait for a new event, or for the first series whose count is due."""
         self._news.clear()
         pause = min((self._due_in(series) for series in self._waiting.values()), default=None)
+        if (left := self._paused_until - self._clock.monotonic()) > 0:
+            await self._clock.sleep(left)
+            return
         if pause is not None and pause <= 0:
             return
         try:
@@ -261,15 +274,22 @@ class EventBroadcaster:
         except TimeoutError:
             return
 
-    async def _write(self, series: _Series) -> None:
+    async def _write(self, series: _Series) -> bool:
+        """Write a series. Return False if the server failed, so that a later try may succeed."""
         count = series.count
         try:
             await (self._update(series) if series.written else self._create(series))
+        except (errors.TransportError, errors.ServerError, errors.TooManyRequests) as error:
+            log.debug("event %s waits: %s", series.occurrence.reason, error)
+            return False
         except (errors.ClusterError, ValueError) as error:
             self.dropped += 1
             log.debug("event %s not written: %s", series.occurrence.reason, error)
-            return
-        series.written, series.written_at = count, self._clock.monotonic()
+        else:
+            series.written = count
+            self._backoff.reset()
+        series.tried_at = self._clock.monotonic()
+        return True
 
     async def _create(self, series: _Series) -> None:
         self._number += 1

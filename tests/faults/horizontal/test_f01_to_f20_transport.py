@@ -8,7 +8,7 @@ from tests.faults.horizontal.scene import becomes, first, held, is_watch, lists,
 from tests.faults.proxy import failure
 from tests.scenarios.horizontal.stage import Stage
 from tests.scenarios.line import status
-from trimtab.cluster.errors import TransportError
+from trimtab.cluster.errors import TransportError, Unreachable
 from trimtab.cluster.resource import DEPLOYMENTS, STATEFUL_SETS
 from trimtab.cluster.transport.transport import Request, Response
 
@@ -283,6 +283,56 @@ def test_f13_a_server_that_throttles_is_obeyed_and_no_write_is_lost(lab, retry):
             asked = [one for one in actor.line.sent[before:] if "metrics.k8s.io" not in one.path]
             assert len(asked) <= 30
             await becomes(stage, 9, within=60)
+
+    lab(scenario)
+
+
+@pytest.mark.parametrize(
+    ("answer", "per_second"),
+    [
+        pytest.param(Unreachable("connection refused"), 3.0, id="gone"),
+        pytest.param(status(503, "ServiceUnavailable"), 12.0, id="503"),
+    ],
+)
+def test_a_server_that_is_away_for_thirty_seconds_gets_few_requests(lab, answer, per_second):
+    """45 per second from nine HPAs: an event that failed was due at once, and so was a status that failed."""
+
+    async def scenario(stage: Stage) -> None:
+        for index in range(9):
+            await held(stage, f"web{index}")
+        async with working(stage, period=1) as actor:
+            await stage.pass_time(10)
+            for index in range(9):
+                load(stage, 600, f"web{index}")  # scales, and events about them, that fail
+            until = stage.clock.monotonic() + 30
+            actor.line.answer = lambda _: answer if stage.clock.monotonic() < until else None
+            actor.line.drop_all()
+            before = len(actor.line.sent)
+            await stage.pass_time(30)
+            assert len(actor.line.sent) - before <= per_second * 30
+            for index in range(9):
+                assert await becomes(stage, 6, f"web{index}") <= 5
+
+    lab(scenario)
+
+
+@pytest.mark.parametrize("retry", ["1", ""], ids=["1", "absent"])
+def test_f13_the_first_scale_comes_soon_after_a_throttling_server_recovers(lab, retry):
+    async def scenario(stage: Stage) -> None:
+        for index in range(9):
+            await held(stage, f"web{index}")
+        async with working(stage, period=1) as actor:
+            await stage.pass_time(10)
+            headers = {"retry-after": retry} if retry else {}
+            until = stage.clock.monotonic() + 30
+            actor.line.answer = lambda _: (
+                status(429, "TooManyRequests", **headers) if stage.clock.monotonic() < until else None
+            )
+            actor.line.drop_all()
+            await stage.pass_time(15)
+            load(stage, 600, "web3")
+            await stage.pass_time(15)
+            assert await becomes(stage, 6, "web3") <= 5
 
     lab(scenario)
 

@@ -22,7 +22,7 @@ class Credentials(Protocol):
         """Return the current credentials, renewed if they are about to expire."""
         ...
 
-    def reject(self) -> None:
+    def reject(self, credential: Credential) -> None:
         """Drop the credentials after the server rejected them."""
         ...
 
@@ -37,7 +37,7 @@ class StaticCredentials:
         """Return the credentials."""
         return self._credential
 
-    def reject(self) -> None:
+    def reject(self, credential: Credential) -> None:
         """Do nothing, since they cannot be renewed."""
 
 

@@ -33,7 +33,7 @@ class TokenFileCredentials:
             self._read_at = now
         return Credential(f"Bearer {self._token}")
 
-    def reject(self) -> None:
+    def reject(self, credential: Credential) -> None:
         """Read the file at the next request."""
         self._read_at = None
 

@@ -10,6 +10,7 @@ import json
 import os
 import shutil
 from datetime import datetime, timedelta
+from math import inf
 from pathlib import Path
 
 import msgspec
@@ -25,6 +26,11 @@ _CLUSTER_EXTENSION = "client.authentication.k8s.io/exec"
 _TIMEOUT_SECONDS = 60.0
 _RENEW_BEFORE = timedelta(seconds=10)
 _MAX_OUTPUT = 1024 * 1024
+_FIRST_PAUSE = 1.0
+_LONGEST_PAUSE = 10.0
+"""Seconds between two runs whose credentials the server rejects, or that fail. They double with each run."""
+_PROVEN_SECONDS = 60.0
+"""A credential that is used for so long before it is rejected was a good one."""
 
 
 class _ExecStatus(msgspec.Struct, frozen=True, rename="camel"):
@@ -54,19 +60,44 @@ class ExecCredentials:
         self._where = where
         self._credential: Credential | None = None
         self._expires: datetime | None = None
+        self._is_rejected = False
+        self._problem = ""
+        """Why the last run failed."""
+        self._ran_at = -inf
+        self._pause = 0.0
         self._one_run = asyncio.Lock()
 
     async def current(self) -> Credential:
         """Return the credential, renewed if it is about to expire."""
         async with self._one_run:
-            if self._credential is None or self._is_expiring():
-                await self._renew()
-            assert self._credential is not None
+            is_wanted = self._credential is None or self._is_rejected or self._is_expiring()
+            if is_wanted and self._clock.monotonic() - self._ran_at >= self._pause:
+                await self._run_in_pace()
+            if self._credential is None:
+                raise ConfigError(self._problem)
             return self._credential
 
-    def reject(self) -> None:
-        """Run the program again at the next request."""
-        self._credential = None
+    def reject(self, credential: Credential) -> None:
+        """Run the program again at the next request, but not more often than the pace allows."""
+        if credential is self._credential:  # else it was replaced while the request was under way
+            self._is_rejected = True
+
+    async def _run_in_pace(self) -> None:
+        """Run the program. After a rejected credential or a failure the next run waits longer."""
+        now = self._clock.monotonic()
+        is_proven = now - self._ran_at >= _PROVEN_SECONDS
+        has_trouble = self._is_rejected or bool(self._problem)
+        self._ran_at = now
+        if has_trouble and not is_proven:
+            self._pause = min(max(self._pause * 2, _FIRST_PAUSE), _LONGEST_PAUSE)
+        else:
+            self._pause = 0.0
+        try:
+            await self._renew()
+        except ConfigError as problem:
+            self._problem, self._pause = str(problem), max(self._pause, _FIRST_PAUSE)
+            raise
+        self._is_rejected, self._problem = False, ""
 
     def _is_expiring(self) -> bool:
         return self._expires is not None and self._clock.now() >= self._expires - _RENEW_BEFORE

@@ -10,11 +10,18 @@ from collections.abc import AsyncIterator, Callable, Mapping
 from contextlib import asynccontextmanager
 
 from trimtab.clock import Clock
-from trimtab.cluster.config.connection import Connection
-from trimtab.cluster.errors import ClusterError, Fenced, TransportError
+from trimtab.cluster.config.connection import Connection, Credential
+from trimtab.cluster.errors import ClusterError, ConfigError, Fenced, TransportError, Unreachable
 from trimtab.cluster.http.connection import HttpConnection, Message
 from trimtab.cluster.http.dialer import Address, Dialer
-from trimtab.cluster.http.errors import DeadlineError, EndedError, FenceClosedError, HttpProblem, TooBigError
+from trimtab.cluster.http.errors import (
+    CannotConnectError,
+    DeadlineError,
+    EndedError,
+    FenceClosedError,
+    HttpProblem,
+    TooBigError,
+)
 from trimtab.cluster.http.pool import ExchangeDeadline, Pool
 from trimtab.cluster.http.requests import HeadWriter
 from trimtab.cluster.http.tls import TlsContexts
@@ -39,21 +46,19 @@ class HttpTransport:
         """Send a request and return the whole response. After a 401, retry once with new credentials."""
         now = asyncio.get_running_loop().time
         last_moment = now() + request.deadlines.overall
-        response = await self._fetch(request, min(now() + request.deadlines.total, last_moment))
-        if response.status == 401:
-            self._connection.credentials.reject()
-            response = await self._fetch(request, min(now() + request.deadlines.total, last_moment))
+        response, used = await self._fetch(request, min(now() + request.deadlines.total, last_moment))
+        if response.status == 401 and await self._has_other_credential(used):
+            response, _ = await self._fetch(request, min(now() + request.deadlines.total, last_moment))
         return response
 
     @asynccontextmanager
     async def stream(self, request: Request) -> AsyncIterator["_HttpStream"]:
         """Send a request and yield the response once its headers have arrived."""
         pool = self._connections(request)
-        answer = await self._open(pool, request)
-        if answer.status == 401:
+        answer, used = await self._open(pool, request)
+        if answer.status == 401 and await self._has_other_credential(used):
             pool.put_back(answer)
-            self._connection.credentials.reject()
-            answer = await self._open(pool, request)
+            answer, _ = await self._open(pool, request)
         try:
             yield _HttpStream(request, answer)
         finally:
@@ -65,26 +70,39 @@ class HttpTransport:
         pools, self._pools = list(self._pools.values()), {}
         await asyncio.gather(*(pool.close() for pool in pools))
 
-    async def _fetch(self, request: Request, end: float) -> Response:
+    async def _has_other_credential(self, used: Credential) -> bool:
+        """Reject a credential. Return whether there is another one to try."""
+        credentials = self._connection.credentials
+        credentials.reject(used)
         try:
-            message, context = await self._prepare(request, request.max_body, request.into)
-            return await self._connections(request).fetch(
-                message, context, ExchangeDeadline(request.deadlines, end)
-            )
+            return await credentials.current() != used
+        except ConfigError:
+            return False  # the 401 says what is wrong
+
+    async def _fetch(self, request: Request, end: float) -> tuple[Response, Credential]:
+        try:
+            credential = await self._connection.credentials.current()
+            message, context = self._prepare(request, credential, request.max_body, request.into)
+            limits = ExchangeDeadline(request.deadlines, end)
+            return await self._connections(request).fetch(message, context, limits), credential
         except (HttpProblem, OSError, ValueError) as error:
             raise self._explain(request, error) from error
 
-    async def _open(self, pool: Pool, request: Request) -> HttpConnection:
+    async def _open(self, pool: Pool, request: Request) -> tuple[HttpConnection, Credential]:
         try:
-            message, context = await self._prepare(request, None)
-            return await pool.open(message, context, ExchangeDeadline(request.deadlines))
+            credential = await self._connection.credentials.current()
+            message, context = self._prepare(request, credential, None)
+            return await pool.open(message, context, ExchangeDeadline(request.deadlines)), credential
         except (HttpProblem, OSError, ValueError) as error:
             raise self._explain(request, error) from error
 
-    async def _prepare(
-        self, request: Request, max_body: int | None, into: Callable[[bytes], None] | None = None
+    def _prepare(
+        self,
+        request: Request,
+        credential: Credential,
+        max_body: int | None,
+        into: Callable[[bytes], None] | None = None,
     ) -> tuple[Message, ssl.SSLContext | None]:
-        credential = await self._connection.credentials.current()
         payload = self._heads(credential.authorization).write(request)
         message = Message(payload, request.method, max_body, into=into, may_send=request.may_send)
         return message, self._tls.current(credential.certificate)
@@ -121,7 +139,10 @@ class HttpTransport:
             return TransportError(f"{request}: {base} sent no answer in time; is it reachable?")
         if isinstance(error, TooBigError):
             return TransportError(f"{request}: the answer has more than {request.max_body} bytes; not read")
-        return _cut(request, error)
+        problem = _cut(request, error)
+        is_unanswered = isinstance(error, EndedError) and error.untouched
+        is_unreachable = is_unanswered or isinstance(error, CannotConnectError)
+        return Unreachable(str(problem)) if is_unreachable else problem
 
 
 class _HttpStream:

@@ -9,6 +9,7 @@ import random
 from dataclasses import dataclass
 
 from trimtab.clock import Clock
+from trimtab.cluster.transport.outage import Outage
 from trimtab.cluster.transport.rate_limits import RateLimiter
 
 
@@ -21,12 +22,14 @@ class LaneLimits:
     """Reads in flight, and as many writes. Further requests wait."""
     longest_wait: float
     """The longest Retry-After that the lane observes, in seconds."""
+    has_own_pace: bool = False
+    """Whether its callers send on time even if the server cannot be reached."""
 
 
 OBJECTS = LaneLimits("objects", turns=32, longest_wait=10.0)
 """All requests that no other lane takes. Its watches need no turn, because they stay open."""
 
-LEASES = LaneLimits("leases", turns=16, longest_wait=2.0)
+LEASES = LaneLimits("leases", turns=16, longest_wait=2.0, has_own_pace=True)
 """The Leases of elections. A renewal waits at most for the time between two renewals."""
 
 METRICS = LaneLimits("metrics", turns=80, longest_wait=10.0)
@@ -47,6 +50,7 @@ class Lane:
     ) -> None:
         self.name = limits.name
         self.limiter = RateLimiter(clock, jitter, qps=qps, burst=burst, longest_wait=limits.longest_wait)
+        self.outage = None if limits.has_own_pace else Outage(clock, jitter)
         self._reads = asyncio.Semaphore(limits.turns)
         self._writes = asyncio.Semaphore(limits.turns)
 

@@ -114,11 +114,7 @@ class Sender:
             if request.method != "GET":
                 # After the wait for a turn, in which the lease may have been lost.
                 request = self._allowed(act, request)
-            try:
-                answer = await self.transport.request(request)
-            except errors.TransportError:
-                self.counts.add(request.method, 0)
-                raise
+            answer = await self._exchange(act, request)
         self.counts.add(request.method, answer.status)
         self.server_clock.note(request.path, answer.headers)
         if not 200 <= answer.status < 300:
@@ -126,6 +122,24 @@ class Sender:
         # Some proxies answer 200 with a failure Status. Typed decoding would see an empty object.
         if failure := errors.read_failure(answer.body):
             raise errors.error_from_status(act, failure)
+        return answer
+
+    async def _exchange(self, act: str, request: Request) -> Response:
+        outage = self._lane.outage
+        if outage is not None and outage.is_on and not await outage.may_send():
+            raise errors.Unreachable(f"{act}: not sent, because the API server cannot be reached")
+        try:
+            answer = await self.transport.request(request)
+        except errors.TransportError as error:
+            self.counts.add(request.method, 0)
+            if outage is not None and isinstance(error, errors.Unreachable):
+                outage.failed()
+            raise
+        finally:
+            if outage is not None and outage.is_on:
+                outage.end_probe()  # also if the caller was cancelled, or the response did not arrive in time
+        if outage is not None:
+            outage.reached()
         return answer
 
     @asynccontextmanager
@@ -139,6 +153,8 @@ class Sender:
                 self.counts.add("WATCH", 0)
                 raise
             self.counts.add("WATCH", stream.status)
+            if self._lane.outage is not None:
+                self._lane.outage.reached()
             if stream.status == 200:
                 self._lane.limiter.served()
             else:

@@ -229,6 +229,11 @@ class Writer:
 
     async def _apply_status(self, hpa_state: HpaState, write: PendingWrite) -> None:
         decision = write.decision
+        clock = self._client_for(hpa_state.key).clock
+        if decision.action == "none" and clock.monotonic() < hpa_state.next_status_at:
+            # A later sync writes it. The event of the failure is recorded already.
+            write.status_error = "not tried again yet: the API server failed to write the last status"
+            return
         try:
             await self._patch_status(hpa_state, decision.status, decision.memory)
         except StaleObservation:
@@ -239,8 +244,12 @@ class Writer:
         except errors.Fenced:
             raise
         except errors.ClusterError as error:
+            if isinstance(error, errors.ServerError):
+                hpa_state.note_status_failure(clock.monotonic())
             write.status_error = str(error)
             write.decision = after_status(write.observation, decision, write.status_error)
+        else:
+            hpa_state.note_status_written()
 
     async def _patch_status(
         self, hpa_state: HpaState, status: HorizontalPodAutoscalerStatus, memory: Memory

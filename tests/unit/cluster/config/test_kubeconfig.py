@@ -6,6 +6,7 @@ import ssl
 import sys
 import warnings
 from datetime import timedelta
+from itertools import pairwise
 from pathlib import Path
 
 import msgspec
@@ -253,14 +254,49 @@ def test_a_token_file_is_read_again_after_a_minute_and_after_a_refusal(write, tm
         await clock.sleep(61)
         seen.append((await credentials.current()).authorization)
         token.write_text("three")
-        credentials.reject()
+        credentials.reject(await credentials.current())
         seen.append((await credentials.current()).authorization)
         token.unlink()
-        credentials.reject()
+        credentials.reject(await credentials.current())
         seen.append((await credentials.current()).authorization)
         return seen
 
     assert clock.run(scenario()) == [f"Bearer {text}" for text in ("one", "one", "two", "three", "three")]
+
+
+def test_an_exec_plugin_whose_tokens_are_rejected_is_run_at_a_slower_pace(write, monkeypatch):
+    """It was run for every 401: 236 times in 2 minutes."""
+    clock = VirtualClock()
+    user = {"exec": {"command": "plugin", "apiVersion": "client.authentication.k8s.io/v1"}}
+    credentials = load_kubeconfig(clock, write(config(user=user)), environ={}).credentials
+    runs: list[float] = []
+
+    async def run_plugin() -> bytes:
+        runs.append(clock.monotonic())
+        token = {"token": f"run-{len(runs)}"}
+        kind = {"kind": "ExecCredential", "apiVersion": "client.authentication.k8s.io/v1"}
+        return json.dumps({**kind, "status": token}).encode()
+
+    monkeypatch.setattr(credentials, "_run", run_plugin)
+
+    async def scenario():
+        first = await credentials.current()
+        await clock.sleep(600)
+        credentials.reject(first)
+        second = await credentials.current()
+        credentials.reject(first)  # a late answer to a request with the old token
+        assert (second, await credentials.current()) == (second, second)
+        assert [first.authorization, second.authorization] == ["Bearer run-1", "Bearer run-2"]
+        assert runs == [0, 600], "a token that was good is renewed at once"
+        for _ in range(240):
+            credentials.reject(await credentials.current())
+            await clock.sleep(0.5)
+        assert len(runs) - 2 <= 17
+        assert max(later - sooner for sooner, later in pairwise(runs[2:])) <= 10.5, (
+            "a good token is found soon"
+        )
+
+    clock.run(scenario())
 
 
 PLUGIN = """
@@ -293,7 +329,7 @@ async def test_an_exec_plugin_is_run_without_a_shell_and_told_what_it_may_know(w
     connection = load_kubeconfig(VirtualClock(), write(config(cluster, {"exec": plugin})), environ={})
     assert (await connection.credentials.current()).authorization == "Bearer run-1"
     assert (await connection.credentials.current()).authorization == "Bearer run-1"
-    connection.credentials.reject()
+    connection.credentials.reject(await connection.credentials.current())
     assert (await connection.credentials.current()).authorization == "Bearer run-2"
     told = json.loads((tmp_path / "count.info").read_text())
     assert told["args"] == ["$(touch x); `id`"]

@@ -210,7 +210,7 @@ class SlowCredentials:
             await asyncio.sleep(0)
         return Credential("Bearer t")
 
-    def reject(self):
+    def reject(self, credential):
         return
 
 
@@ -299,7 +299,7 @@ async def test_a_new_client_certificate_means_new_connections():
             async def current(self):
                 return self.made[self.number]
 
-            def reject(self):
+            def reject(self, credential):
                 return
 
         credentials = Rotating()

@@ -36,6 +36,7 @@ class World:
     """One HPA whose metric asks for 8 instead of 4 replicas, and servers that fail as they are told."""
 
     def __init__(self, *, scale=None, read=None, status=None, dry_run=False) -> None:
+        self.clock = VirtualClock()
         self.failures = {"scale": scale, "status": status}
         self.found = read
         self.done: list[str] = []

@@ -70,6 +70,11 @@ class RecordHistory(Sequence[Record]):
         return self._last
 
 
+FIRST_STATUS_RETRY = 1.0
+LONGEST_STATUS_RETRY = 30.0
+"""Seconds before a status that the server failed to write is tried again. They double with each failure."""
+
+
 @dataclass(slots=True, eq=False)
 class ReconcileRequest:
     """One reconcile of one HPA, from the first read to the last write.
@@ -117,6 +122,10 @@ class HpaState:
     """When the scale was last written, on the monotonic clock."""
     next_sync_at: float = -inf
     """The time before which syncs skip the HPA because it was scaled between syncs. -inf if it was not."""
+    status_failures: int = 0
+    """How often in a row the server failed to write the status."""
+    next_status_at: float = -inf
+    """The time before which a failed status is not tried again, on the monotonic clock."""
     _bands: tuple[UsageBand, ...] = ()
     _bands_for: Record | None = None
     _logged: tuple[str, str] = ("", "")
@@ -215,6 +224,15 @@ class HpaState:
     def schedule_next(self, at: float = -inf) -> None:
         """Let syncs skip the HPA until that time."""
         self.next_sync_at = at
+
+    def note_status_failure(self, now: float) -> None:
+        """Let the next try wait, longer with each failure in a row."""
+        delay = min(FIRST_STATUS_RETRY * 2**self.status_failures, LONGEST_STATUS_RETRY)
+        self.status_failures, self.next_status_at = self.status_failures + 1, now + delay
+
+    def note_status_written(self) -> None:
+        """Let the next status be written at once."""
+        self.status_failures, self.next_status_at = 0, -inf
 
     def usage_bands(self) -> tuple[UsageBand, ...]:
         """Return the bands of usage in which the last decision stays the same, if there are any."""
