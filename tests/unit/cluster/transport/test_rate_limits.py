@@ -56,8 +56,8 @@ async def admitted(limiter, clock, count):
     """Return when each of so many requests, all made now, goes."""
 
     async def request():
-        async with limiter.turn():
-            return clock.monotonic()
+        await limiter.admit()
+        return clock.monotonic()
 
     return sorted(await asyncio.gather(*(request() for _ in range(count))))
 
@@ -111,14 +111,14 @@ def test_after_a_429_one_request_goes_after_the_wait_and_opens_the_gate(retry_af
         limiter.throttle(retry_after)
 
         async def request():
-            async with limiter.turn():
-                went = clock.monotonic()
-                await clock.sleep(0.5)
-                limiter.served()
-                return went
+            await limiter.admit()
+            went = clock.monotonic()
+            await clock.sleep(0.5)
+            limiter.served()
+            return went
 
         went = sorted(await asyncio.gather(*(request() for _ in range(3))))
-        assert went == pytest.approx([want, want + 0.5, want + 1.0])
+        assert went == pytest.approx([want, want + 0.5, want + 0.5])
         opened = limiter.is_open
         limiter.throttle(retry_after)
         closed = limiter.is_open
@@ -131,10 +131,21 @@ def test_a_second_429_starts_the_wait_again():
     async def scenario(clock):
         limiter = RateLimiter(clock, NoJitter())
         limiter.throttle(2.0)
-        async with limiter.turn():
-            assert clock.monotonic() == 2.0
-            limiter.throttle(3.0)
-        async with limiter.turn():
-            assert clock.monotonic() == 5.0
+        await limiter.admit()
+        assert clock.monotonic() == 2.0
+        limiter.throttle(3.0)
+        await limiter.admit()
+        assert clock.monotonic() == 5.0
+
+    run(scenario)
+
+
+def test_while_no_answer_arrives_a_request_goes_every_second():
+    """A request that hangs after a 429 held all others until its own deadline."""
+
+    async def scenario(clock):
+        limiter = RateLimiter(clock, NoJitter())
+        limiter.throttle(2.0)
+        assert await admitted(limiter, clock, 4) == pytest.approx([2.0, 3.0, 4.0, 5.0])
 
     run(scenario)
