@@ -106,3 +106,15 @@ def test_a_checkpoint_must_say_whose_it_is():
 
 def test_unknown_fields_of_metadata_are_none_of_our_business():
     assert read_manifest(hpa(metadata={"name": "web", "selfLink": "/x"}), GATES).warnings == ()
+
+
+@pytest.mark.parametrize("name", ["apiVersion", "kind"])
+@pytest.mark.parametrize(
+    ("given", "words"), [(None, "Required value"), ("", "Required value"), (3, "must be text, not an integer"), ([], "must be text, not a list")]
+)  # fmt: skip
+def test_every_object_names_its_version_and_kind(name, given, words):
+    manifest = read_manifest({**hpa(), name: given}, GATES)
+    assert [error.field for error in manifest.errors] == [name]
+    assert words in str(manifest.errors[0])
+    both = read_manifest({"metadata": {}}, GATES)
+    assert [error.field for error in both.errors] == ["apiVersion", "kind"]

@@ -2,7 +2,7 @@
 
 import pytest
 
-from tests.unit.model.hpa.objects import QUEUE, hpa, policy
+from tests.unit.model.hpa.objects import CPU, QUEUE, hpa, policy
 from trimtab.model.hpa import default
 
 UP = {
@@ -56,3 +56,10 @@ def test_defaults_are_not_shared_between_objects():
     first = default(hpa(behavior={}))
     first["spec"]["behavior"]["scaleUp"]["policies"][0]["value"] = 99
     assert default(hpa(behavior={}))["spec"]["behavior"]["scaleUp"]["policies"][0]["value"] == 4
+
+
+@pytest.mark.parametrize("order", [1, -1], ids=["odd last", "odd first"])
+def test_a_loss_policy_gets_its_defaults_beside_a_metric_without_one(order):
+    metrics = [CPU, {**QUEUE, "onLoss": {"policy": "LastGood"}}][::order]
+    filled = default(hpa(metrics=metrics))["spec"]["metrics"][::order]
+    assert filled == [CPU, {**QUEUE, "onLoss": {"policy": "LastGood", "maxAgeSeconds": 300}}]

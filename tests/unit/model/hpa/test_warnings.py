@@ -120,3 +120,21 @@ def test_our_own_v1_has_nothing_to_ignore():
         ignored_annotations(hpa(metadata={"annotations": {"autoscaling.alpha.kubernetes.io/metrics": "x"}}))
         == []
     )
+
+
+SOURCES: dict[str, Any] = {
+    "external": {"metric": {"name": "q"}, "target": {"type": "Value", "averageValue": "1"}},
+    "object": {
+        "metric": {"name": "q"},
+        "describedObject": {"apiVersion": "v1", "kind": "Service", "name": "s"},
+        "target": {"type": "Value", "averageValue": "1"},
+    },
+}
+
+
+@pytest.mark.parametrize("source", ["external", "object"])
+@pytest.mark.parametrize("kind", ["External", "Object"])
+def test_only_the_source_that_the_type_names_is_warned_of(source, kind):
+    metric = {"type": kind, source: SOURCES[source]}
+    found = [warning.field for warning in warnings_for(read(hpa(metrics=[metric])))]
+    assert any(".target" in field for field in found) is (source == kind.lower())

@@ -9,12 +9,14 @@ from trimtab.model.labels.names import label_key_problems, label_value_problems
 from trimtab.model.labels.requirement import require
 from trimtab.model.labels.selector import (
     EVERYTHING,
+    MAX_REQUIREMENTS,
     NOTHING,
     LabelSelector,
     LabelSelectorRequirement,
     Selector,
     SelectorError,
     go_string,
+    selector_problems,
 )
 
 
@@ -208,3 +210,28 @@ def test_garbage_is_read_or_refused_and_nothing_else(text):
     except SelectorError:
         return
     assert Selector.parse(str(selector)) == selector
+
+
+@pytest.mark.parametrize(
+    ("labels", "expressions", "want"),
+    [(MAX_REQUIREMENTS, 0, 0), (0, MAX_REQUIREMENTS, 0), (MAX_REQUIREMENTS, 1, 1), (1, MAX_REQUIREMENTS, 1)],
+    ids=["labels", "expressions", "one expression too many", "one label too many"],
+)
+def test_a_selector_has_a_bounded_number_of_requirements(labels, expressions, want):
+    selector = LabelSelector(
+        match_labels={f"k{place}": "v" for place in range(labels)},
+        match_expressions=tuple(
+            LabelSelectorRequirement(key=f"e{place}", operator="Exists") for place in range(expressions)
+        ),
+    )
+    assert len(list(selector_problems(selector))) == want
+
+
+@pytest.mark.parametrize("order", [1, -1], ids=["odd last", "odd first"])
+def test_every_wrong_part_of_a_selector_is_named(order):
+    labels = dict([("good", "x"), ("a b", "x")][::order])
+    expressions = tuple(
+        LabelSelectorRequirement(key="k", operator=operator) for operator in ["Exists", "Near"][::order]
+    )
+    found = dict(selector_problems(LabelSelector(match_labels=labels, match_expressions=expressions)))
+    assert list(found) == ["matchLabels[a b]", f"matchExpressions[{(1, 0)[order == -1]}]"]

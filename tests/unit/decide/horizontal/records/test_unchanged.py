@@ -385,3 +385,39 @@ def test_one_metric_with_rejected_samples_keeps_a_decision_from_being_repeated(o
     decision = run(seen, now)
     assert decision.scale_to is None
     assert find_unchanged(seen, decision) is None
+
+
+@pytest.mark.parametrize(
+    ("change", "is_covered"),
+    [
+        pytest.param({}, True, id="nothing"),
+        pytest.param({"hpa": hpa(cpu(50))}, False, id="another object"),
+        pytest.param({"scale": scale(5)}, False, id="another scale"),
+        pytest.param({"scale": None}, False, id="no scale"),
+        pytest.param({"clock_offset": 5.0}, False, id="another clock"),
+        pytest.param({"after": -100.0}, False, id="a clock that went back"),
+        pytest.param({"after": 1e9}, True, id="much later"),
+    ],
+)
+def test_what_a_steady_decision_covers_without_pods_and_samples(change, is_covered):
+    seen, decision, now = quiet()
+    held = find_unchanged(seen, decision)
+    assert held is not None
+    given = {"hpa": seen.hpa, "scale": seen.scale, "clock_offset": 0.0, "after": 15.0} | change
+    moment = now.timestamp() + given.pop("after")
+    assert held.still_valid_alone(memory=decision.memory, now=moment, **given) is is_covered
+    equal_scale = msgspec.structs.replace(seen.scale)
+    assert held.still_valid_alone(seen.hpa, equal_scale, decision.memory, now.timestamp() + 15)
+
+
+def test_an_event_that_may_be_repeated_ends_a_steady_decision():
+    told = Memory(
+        uid="uid-of-hpa",
+        recommendations=(Recommendation(4, T - 15),),
+        replicas=4,
+        last_event_times={"Said": T - 100},
+    )
+    seen, decision, _ = quiet(memory=told)
+    held = find_unchanged(seen, decision)
+    assert held is not None
+    assert held.until == pytest.approx(T - 100 + 300, abs=0.1)
