@@ -183,7 +183,7 @@ def main(arguments: Iterable[str] | None = None) -> int:
     parser.add_argument(
         "--jobs", type=int, default=os.cpu_count() or 1, help="processes (default: one per core)"
     )
-    parser.add_argument("--budget", type=float, default=40.0, help="seconds of tests per mutant (default 40)")
+    parser.add_argument("--budget", type=float, default=20.0, help="seconds of tests per mutant (default 20)")
     parser.add_argument(
         "--map",
         choices=("renew", "keep", "frozen"),

@@ -16,7 +16,8 @@ from tests.unit.decide.vertical.policy_builders import (
     why,
     world,
 )
-from trimtab.decide.vertical.update.loop_state import UpdaterState
+from trimtab.decide.vertical.update.eviction_limits import NO_EVICTION_LIMITS
+from trimtab.decide.vertical.update.loop_state import UpdaterSettings, UpdaterState
 from trimtab.decide.vertical.update.resize.annotation import RESIZE_ANNOTATION, ResizeAnnotation
 from trimtab.model.core.pod import ResourceRequirements
 from trimtab.model.json import wire
@@ -30,6 +31,7 @@ STATES = {
     "error": resize_condition("PodResizeInProgress", "Error"),
     "in progress": resize_condition("PodResizeInProgress", ""),
 }
+FREE = UpdaterSettings(eviction_limits=NO_EVICTION_LIMITS)
 NOTHING: list[tuple[str, str]] = []
 RESIZE, EVICT = [("resize", "db-0")], [("evict", "db-0")]
 
@@ -149,3 +151,16 @@ def test_a_vpa_without_recommendation_says_so():
     asked, result = run(world([vpa("base", mode="InPlace")], [pod(), pod("db-1")]), UpdaterState())
     assert asked == NOTHING
     assert why(result, "db-0") == "there is no recommendation yet"
+
+
+@pytest.mark.parametrize("place", [0, 3], ids=["first", "last"])
+def test_a_resize_left_from_another_mode_is_taken_back_and_the_other_pods_are_evicted(place):
+    waiting = requested("deferred", timedelta(minutes=1))
+    names = [f"db-{number}" for number in range(4)]
+    pods = [pod(name) for name in names if name != names[place]]
+    metadata = msgspec.structs.replace(waiting.metadata, name=names[place], uid=f"uid-{names[place]}")
+    pods.insert(place, msgspec.structs.replace(waiting, metadata=metadata))
+    seen = world([vpa("base", recommended("8Gi", "200m"), mode="Recreate")], pods)
+    asked, _ = run(msgspec.structs.replace(seen, serves_resize=True), settings=FREE)
+    others = [("evict", name) for name in names if name != names[place]]
+    assert asked == [("resize", names[place]), *others[:2]]
