@@ -499,6 +499,26 @@ def test_f10_an_object_that_does_not_decode_is_left_out_and_named(run):
     run(scenario)
 
 
+def test_f10_what_was_mended_or_deleted_while_a_watch_was_down_is_not_unreadable_any_more(run):
+    async def scenario(world):
+        for name in ("odd", "mended", "gone"):
+            await world.api.put(name, spec={"containers": "none"})
+        async with world.informer() as informer:
+            assert len(informer.counts.unreadable) == 3
+            world.api.fault = lambda request: Answer(503, status(503, "ServiceUnavailable"))
+            await world.clock.sleep(1)
+            await world.api.put("mended", spec={})
+            await world.api.remove("gone")
+            world.api.compact()
+            world.api.fault = None
+            await world.clock.sleep(600)
+            assert world.api.count()["LIST"] >= 2
+            assert [name for _, name in informer.counts.unreadable] == ["odd"]
+            assert [pod.name for pod in informer.store] == ["mended"]
+
+    run(scenario)
+
+
 def test_f10_an_object_that_cannot_be_reduced_is_left_out_and_no_other(run):
     def only_named(pod):
         if pod.metadata.name.startswith("odd"):

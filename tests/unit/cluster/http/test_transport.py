@@ -10,6 +10,7 @@ from trimtab.clock import SystemClock
 from trimtab.cluster.config import Connection, Credential, StaticCredentials, TlsSettings
 from trimtab.cluster.errors import TransportError
 from trimtab.cluster.http import HttpTransport
+from trimtab.cluster.http.dialer import Address, Dialer
 from trimtab.cluster.transport.transport import Deadlines, LineTooLongError, Request, lines
 
 SHORT = Deadlines(connect=0.1, first_byte=0.1, total=0.1)
@@ -259,3 +260,60 @@ async def test_f20_a_rotated_authority_is_picked_up_without_a_restart(tmp_path):
             await transport.request(Request("GET", "/"))
         file.write_bytes(new.cert_pem.bytes())
         assert (await transport.request(Request("GET", "/"))).status == 200
+
+
+@pytest.mark.parametrize("path", ["", "/", "/k8s/clusters/c-1", "/k8s/clusters/c-1/"])
+async def test_an_address_with_a_path_goes_before_every_path(path):
+    """As Rancher and other gateways write it."""
+    async with Server(reply()) as server:
+        transport = HttpTransport(SystemClock(), Connection(server.url + path))
+        try:
+            await transport.request(Request("GET", "/api/v1/pods", [("limit", "1")]))
+            async with transport.stream(Request("GET", "/apis")) as stream:
+                assert [chunk async for chunk in stream.chunks()] == [b"{}"]
+        finally:
+            await transport.close()
+    prefix = path.rstrip("/")
+    assert [line for line, _, _ in server.requests] == [
+        f"GET {prefix}/api/v1/pods?limit=1 HTTP/1.1",
+        f"GET {prefix}/apis HTTP/1.1",
+    ]
+
+
+@pytest.mark.parametrize(
+    ("url", "want"),
+    [
+        ("https://api.example", ("api.example", 443, "", "api.example", "api.example:443")),
+        ("http://api.example", ("api.example", 80, "", "api.example", "api.example:80")),
+        ("https://api.example:6443/a/", ("api.example", 6443, "/a", "api.example:6443", "api.example:6443")),
+        ("http://api.example:443", ("api.example", 443, "", "api.example:443", "api.example:443")),
+        ("https://[fd00::1]:80", ("fd00::1", 80, "", "[fd00::1]:80", "[fd00::1]:80")),
+        ("https://[fd00::1]", ("fd00::1", 443, "", "[fd00::1]", "[fd00::1]:443")),
+    ],
+)
+def test_addresses(url, want):
+    address = Address.of(url)
+    assert (address.host, address.port, address.path, address.host_header, address.authority) == want
+    assert address.is_secure is url.startswith("https")
+    assert address.authorization is None
+
+
+def test_a_user_of_an_address_becomes_an_authorization():
+    assert Address.of("http://jane:s%40fe@proxy:3128").authorization == "Basic amFuZTpzQGZl"
+    assert Address.of("http://jane@proxy").authorization == "Basic amFuZTo="
+
+
+@pytest.mark.parametrize(
+    ("server", "proxy", "prefix", "has_header"),
+    [
+        ("http://api:1/x", "http://u:p@proxy:2", "http://api:1/x", True),
+        ("http://api:1/x", "http://proxy:2", "http://api:1/x", False),
+        ("https://api:1/x", "http://u:p@proxy:2", "/x", False),
+        ("http://api:1/x", None, "/x", False),
+    ],
+    ids=["plain", "plain without a user", "through a tunnel", "no proxy"],
+)
+def test_a_proxy_for_plain_http_gets_the_whole_address(server, proxy, prefix, has_header):
+    dialer = Dialer(Address.of(server), proxy=Address.of(proxy) if proxy else None)
+    assert dialer.target_prefix == prefix
+    assert [name for name, _ in dialer.proxy_headers] == (["Proxy-Authorization"] if has_header else [])

@@ -228,8 +228,8 @@ def test_with_behavior_policies_and_bounds_limit_ten_replicas(desired, bounds, w
 
 @pytest.mark.parametrize(("desired", "want"), [(20, (10, "ScaleUpLimit")), (1, (10, "ScaleDownLimit"))])
 def test_a_rate_that_is_exceeded_already_holds_and_never_reverses(desired, want):
-    only = {"scale_up": PAST.scale_up} if desired > 10 else {"scale_down": PAST.scale_down}
-    assert limits(10, desired, behavior=SLOW, memory=Memory(**only)) == want
+    memory = Memory(scale_up=PAST.scale_up) if desired > 10 else Memory(scale_down=PAST.scale_down)
+    assert limits(10, desired, behavior=SLOW, memory=memory) == want
 
 
 @pytest.mark.parametrize(
