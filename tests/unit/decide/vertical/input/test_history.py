@@ -4,7 +4,7 @@ import pytest
 
 from tests.unit.decide.vertical.policy_builders import index, scope, vpa, world
 from tests.unit.decide.vertical.usage_builders import HOUR_NS, START_NS, Load, Recommender, member
-from trimtab.decide.vertical.input.history import HistoryContext, add_history
+from trimtab.decide.vertical.input.history import HistoryContext, add_history, covers
 from trimtab.decide.vertical.input.history_pods import HistoricalPods
 from trimtab.decide.vertical.input.usage import Capacity
 from trimtab.model.usage_history import ContainerName, Labelled, UsageHistory
@@ -163,3 +163,30 @@ def test_a_step_in_which_the_role_changed_teaches_nobody():
         pods_at(2),
     )
     assert (done.samples, done.skipped_pods) == (2 * 3 * 3 - 2, [])
+
+
+MINUTE = 60 * 10**9
+
+
+@pytest.mark.parametrize(
+    ("first", "saved", "want"),
+    [
+        pytest.param(0, 0, True, id="it begins where the checkpoint does"),
+        pytest.param(7 * MINUTE, 5 * MINUTE, True, id="two steps later"),
+        pytest.param(7 * MINUTE + 1, 5 * MINUTE, False, id="more than two steps later"),
+        pytest.param(12 * MINUTE, 0, True, id="two steps after its own first moment"),
+        pytest.param(12 * MINUTE + 1, 0, False, id="later than its own first moment, too"),
+    ],
+)
+def test_a_history_covers_a_checkpoint_up_to_two_steps(first, saved, want):
+    begins = 10 * MINUTE if saved == 0 and first else 0
+    past = UsageHistory(namespace="shop", times_ns=(begins, begins + MINUTE))
+    assert covers(past, first, saved) is want
+
+
+def test_a_history_without_a_step_tolerates_nothing():
+    empty = UsageHistory(namespace="shop")
+    assert covers(empty, 5, 4)
+    single = UsageHistory(namespace="shop", times_ns=(3,))
+    assert covers(single, 4, 4)
+    assert not covers(single, 5, 4)
