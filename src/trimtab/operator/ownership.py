@@ -13,7 +13,7 @@ from trimtab.cluster.client import Client
 from trimtab.cluster.leases.election import LeaderElector
 from trimtab.cluster.leases.epoch import UNSHARED, Epoch
 from trimtab.cluster.leases.fence import Fence
-from trimtab.cluster.leases.shards import Shards, shard_of
+from trimtab.cluster.leases.shards import Shard, Shards, shard_of
 
 _SILENT_AFTER = 30.0
 """Seconds without reading the Leases after which a replica is not ready, because it could not take over."""
@@ -39,6 +39,10 @@ class SingleOwner:
         if not self._fence.may_write():
             return None
         return self._fence.epoch if isinstance(self._fence, LeaderElector) else UNSHARED
+
+    def transitions_for(self, key: str) -> int | None:
+        """Return how often the Lease for `namespace/name` changed its holder; None without a Lease."""
+        return transitions_of(self._fence)
 
     def share(self, key: str) -> int:
         """Return the shard of `namespace/name`, whichever replica holds it."""
@@ -104,6 +108,10 @@ class ShardedOwner:
         """Return the epoch of the object's shard, if this replica may write for it."""
         return self._shards[self.share(key)].epoch
 
+    def transitions_for(self, key: str) -> int | None:
+        """Return how often the Lease of the object's shard changed its holder."""
+        return transitions_of(self._shards[self.share(key)])
+
     def share(self, key: str) -> int:
         """Return the shard of an object."""
         number = self._shard_of.get(key)
@@ -155,6 +163,13 @@ class ShardedOwner:
 
 
 Ownership = SingleOwner | ShardedOwner
+
+
+def transitions_of(fence: Fence) -> int | None:
+    """Return how often the Lease behind a fence changed its holder, or None if there is no Lease."""
+    if isinstance(fence, Shard):
+        return fence.elector.transitions
+    return fence.transitions if isinstance(fence, LeaderElector) else None
 
 
 def ownership_of(client: Client, fence: Fence) -> Ownership:

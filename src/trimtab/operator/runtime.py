@@ -18,6 +18,7 @@ from trimtab.cluster.discovery import Discovery
 from trimtab.cluster.events import EventBroadcaster
 from trimtab.cluster.leases.fence import Fence, NoFence
 from trimtab.metrics.reader import MetricsReader
+from trimtab.model.author import Author
 from trimtab.operator.ownership import ownership_of
 from trimtab.operator.process import acting_client
 from trimtab.operator.settings.settings import Settings
@@ -54,6 +55,10 @@ class Runtime:
         self.informers = InformerFactory(self.client, settings.watch_namespaces)
         self.events = EventBroadcaster(self.writer, instance)
         self._writing_events: asyncio.Task[None] | None = None
+
+    def author_for(self, key: str) -> Author:
+        """Return this replica and its Lease for `namespace/name`."""
+        return Author(replica=self.instance, lease_transitions=self.ownership.transitions_for(key))
 
     @cached_property
     def metrics(self) -> MetricsReader:

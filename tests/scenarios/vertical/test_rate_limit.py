@@ -1,8 +1,12 @@
 """Resizes in place keep to a rate, as evictions do, and counters begin at zero (RV-L13)."""
 
+import logging
+
 import pytest
 
 from tests.scenarios.vertical.stage import LEADER, Stage
+from trimtab.decide.vertical.records import read_update, replay_update, to_json
+from trimtab.model.author import Author
 
 
 @pytest.mark.parametrize(
@@ -40,5 +44,33 @@ def test_counters_of_a_vpa_begin_at_zero(play_lab):
             # Upstream tells the mode of evictions only.
             for name, labels in (("evicted", where | mode), ("in_place_updated", where)):
                 assert actor.registry.get_sample_value(f"vpa_updater_{name}_pods_total", labels) == 0.0
+
+    play_lab(scenario)
+
+
+def test_a_resize_names_the_replica_and_the_version(play_lab, caplog):
+    async def scenario(stage: Stage) -> None:
+        await stage.statefulset("db", 2)
+        await stage.vpa("base", "db", mode="InPlaceOrRecreate")
+        stage.use(db_0=LEADER, db_1=LEADER)
+        caplog.set_level(logging.INFO)
+        async with stage.running(in_place_skip_disruption_budget=True) as actor:
+            await stage.recommend(actor, 2)
+            seen = {pod.metadata.key: pod.metadata.resource_version for pod in actor.site.view.pods}
+            record = await actor.updater.step()
+            facts = [
+                line.facts for line in caplog.records if line.getMessage() == "resize" and "by" in line.facts
+            ]
+            assert [(line["by"], line["baseVersion"]) for line in facts] == [
+                ("trimtab", seen[line["pod"]]) for line in facts
+            ]
+            assert facts
+            assert record is not None
+            assert record.author == Author(replica="trimtab")
+            data = to_json(record)
+            assert to_json(replay_update(read_update(data))) == data
+            idle = await actor.updater.step()
+            assert idle is not None
+            assert idle.author is None, "nothing was changed"
 
     play_lab(scenario)

@@ -21,6 +21,7 @@ from trimtab.decide.vertical.update.loop import UpdateLoop, UpdateResult, update
 from trimtab.decide.vertical.update.loop_state import DEFAULT_SETTINGS, UpdaterSettings, UpdaterState
 from trimtab.decide.vertical.update.observation import UpdateObservation
 from trimtab.decide.vertical.update.resize.plan import ResizePlan
+from trimtab.model.author import Author
 from trimtab.model.feature_gates import FeatureGates
 from trimtab.model.json import wire
 from trimtab.model.json.wire import Wire
@@ -57,6 +58,8 @@ class UpdateRecord(Wire):
     state_after: UpdaterState
     events: tuple[UpdateEvent, ...]
     pod_results: tuple[PodUpdateResult, ...]
+    author: Author | None = None
+    """The replica that performed the actions; None if it performed none."""
 
 
 class AdmissionRecord(Wire):
@@ -153,7 +156,7 @@ def replay_update(record: UpdateRecord) -> UpdateRecord:
             loop.send(ActionResult.DONE)
     except StopIteration as end:
         replayed: RecordedResult = end.value
-        return replayed.record
+        return msgspec.structs.replace(replayed.record, author=record.author)
 
 
 def record_admission(

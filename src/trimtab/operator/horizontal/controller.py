@@ -115,6 +115,7 @@ class HpaController:
             self.runtime.events.recorder("horizontal-pod-autoscaler"),
             slots=WriteSlots(self.runtime.settings.horizontal.concurrent_writes),
             dry_run=self.runtime.settings.dry_run,
+            author_for=self.runtime.author_for,
         )
 
     def _make_loop(self) -> Loop:

@@ -11,6 +11,8 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
 
+import msgspec
+
 from trimtab.cluster import errors
 from trimtab.cluster.client import Client, Preconditions
 from trimtab.cluster.events import EventRecorder
@@ -22,6 +24,7 @@ from trimtab.decide.horizontal.observation.observation import Observation
 from trimtab.decide.horizontal.records.record import Record
 from trimtab.decide.horizontal.status.after_write import after_scale, after_status
 from trimtab.decide.horizontal.status.dry_run import annotation_problem, as_dry_run, must_not_scale
+from trimtab.model.author import Author
 from trimtab.model.core.objects import ObjectReference
 from trimtab.model.hpa.types import ConditionType, HorizontalPodAutoscalerStatus
 from trimtab.operator.horizontal.inputs.hpa_cache import HpaCache
@@ -67,6 +70,8 @@ class PendingWrite:
     is_scale_lost: bool = False
     """Whether the response to the scale was lost. If it was not applied yet, it may still be."""
     status_error: str | None = None
+    author: Author | None = None
+    """The replica that writes it; None while nothing is written."""
 
     def record(self) -> Record:
         """Return the record of the decision and of its writes."""
@@ -76,6 +81,7 @@ class PendingWrite:
             scale_error=self.scale_error,
             status_error=self.status_error,
             is_dry_run=self.is_dry_run,
+            author=self.author,
         )
 
 
@@ -91,7 +97,9 @@ class Writer:
         *,
         slots: WriteSlots,
         dry_run: bool,
+        author_for: Callable[[str], Author] = lambda _key: Author(),
     ) -> None:
+        self._author_for = author_for
         self._client_for = client_for
         self._targets = targets
         self._hpas = hpas
@@ -119,6 +127,10 @@ class Writer:
 
     async def apply(self, hpa_state: HpaState, write: PendingWrite) -> None:
         """Write the scale, then the status, record the events, and complete `write`."""
+        if not self._dry_run:
+            scale = write.target.scale
+            base = scale.metadata.resource_version if scale is not None else ""
+            write.author = msgspec.structs.replace(self._author_for(hpa_state.key), base_version=base)
         if write.decision.scale_to is not None:
             async with self._slots.for_scale(hpa_state.hpa.metadata.namespace):
                 await self._apply_scale(hpa_state, write)
@@ -250,6 +262,8 @@ class Writer:
             write.decision = after_status(write.observation, decision, write.status_error)
         else:
             hpa_state.note_status_written()
+            facts = {"hpa": hpa_state.key, **(write.author.facts if write.author is not None else {})}
+            log.debug("status written", extra={"facts": facts})
 
     async def _patch_status(
         self, hpa_state: HpaState, status: HorizontalPodAutoscalerStatus, memory: Memory
@@ -314,6 +328,7 @@ def _log_scale(hpa_state: HpaState, write: PendingWrite) -> None:
         "from": decision.current,
         "to": decision.desired,
         "reason": change_reason(write.observation, decision),
+        **(write.author.facts if write.author is not None else {}),
     }
     if write.scale_error is None:
         log.info("scaled", extra={"facts": facts})

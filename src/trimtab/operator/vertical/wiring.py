@@ -5,10 +5,11 @@ from functools import cached_property
 from typing import TYPE_CHECKING, TypeVar
 
 from trimtab.cluster.leases.shards import Shards, ShardUser
+from trimtab.model.author import Author
 from trimtab.model.feature_gates import FeatureGates
 from trimtab.operator.control_loop import ControlLoop, ControlLoopMetrics
 from trimtab.operator.horizontal.inputs.pod_usage import ListAllPolicy
-from trimtab.operator.ownership import shards_gauge
+from trimtab.operator.ownership import shards_gauge, transitions_of
 from trimtab.operator.process import Component
 from trimtab.operator.runtime import Runtime
 from trimtab.operator.settings.compat import upstreams
@@ -106,6 +107,7 @@ def make_recommender(
         vertical.events,
         metrics,
         vertical.loop_metrics,
+        vertical.runtime.author_for,
     )
     return vertical.notify_of_shards(
         recommender.Recommender(
@@ -133,6 +135,7 @@ def make_updater(vertical: VerticalRuntime, webhook_check: WebhookCheck | None =
         UpdaterMetrics(vertical.registry),
         vertical.loop_metrics,
         lambda: _replacement_check(vertical, settings),
+        lambda: Author(replica=vertical.instance, lease_transitions=transitions_of(fence)),
     )
     made = updater.Updater(deps, settings.updater, settings.namespace_rules)
     vertical.notify_of_shards(_UpdatingShard(made))

@@ -88,6 +88,8 @@ class Explanation(Wire):
     """The same as `next_step`, as values."""
     clock: str = ""
     """How the operator's clock is wrong; empty if it is right."""
+    author: str = ""
+    """The replica that wrote the scale or the status; empty if nothing was written."""
     is_dry_run: bool = False
     annotation_problem: str = ""
     """Which annotation is wrong, so that nothing is scaled."""
@@ -129,6 +131,7 @@ def explain(record: Record, *, dry_run: bool = False) -> Explanation:
         next_step=next_step(observation, decision, reason, advice, dry_run=dry_run),
         advice=advice,
         clock=describe_offset(observation.clock_offset) if observation.clock_offset else "",
+        author="" if record.author is None else str(record.author),
         is_dry_run=dry_run or must_not_scale(observation.hpa, observation.gates),
         annotation_problem=annotation_problem(observation.hpa, observation.gates),
     )
@@ -235,6 +238,8 @@ def _lines(story: Explanation) -> list[str]:
         lines.append(f"clock: {story.clock}")
     if story.annotation_problem:
         lines.append(f"held: {story.annotation_problem}; nothing is scaled until then")
+    if story.author:
+        lines.append(f"written by: {story.author}")
     lines.append(f"next: {story.next_step}")
     return lines
 

@@ -66,10 +66,12 @@ def pack(record: Record, before: PackedRecord | None = None) -> PackedRecord:
     """Pack a record, and share its base with the record `before` if they agree."""
     observation = record.observation
     base = _base_of(observation)
-    if before is not None and before.base == base:
-        base = before.base
+    fate = record.fate
+    if before is not None:
+        base = before.base if before.base == base else base
+        fate = before.fate if before.fate == fate else fate
     change, plain = _change_of(observation)
-    return PackedRecord(base, change, plain, record.decision.now, record.fate)
+    return PackedRecord(base, change, plain, record.decision.now, fate)
 
 
 def unpack(packed: PackedRecord) -> Record:

@@ -14,6 +14,7 @@ from trimtab.decide.horizontal.observation.observation import Observation
 from trimtab.decide.horizontal.records import format_1
 from trimtab.decide.horizontal.status.after_write import after_scale, after_status
 from trimtab.decide.horizontal.status.dry_run import as_dry_run
+from trimtab.model.author import Author
 from trimtab.model.json import wire
 from trimtab.model.json.wire import Wire
 
@@ -32,11 +33,13 @@ class Record(Wire, kw_only=True):
     """Why the status could not be written, if it could not."""
     is_dry_run: bool = False
     """Whether the scale was not meant to be written."""
+    author: Author | None = None
+    """The replica that wrote the scale or the status; None if nothing was written."""
 
     @property
     def fate(self) -> "Fate":
         """Return what became of the decision."""
-        fate = Fate(self.scale_error, self.status_error, self.is_dry_run)
+        fate = Fate(self.scale_error, self.status_error, self.is_dry_run, self.author)
         return WELL if fate == WELL else fate
 
 
@@ -46,6 +49,7 @@ class Fate(NamedTuple):
     scale_error: str | None = None
     status_error: str | None = None
     is_dry_run: bool = False
+    author: Author | None = None
 
 
 WELL = Fate()

@@ -5,7 +5,7 @@ Loading and writing await; everything in between is `trimtab.decide.vertical` on
 
 import asyncio
 import logging
-from collections.abc import Coroutine, Iterator
+from collections.abc import Callable, Coroutine, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import Any
@@ -24,6 +24,7 @@ from trimtab.decide.vertical.control.control import (
 from trimtab.decide.vertical.recommend.quality import expectations_of
 from trimtab.decide.vertical.recommend.recommender import VPARecommendation
 from trimtab.model import times
+from trimtab.model.author import Author
 from trimtab.model.core.meta import NamespacedName
 from trimtab.operator.control_loop import NOT_STARTED, ControlLoop, ControlLoopMetrics
 from trimtab.operator.ownership import Ownership
@@ -66,6 +67,8 @@ class RecommenderDeps:
     events: EventRecorder
     metrics: RecommenderMetrics
     loop_metrics: ControlLoopMetrics
+    author_for: Callable[[str], Author] = lambda _key: Author()
+    """Returns this replica and its Lease for a VPA."""
 
 
 class Recommender(ControlLoop):
@@ -110,7 +113,9 @@ class Recommender(ControlLoop):
         self._builder = StatusBuilder(
             view, self._states, namespaces, estimation, metrics, is_dry_run=is_dry_run
         )
-        self._statuses = StatusWriter(self._states, view.vpas, workers, is_dry_run=is_dry_run)
+        self._statuses = StatusWriter(
+            self._states, view.vpas, workers, is_dry_run=is_dry_run, author_for=deps.author_for
+        )
         self._checkpoints = CheckpointWriter(
             deps.clock,
             self._states,

@@ -2,11 +2,12 @@
 
 import asyncio
 import logging
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 
 from trimtab.cluster import errors
 from trimtab.cluster.cache.namespaced_informer import NamespacedInformer
 from trimtab.cluster.client import PatchType, Preconditions
+from trimtab.model.author import Author
 from trimtab.model.json import wire
 from trimtab.model.vpa.types import VerticalPodAutoscaler, VerticalPodAutoscalerStatus
 from trimtab.operator.vertical.kinds import VPAS
@@ -26,11 +27,13 @@ class StatusWriter:
         workers: int = 10,
         *,
         is_dry_run: bool = False,
+        author_for: Callable[[str], Author] = lambda _key: Author(),
     ) -> None:
         self._states = states
         self._cache = cache
         self._workers = workers
         self._is_dry_run = is_dry_run
+        self._author_for = author_for
         self._logged: dict[str, dict[str, dict[str, str]]] = {}
         """The targets of each VPA that a dry run has logged."""
         self.failures: dict[str, str] = {}
@@ -80,6 +83,12 @@ class StatusWriter:
             self.failures[meta.key] = str(error)
             log.warning("status of VPA %s is not written: %s", meta.key, error)
         else:
+            facts = {
+                "vpa": meta.key,
+                **self._author_for(meta.key).facts,
+                "baseVersion": meta.resource_version,
+            }
+            log.debug("status written", extra={"facts": facts})
             self._cache.note_written(meta.namespace, written.metadata.resource_version)
 
 

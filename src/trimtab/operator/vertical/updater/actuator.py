@@ -9,12 +9,15 @@ from collections.abc import Awaitable, Callable, Iterable, Mapping
 from dataclasses import dataclass, field
 from datetime import datetime
 
+import msgspec
+
 from trimtab.clock import Clock
 from trimtab.cluster import errors
 from trimtab.cluster.client import Client, PatchType, Preconditions
 from trimtab.cluster.resource import PODS
 from trimtab.decide.vertical.update.actions import Action, ActionResult, Evict, Resize
 from trimtab.decide.vertical.update.refused_replacements import REFUSED_ANNOTATION
+from trimtab.model.author import Author
 from trimtab.model.core.pod import Pod
 from trimtab.operator.vertical.updater.replacement import REFUSED, Obstacle, ReplacementCheck
 
@@ -70,6 +73,8 @@ class UpdateActuator:
     webhook_check: WebhookCheck
     until: float
     """When the loop ends, on the monotonic clock. Actions that would wait longer are left to the next loop."""
+    author: Author = field(default_factory=Author)
+    """The replica that performs the actions, for log lines."""
     replacement: ReplacementCheck | None = None
     """Runs before each eviction, if set."""
     done: list[Performed] = field(default_factory=list)
@@ -107,10 +112,14 @@ class UpdateActuator:
         logged = "requested" if outcome is ActionResult.DONE and not is_eviction else outcome.value
         log.info(
             "evict" if is_eviction else "resize",
-            extra={"facts": {**_facts(action), "outcome": logged, "why": reason}},
+            extra={"facts": {**_facts(action), "outcome": logged, "why": reason, **self._written_by(action)}},
         )
         self.done.append(Performed(action, outcome))
         return outcome
+
+    def _written_by(self, action: Action) -> dict[str, str | int]:
+        version = action.pod.metadata.resource_version
+        return msgspec.structs.replace(self.author, base_version=version).facts
 
     async def _would(self, action: Action) -> tuple[ActionResult, str]:
         """Log what a live process would do."""

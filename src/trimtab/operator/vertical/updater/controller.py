@@ -11,6 +11,8 @@ from collections.abc import Callable, Generator, Iterable, Mapping
 from dataclasses import dataclass
 from datetime import datetime
 
+import msgspec
+
 from trimtab.clock import Clock
 from trimtab.cluster import errors
 from trimtab.cluster.cache.subscriptions import CacheEvent, Delta
@@ -34,6 +36,7 @@ from trimtab.decide.vertical.update.loop_state import BACKING_OFF, UpdaterSettin
 from trimtab.decide.vertical.update.lost_responses import due_checks, mark_lost, next_check, resolve_lost
 from trimtab.decide.vertical.update.refused_replacements import changed_annotations
 from trimtab.decide.vertical.update.resize.status import ResizeStatus, reported_status
+from trimtab.model.author import Author
 from trimtab.model.core.meta import NamespacedName
 from trimtab.model.core.pod import Pod
 from trimtab.model.labels.selector import LabelSelector, Selector, SelectorError
@@ -98,6 +101,8 @@ class UpdaterDeps:
     loop_metrics: ControlLoopMetrics
     replacement_check: Callable[[], ReplacementCheck | None] = lambda: None
     """Makes the check of one step. Without a check every evicted pod is expected to come back."""
+    author: Callable[[], Author] = Author
+    """Returns this replica and its Lease."""
 
 
 class Updater(ControlLoop):
@@ -181,6 +186,7 @@ class Updater(ControlLoop):
             self._deps.webhook_check,
             until=self._clock.monotonic() + self._period,
             replacement=self._deps.replacement_check(),
+            author=self._deps.author(),
         )
         loop = recorded_loop(
             observation, self._state, self._clock.now(), self._updating, self._view.gates, self._view.compat
@@ -191,7 +197,7 @@ class Updater(ControlLoop):
             await self._write_refusal_notes(recorded, actuator)
         timer.step("EvictPods")
         timer.total()
-        return recorded.record
+        return self._record
 
     async def _read_lost(self) -> None:
         """Read pods whose last write got no response. The cache may not show that write yet."""
@@ -211,7 +217,8 @@ class Updater(ControlLoop):
         result = recorded.result
         if not self._client.is_dry_run:  # a dry run must not remember actions as done
             self._state = mark_lost(result.state, actuator.lost)
-        self._record = recorded.record
+        author = actuator.author if actuator.done and not self._client.is_dry_run else None
+        self._record = msgspec.structs.replace(recorded.record, author=author)
         self._short_of_budget = result.short_of_budget
         self._again_at = result.requeue_at
         self._problems = {}
