@@ -173,10 +173,12 @@ class Stage:
         direct: bool = False,
         history: HistoryLoader | None = None,
         is_narrow: bool = True,
+        before: Callable[[Actor], None] = lambda _: None,
         **settings: Any,
     ) -> AsyncIterator[Actor]:
         """A fresh process, with rights in the namespaces that it watches unless they should be wider."""
         actor = Actor(self, self.settings(**settings), direct=direct, history=history, is_narrow=is_narrow)
+        before(actor)
         try:
             await actor.site.view.wait_synced()
             yield actor

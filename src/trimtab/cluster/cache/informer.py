@@ -131,6 +131,11 @@ class Informer(Generic[T]):
         return isinstance(self._refusal, errors.NotFound) or (is_scoped and self._refusal is not None)
 
     @property
+    def is_absent(self) -> bool:
+        """Return whether the server does not serve the kind, so that the empty cache is complete."""
+        return isinstance(self._refusal, errors.NotFound) and (self._is_emptied or not self.has_synced)
+
+    @property
     def is_settled(self) -> bool:
         """Return whether the first list is complete, or was refused."""
         return self._settled.is_set()
@@ -141,7 +146,11 @@ class Informer(Generic[T]):
         return self._version or self._highest
 
     async def wait_synced(self) -> None:
-        """Wait for the first list, unless it is refused."""
+        """Wait for the first list."""
+        await self._synced.wait()
+
+    async def wait_settled(self) -> None:
+        """Wait for the first list, or until it is refused."""
         await self._settled.wait()
 
     def stale_reason(self) -> str:

@@ -83,7 +83,7 @@ class SharedInformers:
     def __iter__(self) -> Iterator[NamespacedInformer[Any]]:
         yield from self._informers.values()
 
-    async def wait_synced(self) -> None:
-        """Wait until the first lists of all informers in use are complete."""
+    async def wait_settled(self) -> None:
+        """Wait until the first lists of all informers in use are complete, or refused."""
         for informer in list(self._informers.values()):
-            await informer.wait_synced()
+            await informer.wait_settled()

@@ -44,10 +44,15 @@ class NamespacedInformer(Generic[T]):
 
     @property
     def has_synced(self) -> bool:
-        """Return whether every first list is complete, or was refused."""
+        """Return whether every first list is complete."""
         if not self._has_synced:
-            self._has_synced = all(informer.is_settled for informer in self._informers.values())
+            self._has_synced = all(informer.has_synced for informer in self._informers.values())
         return self._has_synced
+
+    @property
+    def is_settled(self) -> bool:
+        """Return whether every first list is complete, or was refused."""
+        return self._has_synced or all(informer.is_settled for informer in self._informers.values())
 
     def staleness(self) -> float:
         """Return the staleness of the oldest informer that the server does not refuse, in seconds."""
@@ -77,6 +82,14 @@ class NamespacedInformer(Generic[T]):
         """Return why the cache may lack recent changes, by namespace; an empty name means all."""
         reasons = {namespace: informer.stale_reason() for namespace, informer in self._informers.items()}
         return {namespace: reason for namespace, reason in reasons.items() if reason}
+
+    def incomplete(self) -> dict[str, str]:
+        """Return why objects may be missing or outdated, by namespace, for kinds that the server serves."""
+        return {
+            namespace: informer.stale_reason()
+            for namespace, informer in self._informers.items()
+            if not informer.is_absent and informer.stale_reason()
+        }
 
     def get(self, name: str, namespace: str = "") -> T | None:
         """Return an object, or None."""
@@ -115,9 +128,14 @@ class NamespacedInformer(Generic[T]):
             informer.note_written(resource_version)
 
     async def wait_synced(self) -> None:
-        """Wait for the first lists, except for those that are refused."""
+        """Wait for the first lists."""
         for informer in self._informers.values():
             await informer.wait_synced()
+
+    async def wait_settled(self) -> None:
+        """Wait for the first lists, except for those that are refused."""
+        for informer in self._informers.values():
+            await informer.wait_settled()
 
     async def run(self) -> None:
         """Follow the server until cancelled."""

@@ -130,7 +130,7 @@ class HpaController:
         gate = self._config.gates.enabled("PodLevelResources")
         pods = follow_pods(self._caches, self._pods.on_pod_event, pod_level_resources=gate)
         await self._watches.start()
-        await pods.wait_synced()
+        await pods.wait_settled()
         # The HPAs name their targets, whose watches started while the lists came in.
         await self._watches.wait_for_lists()
         self._is_started = True

@@ -123,10 +123,10 @@ class ClusterView:
         return self
 
     async def wait_synced(self) -> None:
-        """Wait for the first list of all caches."""
+        """Wait for the first list of all caches, except for namespaces that may not be listed."""
         await self.begin()
         for cache in self.all_caches():
-            await cache.wait_synced()
+            await cache.wait_settled()
 
     async def begin(self) -> None:
         """Watch VPAScopes, if the gate is on and the cluster serves them."""
@@ -139,8 +139,8 @@ class ClusterView:
 
     @property
     def has_synced(self) -> bool:
-        """Return whether all caches are complete."""
-        return all(cache.has_synced for cache in self.all_caches())
+        """Return whether all caches are complete, except for namespaces that may not be listed."""
+        return all(cache.is_settled for cache in self.all_caches())
 
     def all_caches(self) -> Iterator[NamespacedInformer[Any]]:
         """Yield every cache that decisions depend on."""
@@ -155,12 +155,30 @@ class ClusterView:
         """Return why caches are incomplete or cannot be watched, by resource."""
         problems = {}
         for cache in self.all_caches():
-            error = cache.last_error()
-            if not cache.has_synced:
-                problems[cache.resource.plural] = error or "the first list is not complete"
-            elif error:
+            if not cache.is_settled:
+                problems[cache.resource.plural] = cache.last_error() or "the first list is not complete"
+            elif error := cache.failure():
                 problems[cache.resource.plural] = error
         return problems
+
+    def warnings(self) -> dict[str, str]:
+        """Return which namespaces may not be read and count as empty, by resource and namespace."""
+        return {
+            f"{cache.resource.plural} of {namespace}": answer
+            for cache in self.all_caches()
+            for namespace, answer in cache.refusals().items()
+        }
+
+    def stale_namespaces(self) -> dict[str, str]:
+        """Return the namespaces whose pods must not be changed, because a cache is stale, with the reason.
+
+        An empty name means all. Budgets and roles would be computed from what was true a while ago.
+        """
+        found: dict[str, str] = {}
+        for cache in self.all_caches():
+            for namespace, reason in cache.incomplete().items():
+                found.setdefault(namespace, f"{cache.resource.plural}: {reason}")
+        return found
 
     def scopes(self) -> Iterable[VPAScope]:
         """Return the VPAScopes, or none if the gate is off."""
@@ -223,16 +241,20 @@ class ClusterView:
         pods = await self.discovery.served("", "v1", "pods")
         return pods is not None and "resize" in pods.subresources
 
-    async def observation(self, *, serves_resize: bool) -> UpdateObservation:
-        """Return the input of an update loop for the namespaces with VPAs or leftovers of VPAs."""
+    async def observation(self, *, serves_resize: bool, without: Collection[str] = ()) -> UpdateObservation:
+        """Return the input of an update loop for the namespaces with VPAs or leftovers of VPAs.
+
+        The namespaces in `without` are left out.
+        """
         left_behind = self._left_behind_namespaces()
         control = await self.control_snapshot(left_behind)
-        namespaces = {*left_behind, *(targeted.vpa.metadata.namespace for targeted in control.vpas)}
+        vpas = [targeted for targeted in control.vpas if targeted.vpa.metadata.namespace not in without]
+        namespaces = {*left_behind.difference(without), *(vpa.vpa.metadata.namespace for vpa in vpas)}
         pods = tuple(pod for pod in self.pods if pod.metadata.namespace in namespaces)
         return UpdateObservation(
             vpas=tuple(
                 ObservedVPA(vpa=targeted.vpa, selector=None if selector is None else str(selector))
-                for targeted, selector in ((targeted, targeted.selector) for targeted in control.vpas)
+                for targeted, selector in ((targeted, targeted.selector) for targeted in vpas)
             ),
             scopes=tuple(self.scopes()),
             pods=pods,

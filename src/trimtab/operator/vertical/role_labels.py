@@ -8,12 +8,12 @@ for that reason the controller reads the Lease from the API server, since its ow
 import asyncio
 import logging
 from collections import defaultdict
-from collections.abc import Callable, Collection
+from collections.abc import Callable, Collection, Iterable
 
 from trimtab import tasks
 from trimtab.cluster import errors
 from trimtab.cluster.cache.informer import Informer
-from trimtab.cluster.cache.subscriptions import Delta
+from trimtab.cluster.cache.subscriptions import CacheEvent, Delta
 from trimtab.cluster.client import Client, ListOptions, Preconditions
 from trimtab.cluster.events import EventRecorder
 from trimtab.cluster.resource import LEASES, PODS
@@ -41,6 +41,8 @@ from trimtab.operator.vertical.cluster_view import ClusterView
 from trimtab.operator.vertical.kinds import pod_reference
 
 log = logging.getLogger(__name__)
+UNUSED_SECONDS = 60.0
+"""How long the Leases of a namespace are watched after its last pod with a role."""
 PERIOD_SECONDS = 5.0
 """How often Leases are checked for expiry, and failed writes are repeated."""
 
@@ -86,17 +88,23 @@ class RoleLabelController(ControlLoop):
         """Reconcile every declared role and return the number of changed labels."""
         self._problems = {}
         changed = 0
+        namespaces: set[str] = set()
         for declaration, pods in self._declared().items():
             # The Lease decides the shard, so that one replica both removes and adds the label.
             lease = NamespacedName(declaration.namespace, declaration.lease)
             if not self._ownership.owns(str(lease)):
                 continue
-            await self._leases.watch(lease.namespace)
+            namespaces.add(lease.namespace)
+            if not self._leases.watch(lease.namespace):
+                problem = self._leases.problem(lease.namespace)
+                self._problems[f"Leases of {lease.namespace}"] = problem
+                continue
             plan = await self._plan(declaration, lease, pods)
             if isinstance(plan, InvalidDeclaration):
                 self._warn(pods[0], plan.message)
             else:
                 changed += await self._apply(plan, lease)
+        await self._leases.end_unused(namespaces)
         return changed
 
     async def _plan(
@@ -214,17 +222,37 @@ class RoleLeases:
         self._on_change = on_change
         self._seen: dict[NamespacedName, ObservedLease] = {}
         self._informers: dict[str, Informer[Lease]] = {}
-        self._tasks: list[asyncio.Task[None]] = []
+        self._tasks: dict[str, asyncio.Task[None]] = {}
+        self._used_at: dict[str, float] = {}
 
-    async def watch(self, namespace: str) -> None:
-        """Watch the Leases of a namespace from now on, and wait for the first list."""
+    def watch(self, namespace: str) -> bool:
+        """Watch the Leases of a namespace from now on. Return whether they are listed already."""
+        self._used_at[namespace] = self._clock.monotonic()
         informer = self._informers.get(namespace)
         if informer is None:
             informer = Informer(self._client, LEASES, ListOptions(namespace=namespace))
             informer.subscribe(self._on_lease)
             self._informers[namespace] = informer
-            self._tasks.append(tasks.keep_running(f"the watch of Leases in {namespace}", informer.run))
-        await informer.wait_synced()
+            self._tasks[namespace] = tasks.keep_running(f"the watch of Leases in {namespace}", informer.run)
+        return informer.has_synced
+
+    def problem(self, namespace: str) -> str:
+        """Return why the Leases of a namespace are not listed."""
+        return self._informers[namespace].last_error or "the first list is not complete"
+
+    async def end_unused(self, used: Collection[str]) -> None:
+        """End the watches of namespaces where no pod has declared a role for a while."""
+        now = self._clock.monotonic()
+        unused = [
+            namespace
+            for namespace, used_at in self._used_at.items()
+            if namespace not in used and now - used_at > UNUSED_SECONDS
+        ]
+        ended = [self._tasks.pop(namespace) for namespace in unused]
+        for namespace in unused:
+            del self._informers[namespace], self._used_at[namespace]
+        self._seen = {lease: seen for lease, seen in self._seen.items() if lease.namespace not in unused}
+        await _end(ended)
 
     def get(self, lease: NamespacedName) -> ObservedLease | None:
         """Return a Lease as last observed, or None if it does not exist."""
@@ -249,12 +277,12 @@ class RoleLeases:
 
     async def close(self) -> None:
         """Stop watching."""
-        for task in self._tasks:
-            task.cancel()
-        await asyncio.gather(*self._tasks, return_exceptions=True)
+        await _end(self._tasks.values())
 
     def _on_lease(self, delta: Delta[Lease]) -> None:
-        if delta.new is not None:
+        if delta.change is CacheEvent.SYNCED:
+            self._on_change()
+        elif delta.new is not None:
             self._observe(delta.new)
         elif delta.old is not None:
             self._seen.pop(delta.old.metadata.namespaced_name, None)
@@ -267,3 +295,9 @@ class RoleLeases:
         self._seen[key] = seen
         if before is None or (before.holder, before.is_confirmed) != (seen.holder, seen.is_confirmed):
             self._on_change()
+
+
+async def _end(ended: Iterable[asyncio.Task[None]]) -> None:
+    for task in ended:
+        task.cancel()
+    await asyncio.gather(*ended, return_exceptions=True)

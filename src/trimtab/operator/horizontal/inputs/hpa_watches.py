@@ -77,7 +77,7 @@ class HpaWatches:
         """Wait for the first lists, but not long for a kind that cannot be listed (fault F16)."""
         try:
             async with asyncio.timeout(FIRST_LISTS_SECONDS):
-                await self._caches.wait_synced()
+                await self._caches.wait_settled()
         except TimeoutError:
             for name, problem in self._unlisted().items():
                 log.warning("%s: %s", name, problem)
@@ -105,7 +105,7 @@ class HpaWatches:
     def _stale(self, *, is_everywhere: bool) -> dict[str, str]:
         found: dict[str, str] = {}
         for cache in self._caches:
-            plural, reasons = cache.resource.plural, cache.stale_reasons() if cache.has_synced else {}
+            plural, reasons = cache.resource.plural, cache.stale_reasons() if cache.is_settled else {}
             is_kind = len(reasons) == len(list(cache.informers()))
             if is_kind and is_everywhere is not self._is_removed(cache):
                 found[plural] = next(iter(reasons.values()))
@@ -122,7 +122,7 @@ class HpaWatches:
         return {
             cache.resource.plural: cache.last_error() or "the first list is not complete"
             for cache in self._caches
-            if not cache.has_synced
+            if not cache.is_settled
         }
 
     async def _find_problem(self, resource: Resource[HorizontalPodAutoscaler]) -> str:

@@ -176,7 +176,9 @@ class MetricFetcher:
         try:
             if isinstance(query, PodUsage):
                 usage = await self._reader.pod_usage(query)
-                return ClusterUsage(usage) if query == ALL_NAMESPACES else namespace_usage(usage)
+                if query == ALL_NAMESPACES:
+                    return ClusterUsage(usage)
+                return namespace_usage(usage, query.namespace if self._is_strict else None)
             expected = _expected(query) if self._is_strict else None
             if isinstance(query, ExternalMetric):
                 return read_external_metric(await self._reader.external(query), expected)

@@ -80,9 +80,12 @@ class ClusterUsage:
         return self._namespaces.get(namespace or "", self._empty)
 
 
-def namespace_usage(listed: PodMetricsList) -> NamespaceUsage:
-    """Index the list of one namespace by pod."""
-    return NamespaceUsage({item.metadata.name: item for item in listed.items}, span_of(listed.items))
+def namespace_usage(listed: PodMetricsList, namespace: str | None = None) -> NamespaceUsage:
+    """Index the list of one namespace by pod, without items of other namespaces if one is given."""
+    items = listed.items
+    if namespace is not None:
+        items = tuple(item for item in items if item.metadata.namespace in {namespace, ""})
+    return NamespaceUsage({item.metadata.name: item for item in items}, span_of(items))
 
 
 class ListAllPolicy:

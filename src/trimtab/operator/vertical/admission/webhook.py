@@ -92,7 +92,7 @@ class AdmissionWebhook:
 
         The API server would call no replica if all of them became unready for a reason that they share.
         """
-        return {**self._view.problems(), **self._warnings}
+        return {**self._view.problems(), **self._view.warnings(), **self._warnings}
 
     async def run(self) -> None:
         """Serve until cancelled, or raise CertificateError at once if the certificate is invalid."""

@@ -144,6 +144,10 @@ class Recommender(ControlLoop):
         shards = self._deps.ownership.problem()
         return {**problems, **({"shards": shards} if shards else {})}
 
+    def warnings(self) -> dict[str, str]:
+        """Return the namespaces without recommendations, by name."""
+        return self._view.warnings()
+
     def shard_lost(self, shard: int) -> None:
         """Stop recommending for a shard, and save its histories while its Lease is still ours."""
         self._states.drop_shard(shard)

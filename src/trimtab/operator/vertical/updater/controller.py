@@ -148,6 +148,10 @@ class Updater(ControlLoop):
         """Return the problems of the caches and of the last step, by name."""
         return {**self._view.problems(), **self._problems}
 
+    def warnings(self) -> dict[str, str]:
+        """Return the namespaces whose pods stay as they are, by name."""
+        return self._view.warnings()
+
     async def start(self) -> None:
         """Wait for the caches."""
         await self._view.wait_synced()
@@ -166,18 +170,20 @@ class Updater(ControlLoop):
         return UpdaterState(eviction_limits=cautious(self._clock.now(), self._updating.eviction_limits))
 
     async def step(self) -> UpdateRecord | None:
-        """Update pods once, or return None while the caches are incomplete.
+        """Update pods once, or return None while the caches are incomplete or stale.
 
-        An incomplete cache may hide the only other replica of a workload.
+        An incomplete cache may hide the only other replica of a workload. Namespaces with a stale cache are left out.
         """
-        if not self._view.has_synced:
-            self._problems[self.name] = "waiting for the caches"
+        stale = self._view.stale_namespaces()
+        if not self._view.has_synced or "" in stale:
+            reason = f" ({stale['']})" if "" in stale else ""
+            self._problems[self.name] = f"waiting for the caches{reason}"
             return None
         timer = StepTimer(self._clock, self._deps.metrics.steps)
         serves_resize = await self._view.serves_resize()
         timer.step("ListVPAs")
         await self._read_lost()
-        observation = await self._view.observation(serves_resize=serves_resize)
+        observation = await self._view.observation(serves_resize=serves_resize, without=stale)
         timer.step("ListPods")
         actuator = UpdateActuator(
             self._client,

@@ -81,3 +81,18 @@ def test_values_are_told_of_every_pod_or_of_none(texts):
     values = namespace_usage(listed(said)).values(pods, "cpu", "")
     readable = all(text in {"60m", "61m"} for text in texts)
     assert values == ([int(text[:2]) for text in texts] if readable else None)
+
+
+def test_usage_of_a_pod_of_the_same_name_in_another_namespace_does_not_count():
+    """The list of one namespace with items of another: a workload went from 5 to 50."""
+    own, foreign = (
+        listed({"web-1": [{"cpu": "10m"}]}),
+        listed({"web-1": [{"cpu": "9"}]}, namespace="elsewhere"),
+    )
+    both = PodMetricsList(items=(*own.items, *foreign.items))
+    chosen = tuple(pod for pod in made_pods(2) if pod.name == "web-1")
+    assert namespace_usage(both, "shop").values(chosen, "cpu", "") == [10]
+    assert namespace_usage(foreign, "shop").values(chosen, "cpu", "") is None
+    assert namespace_usage(both).values(chosen, "cpu", "") == [9000], "upstream counts it"
+    unnamed = listed({"web-1": [{"cpu": "10m"}]}, namespace="")
+    assert namespace_usage(unnamed, "shop").values(chosen, "cpu", "") == [10]
