@@ -116,11 +116,8 @@ class HttpServer:
         if host == EVERYWHERE:
             self._listeners = [_listen_everywhere(port)]
             return
-        found = await asyncio.get_running_loop().getaddrinfo(
-            host, port, type=socket.SOCK_STREAM, flags=socket.AI_PASSIVE
-        )
         try:
-            for family, _, _, _, address in dict.fromkeys(found):
+            for family, address in await _resolve(host, port):
                 self._listeners.append(_listen(family, address[:2]))
         except OSError:
             for listener in self._listeners:
@@ -197,6 +194,17 @@ def _listen(family: int, address: tuple[Any, ...], *, has_both_families: bool = 
     )
     listener.setblocking(False)
     return listener
+
+
+async def _resolve(host: str, port: int) -> list[tuple[int, Any]]:
+    """Return the families and addresses of a host."""
+    kind, passive = socket.SOCK_STREAM, socket.AI_PASSIVE
+    try:
+        # A number needs no thread, for which a virtual clock would not wait.
+        found = socket.getaddrinfo(host, port, type=kind, flags=passive | socket.AI_NUMERICHOST)
+    except socket.gaierror:
+        found = await asyncio.get_running_loop().getaddrinfo(host, port, type=kind, flags=passive)
+    return list(dict.fromkeys((family, address) for family, _, _, _, address in found))
 
 
 def _listen_everywhere(port: int) -> socket.socket:

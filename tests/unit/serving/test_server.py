@@ -6,6 +6,7 @@ from typing import Any
 
 import pytest
 
+from trimtab.clock import VirtualClock
 from trimtab.serving.server import EVERYWHERE, served
 
 
@@ -37,3 +38,17 @@ def test_a_port_that_is_taken_is_told():
 
     with pytest.raises(OSError, match="in use"):
         asyncio.run(twice())
+
+
+@pytest.mark.parametrize("address", ["127.0.0.1", "::"])
+def test_under_a_virtual_clock_no_time_passes_until_the_server_listens(address):
+    """An address was resolved in a thread, and the clock went on meanwhile."""
+    clock = VirtualClock()
+
+    async def main() -> None:
+        later = asyncio.ensure_future(clock.sleep(90))
+        async with served(app, address, 0):
+            assert clock.monotonic() == 0
+        later.cancel()
+
+    clock.run(main())
