@@ -31,10 +31,10 @@ def _bad() -> Iterator[Input]:
         "a request that is text", VALIDATE_VPAS, b'{"request": "please"}', Refusal("request", "please")
     )
     yield _sent(
-        "17 MiB",
+        "5 MiB",
         VALIDATE_VPAS,
-        b'{"request":{"uid":"' + b"x" * (17 << 20) + b'"}}',
-        Refusal("", why="larger than 16777216 bytes"),
+        b'{"request":{"uid":"' + b"x" * (5 << 20) + b'"}}',
+        Refusal("", why="larger than 4194304 bytes"),
     )
     yield _sent("no object", VALIDATE_VPAS, review(None), Refusal("", why="not null"))
     yield _sent(
