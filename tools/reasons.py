@@ -137,6 +137,12 @@ HORIZONTAL["OwnersUnreadable"] = Reason(
     "The message names the owner and, where one is missing, the right; see `scalable` in install.md.",
 )
 
+HORIZONTAL["SpecUnreadable"] = Reason(
+    "condition ScalingActive",
+    "The object has a value that the operator cannot read, such as a quantity with thousands of digits.",
+    "The message names the field; correct it.",
+)
+
 HORIZONTAL["CachesStale"] = Reason(
     _WARNING,
     "The operator could not follow a kind for more than 60 s, so replicas are not lowered. Scaling up goes on.",

@@ -183,7 +183,8 @@ def _decode_odd_event(line: bytes, kind: type[T]) -> WatchEvent[T]:
     try:
         return WatchEvent(partial.type, wire.decode(line, _event_type(kind)).object)
     except wire.WireError as error:
-        return WatchEvent(partial.type, unreadable=Unreadable(partial.object.metadata, str(error)))
+        why = str(error).removeprefix("object.")  # the same text as in a list
+        return WatchEvent(partial.type, unreadable=Unreadable(partial.object.metadata, why))
 
 
 _LIST_DECODERS: dict[Any, Callable[[bytes], Any]] = {}

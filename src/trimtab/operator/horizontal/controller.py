@@ -30,6 +30,7 @@ from trimtab.operator.horizontal.metrics import HpaControllerMetrics
 from trimtab.operator.horizontal.reconciler import Reconciler
 from trimtab.operator.horizontal.schedule import SyncPeriods
 from trimtab.operator.horizontal.snapshot import InputCaches, SnapshotBuilder
+from trimtab.operator.horizontal.unreadable import UnreadableHpas
 from trimtab.operator.horizontal.write_slots import WriteSlots
 from trimtab.operator.horizontal.writer import Writer
 from trimtab.operator.ownership import Ownership, ShardedOwner
@@ -70,6 +71,7 @@ class HpaController:
         )
         self._snapshots.clock_offset = self._clock_check.offset
         self._reconciler = Reconciler(clock, self._snapshots, self._make_writer(), self._metrics)
+        self._unreadable = UnreadableHpas(clock, self._caches, self.ownership)
         self._dry_run = DryRunDecider(clock, self._snapshots, self._fetcher)
         self._batches = Batches(clock, self._fetcher, self._snapshots, self._reconciler, self._metrics)
         self._loop = self._make_loop()
@@ -146,9 +148,14 @@ class HpaController:
         try:
             await self.start()
             gc_tuning.freeze_startup_objects()
-            await self._loop.run(self.ownership.may_write, self._watches.retry)
+            await self._loop.run(self.ownership.may_write, self._before_waiting)
         finally:
             await self.close()
+
+    async def _before_waiting(self) -> None:
+        await self._watches.retry()
+        if self._unreadable.has_unreported():
+            self._reconciler.start(self._unreadable.report())
 
     async def step(self) -> None:
         """Reconcile all HPAs once and return after the writes."""
