@@ -421,3 +421,15 @@ def test_an_event_that_may_be_repeated_ends_a_steady_decision():
     held = find_unchanged(seen, decision)
     assert held is not None
     assert held.until == pytest.approx(T - 100 + 300, abs=0.1)
+
+
+@pytest.mark.parametrize("order", [1, -1], ids=["odd last", "odd first"])
+@pytest.mark.parametrize(
+    ("age", "is_steady"),
+    [(300.0, True), (100.0, False), (284.0, False)],
+    ids=["old", "young", "old in a moment"],
+)
+def test_one_young_pod_is_enough_to_decide_again(order, age, is_steady):
+    chosen = (*pods(3), pod("web-4", age=900.0, started=T - age))[::order]
+    seen, decision, _ = quiet(pods=chosen)
+    assert (find_unchanged(seen, decision) is not None) is is_steady

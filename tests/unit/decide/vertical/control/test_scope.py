@@ -404,3 +404,33 @@ def test_the_controller_is_the_strongest_active_vpa_that_matches(shapes, role):
         if mode != "Off" and wanted in (None, role)
     ]
     assert controller(seen, one) == (min(active)[2] if active else None)
+
+
+def bound_by(*terms):
+    """Make an unbound pod whose affinity has these terms: names of nodes, or None for a term on labels."""
+    listed = [
+        {"matchExpressions": [{"key": "zone", "operator": "Exists"}]}
+        if names is None
+        else {"matchFields": [{"key": "metadata.name", "operator": "In", "values": names}]}
+        for names in terms
+    ]
+    required = {"requiredDuringSchedulingIgnoredDuringExecution": {"nodeSelectorTerms": listed}}
+    return pod(affinity={"nodeAffinity": required})
+
+
+@pytest.mark.parametrize(
+    ("terms", "want"),
+    [
+        pytest.param([["n1"]], "n1", id="one name"),
+        pytest.param([["n1"], ["n1"]], "n1", id="the same name twice"),
+        pytest.param([["n1", "n2"]], "", id="two names"),
+        pytest.param([["n1"], ["n2"]], "", id="two terms with different names"),
+        pytest.param([["n1"], None], "", id="a term without a name, last"),
+        pytest.param([None, ["n1"]], "", id="a term without a name, first"),
+        pytest.param([], "", id="no terms"),
+    ],
+)
+def test_an_unbound_pod_is_on_the_node_that_all_terms_name(terms, want):
+    assert node_name_of(bound_by(*terms)) == want
+    assert node_name_of(pod(node="n9")) == "n9"
+    assert node_name_of(pod()) == ""

@@ -1,5 +1,6 @@
 """Caps: their order, their names, and that what comes out lies within them."""
 
+import msgspec
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
@@ -278,3 +279,33 @@ def test_a_sized_pod_fits_its_pod_limit_range(target, limit, most):
     member = one_pod(limits={"cpu": str(limit)})
     sizing = size_pod(member, vpa(recommendation=recommended(cpu=str(target))), ranges)
     assert sizing.containers[0].limits.get("cpu", Q("0")) <= most
+
+
+@pytest.mark.parametrize("order", [1, -1], ids=["odd last", "odd first"])
+@pytest.mark.parametrize(
+    ("odd", "want"),
+    [
+        pytest.param(policy("sidecar", mode="Off"), None, id="a container in mode Off"),
+        pytest.param(policy("sidecar", controlledResources=["memory"]), {"memory": "8Gi"}, id="memory alone"),
+        pytest.param(policy("sidecar", controlledResources=[]), {}, id="nothing is controlled"),
+        pytest.param(policy("sidecar"), {"cpu": "8", "memory": "8Gi"}, id="both"),
+    ],
+)
+def test_a_container_that_is_not_controlled_does_not_hide_the_other(odd, want, order):
+    entries = [recommended("8Gi", "8"), recommended("8Gi", "8", container="sidecar")][::order]
+    owner = vpa(recommendation=entries[0], policies=[odd])
+    recommendation = RecommendedPodResources(container_recommendations=tuple(entries))
+    owner = msgspec.structs.replace(
+        owner, status=msgspec.structs.replace(owner.status, recommendation=recommendation)
+    )
+    found = {entry.container_name: entry for entry in entries_of(cap_for_pod(owner, two_containers()))}
+    assert {name: str(amount) for name, amount in found["app"].target.items()} == {
+        "cpu": "8",
+        "memory": "8Gi",
+    }
+    for bound in ("target", "lower_bound", "upper_bound"):
+        if want is None:
+            assert "sidecar" not in found
+        else:
+            amounts = getattr(found["sidecar"], bound)
+            assert {name: str(amount) for name, amount in amounts.items()} == want
