@@ -46,7 +46,7 @@ class Run:
         """Return the tests that execute the mutated block, in the order to try."""
         block = blocks_of(Path(mutant.file).read_bytes()).by_line.get(mutant.edit.statement_line)
         found = self.line_map.by_block.get((mutant.file, block), []) if block is not None else []
-        return list(ordered(found, self.budget))
+        return list(ordered(found, self.budget, home_of(mutant)))
 
     def tests_using(self, mutant: Mutant) -> list[RecordedTest]:
         """Return the tests that use a mutated definition, or anything of its file."""
@@ -55,10 +55,10 @@ class Run:
         names = mutant.edit.names or (mutant.edit.function.rpartition(".")[2],)
         blocks = self.uses.blocks_using(names)
         found = {test for block in blocks for test in self.line_map.by_block.get(block, ())}
-        home = "tests/unit/" + str(Path(mutant.file).parent.relative_to(catalogue.SOURCE))
-        near = {test for test in found if test.file.startswith(home)}
-        groups = (near, found - near, self.line_map.by_file[mutant.file] - found)
-        nearest = [test for group in groups for test in ordered(group, self.budget)]
+        home = home_of(mutant)
+        found |= self.line_map.by_import[mutant.file]
+        groups = (found, self.line_map.by_file[mutant.file] - found)
+        nearest = [test for group in groups for test in ordered(group, self.budget, home)]
         files = list(dict.fromkeys(test.file for test in nearest))[:COLD_FILES]
         return [test for test in nearest if test.file in files]
 
@@ -118,6 +118,11 @@ class Run:
         if len(lines) < len(chosen):
             sys.stderr.write(f"mutants: {len(chosen) - len(lines)} of {len(chosen)} mutants have no result\n")
         return {chosen[line["number"]][0].key: line["result"] for line in lines}
+
+
+def home_of(mutant: Mutant) -> str:
+    """Return the folder of the unit tests of a mutant's package."""
+    return f"tests/unit/{Path(mutant.file).parent.relative_to(catalogue.SOURCE)}"
 
 
 def _job(number: int, mutant: Mutant, tests: list[RecordedTest]) -> dict[str, Any]:

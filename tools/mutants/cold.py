@@ -8,7 +8,7 @@ import functools
 import importlib
 import json
 import sys
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 from types import CodeType
 from typing import Any
@@ -75,13 +75,14 @@ class ColdPlugin:
         self.ran += report.when == "call"
 
 
-def run(path: Path, source: bytes, tests: list[tuple[str, float]], files: list[str]) -> Any:
-    """Collect and run tests with one module mutated, in the fork."""
+def run(path: Path, source: bytes | None, tests: list[tuple[str, float]], files: list[str]) -> Any:
+    """Collect and run tests with one module mutated, in the fork; without a source as they are."""
 
     def compile_mutant(_: bytes, place: Path) -> CodeType:
-        return compile(source, str(place), "exec", dont_inherit=True)
+        return compile(source or b"", str(place), "exec", dont_inherit=True)
 
-    Finder(compile_mutant, only=path).install()
+    if source is not None:
+        Finder(compile_mutant, only=path).install()
     plugin = ColdPlugin(tests)
     options = [*OPTIONS, "-x", "-p", "no:faulthandler", "-W", "ignore::pytest.PytestAssertRewriteWarning"]
     status = pytest.main([*options, *files], plugins=[plugin])
@@ -92,6 +93,53 @@ def run(path: Path, source: bytes, tests: list[tuple[str, float]], files: list[s
     return {"survived": plugin.ran}
 
 
+class ColdRunner:
+    """Runs each job in a fork. A kill counts once its test passed in a fork without the mutant."""
+
+    def __init__(self, jobs: list[dict[str, Any]], parallel: int) -> None:
+        self.waiting = list(jobs)
+        self.forks = Forks(parallel)
+        self.trusted: set[str] = {"time limit"}
+        self.unreliable: set[str] = set()
+
+    def results(self) -> Iterator[tuple[dict[str, Any], Any]]:
+        """Yield each job with its result."""
+        while self.waiting or self.forks.running:
+            while self.waiting and not self.forks.is_full:
+                self.start(self.waiting.pop(0))
+            for (job, result), found in self.forks.wait():
+                if result is not None:
+                    (self.trusted if found and "survived" in found else self.unreliable).add(
+                        result["killed_by"]
+                    )
+                else:
+                    result = found if found is not None else {"killed_by": "time limit"}
+                name = result.get("killed_by", "time limit")
+                seconds = dict(job["tests"]).get(name)
+                if name in self.unreliable and not self.tests_of(job):
+                    yield job, {"survived": 0}
+                elif name in self.unreliable:
+                    self.start(job)
+                elif name in self.trusted or seconds is None:
+                    yield job, result
+                else:
+                    work = functools.partial(
+                        run, Path(job["path"]), None, [(name, seconds)], [name.partition("::")[0]]
+                    )
+                    self.forks.start((job, result), work, 10 * seconds + 120)
+
+    def tests_of(self, job: dict[str, Any]) -> list[tuple[str, float]]:
+        """Return the tests of a job that can be relied on."""
+        return [(name, seconds) for name, seconds in job["tests"] if name not in self.unreliable]
+
+    def start(self, job: dict[str, Any]) -> None:
+        """Start a mutant, without the tests that turned out to be unreliable."""
+        tests = self.tests_of(job)
+        files = sorted({name.partition("::")[0] for name, _ in tests})
+        work = functools.partial(run, Path(job["path"]), job["source"].encode(), tests, files)
+        self.forks.start((job, None), work, 10 * sum(seconds for _, seconds in tests) + 120)
+
+
 def main(arguments: list[str]) -> int:
     """Run the jobs that a JSON file lists."""
     job = json.loads(Path(arguments[0]).read_text())
@@ -100,23 +148,14 @@ def main(arguments: list[str]) -> int:
             importlib.import_module(name)
         except ImportError:
             continue
-    forks, waiting, done = Forks(job["parallel"]), list(job["jobs"]), 0
+    done = 0
     with Path(job["out"]).open("a") as out:
-        while waiting or forks.running:
-            while waiting and not forks.is_full:
-                mutant = waiting.pop(0)
-                tests = [(name, seconds) for name, seconds in mutant["tests"]]
-                work = functools.partial(
-                    run, Path(mutant["path"]), mutant["source"].encode(), tests, mutant["files"]
-                )
-                forks.start(mutant, work, 10 * sum(seconds for _, seconds in tests) + 120)
-            for mutant, result in forks.wait():
-                done += 1
-                result = result if result is not None else {"killed_by": "time limit"}
-                out.write(json.dumps({"number": mutant["number"], "result": result}) + "\n")
-                out.flush()
-                sys.stderr.write(f"\r{done}/{len(job['jobs'])} mutants of definitions ")
-                sys.stderr.flush()
+        for mutant, result in ColdRunner(job["jobs"], job["parallel"]).results():
+            done += 1
+            out.write(json.dumps({"number": mutant["number"], "result": result}) + "\n")
+            out.flush()
+            sys.stderr.write(f"\r{done}/{len(job['jobs'])} mutants of definitions ")
+            sys.stderr.flush()
     sys.stderr.write("\n")
     return 0
 

@@ -85,6 +85,18 @@ def test_a_folder_that_recorded_nothing_is_named(tmp_path: Path):
 def test_the_fastest_test_of_each_file_goes_first_within_the_budget():
     tests = [RecordedTest(f"{file}{seconds}", file, seconds) for file in "ab" for seconds in (3, 1, 2)]
     assert [test.name for test in ordered(tests, 9)] == ["a1", "b1", "a2", "b2", "a3"]
+    assert [test.name for test in ordered(tests, 8)] == ["a1", "b1", "a2", "b2"]
+    assert [test.name for test in ordered(tests, 9, home="b")] == ["b1", "b2", "b3", "a1", "a2"]
+    slow = [RecordedTest("slow", "c", 50), *tests]
+    assert [test.name for test in ordered(slow, 9)] == ["a1", "b1", "a2", "b2", "a3"]
+
+
+def test_a_test_file_knows_what_it_imports(tmp_path: Path):
+    (tmp_path / "tests").mkdir()
+    (tmp_path / "src/trimtab").mkdir(parents=True)
+    (tmp_path / "src/trimtab/a.py").write_text("A = 1\n")
+    (tmp_path / "tests/test_a.py").write_text("from trimtab.a import A\nimport trimtab.gone\n")
+    assert line_map.imported_sources(tmp_path, "tests/test_a.py") == ("src/trimtab/a.py",)
 
 
 def test_a_definition_is_used_by_blocks_and_by_other_definitions(tmp_path: Path):
