@@ -3,8 +3,9 @@
 import msgspec
 import pytest
 
-from tests.unit.decide.vertical.policy_builders import pod
+from tests.unit.decide.vertical.policy_builders import limit_range_item, pod
 from trimtab.decide.vertical.resources.pod_rules import (
+    _range_violations,
     container_totals,
     has_claims,
     pod_totals,
@@ -12,7 +13,7 @@ from trimtab.decide.vertical.resources.pod_rules import (
     resize_refusal,
     scheduler_requests,
 )
-from trimtab.model.core.pod import PodSpec
+from trimtab.model.core.pod import PodSpec, ResourceRequirements
 from trimtab.model.json import wire
 
 BOTH = {"cpu": "1", "memory": "1Gi"}
@@ -140,3 +141,42 @@ def test_a_resize_may_not_change_the_class():
 
     assert resize_refusal(member(GUARANTEED), member(GUARANTEED)) == ""
     assert "from Burstable to Guaranteed" in resize_refusal(member(BURSTABLE), member(GUARANTEED))
+
+
+def violations(item, requests=None, limits=None, kind="Container"):
+    """Return what a LimitRange says of one container, as resource and the beginning of the message."""
+    own = wire.convert(resources(requests, limits), ResourceRequirements)
+    return [
+        (resource, message.partition(" is ")[0])
+        for resource, message in _range_violations(limit_range_item(type=kind, **item), own)
+    ]
+
+
+@pytest.mark.parametrize(
+    ("item", "requests", "limits", "want"),
+    [
+        pytest.param({"min": {"cpu": "1"}}, {"cpu": "1"}, {"cpu": "1"}, [], id="the minimum"),
+        pytest.param({"min": {"cpu": "1"}}, {"cpu": "999m"}, {"cpu": "1"}, [("cpu", "minimum cpu usage per Container")], id="a request below it"),
+        pytest.param({"min": {"cpu": "1"}}, {"cpu": "1"}, {"cpu": "999m"}, [("cpu", "minimum cpu usage per Container")], id="a limit below it"),
+        pytest.param({"min": {"cpu": "1"}}, {"cpu": "1"}, {}, [], id="a minimum needs no limit"),
+        pytest.param({"min": {"cpu": "1"}}, {}, {"cpu": "1"}, [("cpu", "minimum cpu usage per Container")], id="a minimum needs a request"),
+        pytest.param({"max": {"memory": "1Gi"}}, {"memory": "1Gi"}, {"memory": "1Gi"}, [], id="the maximum"),
+        pytest.param({"max": {"memory": "1Gi"}}, {}, {"memory": "1025Mi"}, [("memory", "maximum memory usage per Container")], id="a limit above it"),
+        pytest.param({"max": {"memory": "1Gi"}}, {"memory": "1025Mi"}, {"memory": "1Gi"}, [("memory", "maximum memory usage per Container")], id="a request above it"),
+        pytest.param({"max": {"memory": "1Gi"}}, {"memory": "1Mi"}, {}, [("memory", "maximum memory usage per Container")], id="a maximum needs a limit"),
+        pytest.param({"maxLimitRequestRatio": {"cpu": "2"}}, {"cpu": "1"}, {"cpu": "2"}, [], id="the ratio"),
+        pytest.param({"maxLimitRequestRatio": {"cpu": "2"}}, {"cpu": "1"}, {"cpu": "2001m"}, [("cpu", "cpu max limit to request ratio per Container")], id="above the ratio"),
+        pytest.param({"maxLimitRequestRatio": {"cpu": "2"}}, {}, {"cpu": "2"}, [("cpu", "cpu max limit to request ratio per Container")], id="a ratio needs a request"),
+        pytest.param({"maxLimitRequestRatio": {"cpu": "2"}}, {"cpu": "1"}, {}, [("cpu", "cpu max limit to request ratio per Container")], id="a ratio needs a limit"),
+        pytest.param({"min": {"gpu": "9"}}, {"gpu": "1"}, {}, [], id="other resources are the server's own business"),
+        pytest.param({"min": {"cpu": "2", "memory": "2"}}, {"cpu": "1", "memory": "1"}, {}, [("cpu", "minimum cpu usage per Container"), ("memory", "minimum memory usage per Container")], id="both resources"),
+        pytest.param({"max": {"memory": "9007199254740993"}}, {}, {"memory": "9007199254740994"}, [("memory", "maximum memory usage per Container")], id="amounts beyond thousandths"),
+        pytest.param({"max": {"memory": "1"}}, {}, {"memory": "1e18"}, [("memory", "maximum memory usage per Container")], id="one amount beyond thousandths"),
+    ],
+)  # fmt: skip
+def test_a_limit_range_is_broken_by_each_of_its_bounds(item, requests, limits, want):
+    assert violations(item, requests, limits) == want
+
+
+def test_no_limit_range_is_never_broken():
+    assert list(_range_violations(None, wire.convert(resources(), ResourceRequirements))) == []

@@ -12,6 +12,7 @@ from tests.unit.decide.vertical.policy_builders import (
     resize_condition,
     restarting,
     run,
+    scope,
     vpa,
     why,
     world,
@@ -164,3 +165,32 @@ def test_a_resize_left_from_another_mode_is_taken_back_and_the_other_pods_are_ev
     asked, _ = run(msgspec.structs.replace(seen, serves_resize=True), settings=FREE)
     others = [("evict", name) for name in names if name != names[place]]
     assert asked == [("resize", names[place]), *others[:2]]
+
+
+@pytest.mark.parametrize("mode", ["InPlace", "InPlaceOrRecreate"])
+@pytest.mark.parametrize(
+    ("minutes", "restarts", "want"),
+    [
+        pytest.param(1, False, RESIZE, id="a resize that restarts nothing does not wait for Ready"),
+        pytest.param(1, True, NOTHING, id="one that restarts waits while the pod starts"),
+        pytest.param(60, True, RESIZE, id="and not once the pod is stuck"),
+    ],
+)
+def test_a_starting_pod_is_not_restarted(mode, minutes, restarts, want):
+    since = (NOW - timedelta(minutes=minutes)).isoformat()
+    starting = pod(conditions=[{"type": "Ready", "status": "False", "lastTransitionTime": since}])
+    asked, result = loop(mode, restarting(starting) if restarts else starting)
+    assert asked == want
+    assert (why(result, "db-0") == "it is not Ready yet") is (want == NOTHING)
+
+
+@pytest.mark.parametrize("role", [None, "leader"], ids=["no role", "a role"])
+def test_a_role_that_waits_for_the_budget_is_named(role):
+    labels = {"role": "leader"} if role else {}
+    owner = vpa("base", recommended("4Gi"), mode="InPlace", scope=role, min_replicas=1)
+    pods = [restarting(pod(f"db-{place}", labels)) for place in range(2)]
+    seen = world([owner], pods, [scope("leader", {"role": "leader"})])
+    asked, result = run(msgspec.structs.replace(seen, serves_resize=True))
+    assert asked == RESIZE
+    assert why(result, "db-1") == "its group cannot spare another pod now"
+    assert bool(result.short_of_budget) is (role is not None)
