@@ -9,6 +9,7 @@ from email.utils import format_datetime
 import pytest
 
 from tests.faults.horizontal.scene import becomes, held, load, working
+from tests.scenarios.clocks import ShiftedClock
 from tests.scenarios.horizontal.stage import Stage
 from trimtab.cluster.transport.transport import Request, Response, ResponseStream, Transport
 from trimtab.decide.horizontal.explain.explanation import explain
@@ -109,3 +110,21 @@ def test_upstreams_rules_look_at_no_clock(lab):
             assert "OperatorClockWrong" not in await stage.conditions("web")
 
     lab(scenario)
+
+
+def test_the_dates_of_an_api_server_show_that_our_clock_is_wrong(both):
+    """On the real server the dates are its own, and our clock is set."""
+
+    async def scenario(stage: Stage) -> None:
+        await held(stage)
+        if isinstance(stage.clock, ShiftedClock):
+            stage.clock.advance(150)
+            stage.metrics.now = lambda: format_time(stage.clock.now() - timedelta(seconds=160))
+        else:
+            shift(stage, server=-150, sources=-160)
+        async with working(stage, period=1) as actor:
+            load(stage, 1000)
+            await becomes(stage, 10)
+            assert "clock" in actor.operator.warnings()
+
+    both(scenario)
