@@ -11,7 +11,6 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
-from urllib.parse import urlsplit
 
 import msgspec
 
@@ -19,7 +18,7 @@ from trimtab.clock import Clock
 from trimtab.cluster.config import schema
 from trimtab.cluster.config.connection import Connection
 from trimtab.cluster.config.credentials import credentials_of, impersonation_of
-from trimtab.cluster.config.proxies import proxy_for
+from trimtab.cluster.config.proxies import proxy_for, split_address
 from trimtab.cluster.config.tls import TlsSettings
 from trimtab.cluster.errors import ConfigError
 
@@ -134,8 +133,7 @@ def _read(path: Path) -> schema.ConfigFile:
 
 
 def _check_cluster(cluster: schema.Cluster, where: str) -> None:
-    address = urlsplit(cluster.server)
-    if address.scheme not in {"http", "https"} or not address.hostname:
+    if split_address(cluster.server) is None:
         raise ConfigError(f"{where}: server {cluster.server!r} is not an http or https address")
     has_authority = cluster.certificate_authority or cluster.certificate_authority_data
     if cluster.insecure_skip_tls_verify and has_authority:

@@ -1,21 +1,31 @@
-"""Chooses the HTTP proxy of the API server: the kubeconfig's, else the environment's, else none."""
+"""Reads addresses, and chooses the HTTP proxy of the API server: the kubeconfig's, else the environment's, else none."""
 
 from collections.abc import Mapping
 from ipaddress import ip_address, ip_network
-from urllib.parse import urlsplit
+from urllib.parse import SplitResult, urlsplit
 
 from trimtab.cluster.errors import ConfigError
+
+
+def split_address(url: str) -> SplitResult | None:
+    """Return the parts of an http or https address, or None if its host, port or scheme is invalid."""
+    try:
+        parts = urlsplit(url)
+        is_valid = parts.scheme in {"http", "https"} and bool(parts.hostname) and parts.port != 0
+    except ValueError:  # a bracketed host that is no IPv6 address, or a port above 65535
+        return None
+    return parts if is_valid else None
 
 
 def proxy_for(server: str, written: str, environ: Mapping[str, str], where: str) -> str | None:
     """Return the proxy's address, or None for a direct connection."""
     if written:
-        if urlsplit(written).scheme not in {"http", "https"}:
+        if split_address(written) is None:
             raise ConfigError(f"{where}: proxy-url {written!r} is not supported; use an http or https proxy")
         return written
-    address = urlsplit(server)
-    host = address.hostname or ""
-    variable = "HTTPS_PROXY" if address.scheme == "https" else "HTTP_PROXY"
+    address = split_address(server)
+    host = address.hostname or "" if address is not None else ""
+    variable = "HTTPS_PROXY" if address is not None and address.scheme == "https" else "HTTP_PROXY"
     proxy = environ.get(variable) or environ.get(variable.lower())
     if not proxy or is_excluded(host, environ.get("NO_PROXY") or environ.get("no_proxy") or ""):
         return None
@@ -52,14 +62,8 @@ _HERE = frozenset({"127.0.0.1", "::1", "localhost"})
 
 def check_address(url: str, *, carries_secret: bool) -> None:
     """Reject an invalid address, and one to which a secret would be sent without TLS."""
-    parts = urlsplit(url)
-    if (
-        parts.scheme not in {"http", "https"}
-        or not parts.hostname
-        or parts.query
-        or parts.fragment
-        or parts.username
-    ):
+    parts = split_address(url)
+    if parts is None or parts.query or parts.fragment or parts.username:
         raise ConfigError(f"{url!r} is not the address of a server such as https://prometheus.example:9090")
     if carries_secret and parts.scheme == "http" and parts.hostname not in _HERE:
         raise ConfigError(f"{url}: a token or password is not sent in clear over the network; use https")

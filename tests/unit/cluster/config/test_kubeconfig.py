@@ -160,6 +160,12 @@ def test_a_context_can_be_named(write):
         pytest.param({**config(), "users": []}, "names the user 'u', which is not there", id="unknown user"),
         pytest.param(config({"server": ""}), "is not an http or https address", id="no server"),
         pytest.param(config({"server": "ftp://x"}), "is not an http or https address", id="strange server"),
+        pytest.param(
+            config({"server": "https://[::65536]:6443"}),
+            "is not an http or https address",
+            id="no IPv6 address",
+        ),
+        pytest.param(config({"server": "https://x:70000"}), "is not an http or https address", id="no port"),
         pytest.param(config({"server": 7}), "Expected `str`, got `int`", id="wrong type"),
         pytest.param(config({"certificate-authority-data": "%%"}), "is not base64", id="bad base64"),
         pytest.param(
