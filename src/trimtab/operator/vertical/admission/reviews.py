@@ -103,7 +103,7 @@ class Reviewer:
             if self._is_dry_run:
                 answer = _as_dry_run(resource, answer)
             status = "applied" if answer.patch else "skipped" if answer.allowed else "refused"
-        except _UnreadableError as error:
+        except (_UnreadableError, wire.WireError) as error:
             answer, status = _unreadable(path, str(error)), "unreadable"
         except Exception:  # a bug must not block the creation of objects
             log.exception("reviewing a %s", resource)
@@ -201,7 +201,7 @@ def _read(body: bytes) -> _Request:
 def _object(raw: msgspec.Raw) -> Any:
     try:
         return msgspec.json.decode(raw)
-    except (msgspec.DecodeError, RecursionError) as error:
+    except (msgspec.DecodeError, UnicodeDecodeError, RecursionError) as error:
         raise _UnreadableError(f"the object cannot be read: {error}") from error
 
 

@@ -81,7 +81,16 @@ def test_a_pod_is_allowed_whatever_comes(body, uid):
 
 
 @pytest.mark.parametrize("path", [VALIDATE_VPAS, VALIDATE_SCOPES])
-@pytest.mark.parametrize("body", [b"{}", b"nonsense"])
+@pytest.mark.parametrize(
+    "body",
+    [
+        pytest.param(b"{}", id="no request"),
+        pytest.param(b"nonsense", id="not JSON"),
+        pytest.param(
+            review({"metadata": {"name": "?"}}).replace(b"?", b"\xff"), id="an object that is not UTF-8"
+        ),
+    ],
+)
 def test_an_unreadable_review_of_our_own_kinds_is_refused_with_a_reason(path, body):
     status, answer = ask(path, body)
     assert status == 200
