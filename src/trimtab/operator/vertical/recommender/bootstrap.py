@@ -113,6 +113,8 @@ class HistoryBootstrap:
         """Load the history of new VPAs, or raise ClusterError if checkpoints cannot be read."""
         self._missing.update(new)
         self._missing = {vpa for vpa in self._missing if self._states.vpa(vpa) is not None}
+        for vpa in [vpa for vpa in self._saved_until if self._states.vpa(vpa) is None]:
+            del self._saved_until[vpa]
         self._waiting = frozenset()
         if not self._missing:
             return HistoryProgress()
