@@ -42,13 +42,14 @@ class LeaderElections:
     def _on_pod_event(self, delta: Delta[LabPod]) -> None:
         if delta.change is not CacheEvent.SYNCED:
             target = workload_of(delta.object)
-            if self._load.election(target) is not None:
+            if target in self._leaders or self._load.election(target) is not None:
                 self.queue.add(target)
 
     async def reconcile(self, key: Key) -> None:
         """Elect a leader if there is none or its term is over, and update labels and lease."""
         election = self._load.election(key)
         if election is None:
+            self._leaders.pop(key, None)
             return
         pods = [pod for pod in self._pods.all(key[0]) if workload_of(pod) == key and is_active(pod)]
         leader = self._choose(key, election, pods)

@@ -72,10 +72,15 @@ class Load:
         return model.load if model is not None else None
 
     def remove(self, name: str) -> None:
-        """Remove a load or a series."""
-        self._models.pop(name, None)
-        self._series.pop(name, None)
+        """Remove a load or a series, with the metric values that it set."""
+        model, series = self._models.pop(name, None), self._series.pop(name, None)
         self._backlogs.pop(name, None)
+        self._factors.pop(name, None)
+        queue = model.load.queue if model is not None else None
+        if queue is not None:
+            self._values.remove(queue.metric, queue.labels)
+        if series is not None:
+            self._values.remove(series.name, series.labels)
 
     def scale(self, name: str, factor: float) -> None:
         """Multiply a load by `factor` from now on. Factors do not add up."""
