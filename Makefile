@@ -7,7 +7,7 @@ VECTORS ?= tests/data/vectors
 export UV_PYTHON_DOWNLOADS := never
 
 .DEFAULT_GOAL := help
-.PHONY: help up docs first-scale test test-real check format lint types layers conformance mutants hand-overs scorecard bench build lock clean
+.PHONY: help up docs first-scale test test-real check format lint types layers conformance mutants hand-overs soak fuzz scorecard bench build lock clean
 
 help: ## show this list
 	@awk -F ':.*## ' '/^[a-z-]+:.*## /{printf "  make %-12s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -47,6 +47,13 @@ mutants: .venv/.dev ## plant faults and count those that the tests notice: SEED=
 
 hand-overs: .venv/.dev ## ten thousand random sequences of lost leases, lagging watches and wrong clocks; SCHEDULES=20 for a few
 	@$(BIN)/python -m tests.faults.horizontal.hand_overs --first 200 --schedules $(or $(SCHEDULES),1000) $(ARGS)
+
+soak: .venv/.dev ## a month of churn in virtual time, and what grew: DAYS=30 ROUNDS=12 SEED=1, ARGS=--real MINUTES=60 on the real server
+	@PATH="$(CURDIR)/$(BIN):$$PATH" $(BIN)/python -m tests.soak --days=$(or $(DAYS),30) --rounds=$(or $(ROUNDS),12) --seed=$(or $(SEED),1) \
+		--minutes=$(or $(MINUTES),60) $(ARGS)
+
+fuzz: .venv/.dev ## mutated inputs for every way in: MINUTES=10 or RUNS=1000 (of each), SEED=1, ARGS=--target=http
+	@$(BIN)/python -m tests.fuzz --minutes=$(or $(MINUTES),10) --runs=$(or $(RUNS),0) --seed=$(or $(SEED),1) $(ARGS)
 
 scorecard: .venv/.dev ## faults survived / tried, by group; ARGS=--real for the real server too
 	@$(BIN)/python -m tests.scorecard $(ARGS)
