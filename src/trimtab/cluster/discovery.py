@@ -128,7 +128,9 @@ class Discovery:
         return found
 
     async def find_kind(self, api_version: str, kind: str) -> Served:
-        """Return the resource of a group and kind. Raise if it is unknown or its server does not answer.
+        """Return the resource of a group and kind.
+
+        Raise if it is unknown or its server does not answer.
 
         The version of `api_version` is preferred. References outlive versions, so another served version of the group
         is used if necessary, as upstream's mapper does.

@@ -158,7 +158,10 @@ class Bulkhead(Generic[K]):
         return result
 
     async def _run_promptly(self, key: K, fetch: Callable[[], Awaitable[T]]) -> T | None:
-        """Fetch on an ordinary slot. Return None if the query turned out to be slow and no slow slot was free."""
+        """Fetch on an ordinary slot.
+
+        Return None if the query turned out to be slow and no slow slot was free.
+        """
         await self._slots.acquire()
         attempt = _Attempt(self._slots, self._slow_slots)
         patience = PATIENCE_SECONDS if self._slow_slots.free else SHORT_PATIENCE_SECONDS

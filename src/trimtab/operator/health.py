@@ -31,7 +31,7 @@ _WITHHELD = "withheld: ask through loopback or with the token"
 
 
 class HeldByAnotherReplica(Exception):  # noqa: N818 - HTTP's own word for it
-    """Another replica decides about the object; the message names it."""
+    """Another replica decides about the object. The message names it."""
 
 
 class HealthApp:

@@ -35,13 +35,16 @@ class SingleOwner:
         return (0,)
 
     def epoch_for(self, key: str) -> Epoch | None:
-        """Return the epoch in which this replica owns `namespace/name`; None if it does not."""
+        """Return the epoch in which this replica owns `namespace/name`. None if it does not."""
         if not self._fence.may_write():
             return None
         return self._fence.epoch if isinstance(self._fence, LeaderElector) else UNSHARED
 
     def transitions_for(self, key: str) -> int | None:
-        """Return how often the Lease for `namespace/name` changed its holder; None without a Lease."""
+        """Return how often the Lease for `namespace/name` changed its holder.
+
+        None without a Lease.
+        """
         return transitions_of(self._fence)
 
     def share(self, key: str) -> int:
@@ -58,7 +61,10 @@ class SingleOwner:
 
     @contextmanager
     def writing(self, share: int, *, is_last: bool = False) -> Iterator[Client]:
-        """Lend the client of a shard for one write. The last writes are allowed while the shard is handed over."""
+        """Lend the client of a shard for one write.
+
+        The last writes are allowed while the shard is handed over.
+        """
         yield self._client
 
     def writing_for(self, key: str) -> AbstractContextManager[Client]:
@@ -70,14 +76,17 @@ class SingleOwner:
         return False
 
     def describe_owner(self, key: str) -> str:
-        """Return a sentence that names the replica that decides about an object; empty if it is this one."""
+        """Return a sentence that names the replica that decides about an object.
+
+        It is empty if it is this one.
+        """
         if self._fence.may_write() or not isinstance(self._fence, LeaderElector):
             return ""
         holder = self._fence.holder or "nobody at the moment"
         return f"{key} is decided by the leader, {holder}, and this replica stands by: ask the leader"
 
     def problem(self) -> str:
-        """Return what keeps this replica from taking over; empty if nothing does."""
+        """Return what keeps this replica from taking over. It is empty if nothing does."""
         return ""
 
     def forget(self, key: str) -> None:
@@ -145,7 +154,10 @@ class ShardedOwner:
         return self._under_way[shard] > 0
 
     def describe_owner(self, key: str) -> str:
-        """Return a sentence that names the object's shard and its holder; empty if it is this replica."""
+        """Return a sentence that names the object's shard and its holder.
+
+        It is empty if it is this replica.
+        """
         if self.owns(key):
             return ""
         number = self.share(key)
@@ -153,7 +165,7 @@ class ShardedOwner:
         return f"{key} is in shard {number} of {self._shards.count}, held by {holder}: ask that replica"
 
     def problem(self) -> str:
-        """Return what is wrong with the Leases; empty if nothing is."""
+        """Return what is wrong with the Leases. It is empty if nothing is."""
         silence = self._shards.silence()
         return f"the Leases could not be read for {silence:.0f} s" if silence > _SILENT_AFTER else ""
 

@@ -33,7 +33,10 @@ class Component(Protocol):
         ...
 
     def health(self) -> dict[str, str]:
-        """Return the problems that make it unready, by name; empty if the component is ready."""
+        """Return the problems that make it unready, by name.
+
+        It is empty if the component is ready.
+        """
         ...
 
 
@@ -69,7 +72,7 @@ def make_elector(
 
 
 def make_shards(client: Client, settings: Settings, identity: str) -> Shards:
-    """Return the shards of the settings; raise ValueError if these contradict each other."""
+    """Return the shards of the settings. Raise ValueError if these contradict each other."""
     if not settings.leases.leader_elect:
         raise ValueError("--shards needs Leases: leave --no-leader-elect away")
     return Shards(

@@ -62,7 +62,7 @@ class Runtime:
 
     @cached_property
     def metrics(self) -> MetricsReader:
-        """Return the reader of the metrics APIs; equal queries in flight are one request."""
+        """Return the reader of the metrics APIs. Equal queries in flight are one request."""
         settings = self.settings
         return MetricsReader(
             self.clock,

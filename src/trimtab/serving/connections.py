@@ -82,7 +82,10 @@ class Connections:
         _subtract(self._per_address, connection.address, 1)
 
     def hold(self, connection: Connection, size: int) -> None:
-        """Count bytes of a body. If all bodies are too large together, end the largest that is not complete."""
+        """Count bytes of a body.
+
+        If all bodies are too large together, end the largest that is not complete.
+        """
         if connection not in self._open:
             return
         connection.body_bytes += size

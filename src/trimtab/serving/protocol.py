@@ -107,7 +107,10 @@ class BoundedProtocol(HttpToolsProtocol):
             self._enter(Phase.CLOSING)
 
     def _parse(self, data: bytes) -> None:
-        """Parse data. Refuse what does not end: a head, or a trailer or a chunk's extension that calls nothing back."""
+        """Parse data.
+
+        Refuse what does not end: a head, or a trailer or a chunk's extension that calls nothing back.
+        """
         before, self._has_parsed = self._phase, False
         super().data_received(data)
         if self._phase is Phase.HEAD and before in (Phase.HEAD, Phase.IDLE):

@@ -65,7 +65,10 @@ class SyncStep:
 
 
 def backtest(candidate: Candidate, trace: Trace, model: Model) -> Iterator[SyncStep]:
-    """Yield one step per sync from the first row of the trace to the last. Raise ModelError if they do not fit."""
+    """Yield one step per sync from the first row of the trace to the last.
+
+    Raise ModelError if they do not fit.
+    """
     metrics = model_metrics(candidate.hpa, trace, model)
     first = _first_replicas(candidate, metrics, trace, model)
     workload = SimulatedWorkload(candidate.hpa, model, first, trace.start)

@@ -55,7 +55,10 @@ class MetricModel:
 
 
 def model_metrics(hpa: HorizontalPodAutoscaler, trace: Trace, model: Model) -> tuple[MetricModel, ...]:
-    """Return the model of each metric of the HPA. Raise ModelError if a column or a request is missing."""
+    """Return the model of each metric of the HPA.
+
+    Raise ModelError if a column or a request is missing.
+    """
     return tuple(
         _model_metric(spec, f"{hpa.key}: spec.metrics[{index}]", trace, model)
         for index, spec in enumerate(hpa.spec.metrics)

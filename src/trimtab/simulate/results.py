@@ -49,7 +49,10 @@ class Results:
 
 
 def run_with_progress(candidate: Candidate, trace: Trace, model: Model) -> Iterator[tuple[float, Results]]:
-    """Run a candidate. Yield the share done and the results so far; the last results are complete."""
+    """Run a candidate. Yield the share done and the results so far.
+
+    The last results are complete.
+    """
     metrics = {metric.column: metric for metric in model_metrics(candidate.hpa, trace, model)}
     result = Results(
         Figures(candidate.name, carried={column: _initial(metric) for column, metric in metrics.items()})

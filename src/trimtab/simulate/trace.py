@@ -134,7 +134,10 @@ def _value(text: str, where: str) -> int | None:
 
 
 def single_series(column: str, series: Sequence[RangeSeries]) -> RangeSeries:
-    """Return the only series of a query. Several are an error, since only the query can say how to add them up."""
+    """Return the only series of a query.
+
+    Several are an error, since only the query can say how to add them up.
+    """
     if len(series) == 1:
         return series[0]
     if not series:

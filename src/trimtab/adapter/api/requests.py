@@ -44,7 +44,10 @@ class CustomMetricQuery:
         return self.name == ANY
 
     def attributes(self, version: str) -> ResourceAttributes:
-        """Return what a caller must be allowed to get. A namespace is authorized like an object inside of it."""
+        """Return what a caller must be allowed to get.
+
+        A namespace is authorized like an object inside of it.
+        """
         if self.resource == NAMESPACES:
             return ResourceAttributes(
                 "get", CUSTOM_GROUP, _NAMESPACE_METRICS, self.name, version, self.metric

@@ -140,7 +140,10 @@ def _explain_vertical(kind: str, name: str, namespace: str, output: str, options
 async def explain_size(
     client: Client, kind: str, namespace: str, name: str, choice: Choice
 ) -> tuple[Explained, list[str]]:
-    """Explain a VPA or a pod by the operator's settings. Return the explanation and a note about the settings."""
+    """Explain a VPA or a pod by the operator's settings.
+
+    Return the explanation and a note about the settings.
+    """
     recommender = "" if kind == "pod" else await _recommender_of(client, namespace, name)
     found = await vertical_settings(client, choice, recommender)
     explainer = Explainer(client, namespace, found.settings, sees_all_pods=found.updater_sees_all_pods)

@@ -156,7 +156,10 @@ def _decode_one_by_one(act: str, body: bytes, kind: type[T]) -> ListPage[T]:
 
 
 def event_decoder(kind: type[T]) -> Callable[[bytes], WatchEvent[T]]:
-    """Return a function that decodes a line of a watch. It raises WireError if the line is not an event."""
+    """Return a function that decodes a line of a watch.
+
+    It raises WireError if the line is not an event.
+    """
     typed = wire.decoder(_event_type(kind))
 
     def decode(line: bytes) -> WatchEvent[T]:

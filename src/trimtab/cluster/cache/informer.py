@@ -405,7 +405,10 @@ class Informer(Generic[T]):
         return True
 
     def _known(self, meta: Meta) -> tuple[str, str] | None:
-        """Return uid and version of the object of that name. Its unreadable version is newer than a cached one."""
+        """Return uid and version of the object of that name.
+
+        Its unreadable version is newer than a cached one.
+        """
         note = self.counts.unreadable.get((meta.namespace, meta.name))
         if note is not None:
             return note.uid, note.resource_version

@@ -71,7 +71,10 @@ class NamespacedInformer(Generic[T]):
         return next((informer.last_error for informer in followed if informer.last_error), "")
 
     def refusals(self) -> dict[str, str]:
-        """Return the server's answer for each namespace that it refuses; an empty name means all."""
+        """Return the server's answer for each namespace that it refuses.
+
+        An empty name means all.
+        """
         return {
             namespace: informer.last_error or ""
             for namespace, informer in self._informers.items()
@@ -79,7 +82,10 @@ class NamespacedInformer(Generic[T]):
         }
 
     def stale_reasons(self) -> dict[str, str]:
-        """Return why the cache may lack recent changes, by namespace; an empty name means all."""
+        """Return why the cache may lack recent changes, by namespace.
+
+        An empty name means all.
+        """
         reasons = {namespace: informer.stale_reason() for namespace, informer in self._informers.items()}
         return {namespace: reason for namespace, reason in reasons.items() if reason}
 
@@ -104,7 +110,7 @@ class NamespacedInformer(Generic[T]):
         return sum(len(informer.store) for informer in self._informers.values())
 
     def informer_of(self, namespace: str) -> Informer[T] | None:
-        """Return the informer of a namespace; None if it is not watched."""
+        """Return the informer of a namespace. None if it is not watched."""
         return self._informers.get("") or self._informers.get(namespace)
 
     def count_in(self, namespace: str) -> int:
@@ -113,7 +119,7 @@ class NamespacedInformer(Generic[T]):
         return len(informer.store.in_namespace(namespace)) if informer else 0
 
     def informers(self) -> Iterator[tuple[str, Informer[T]]]:
-        """Yield each informer with its namespace; an empty name means all."""
+        """Yield each informer with its namespace. An empty name means all."""
         yield from self._informers.items()
 
     def subscribe(self, subscriber: Callable[[Delta[T]], None]) -> None:

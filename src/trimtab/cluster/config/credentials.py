@@ -54,7 +54,10 @@ class TokenFileCredentials:
 def credentials_of(
     clock: Clock, user: schema.KubeconfigUser, base: Path, cluster: schema.Cluster, where: str
 ) -> Credentials:
-    """Return the credentials of a user. A token file precedes a token, both precede a plugin or a password."""
+    """Return the credentials of a user.
+
+    A token file precedes a token, both precede a plugin or a password.
+    """
     _check(user, where)
     if user.token_file:
         return TokenFileCredentials(

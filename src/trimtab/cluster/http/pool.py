@@ -52,7 +52,10 @@ class Pool:
     async def open(
         self, message: Message, context: ssl.SSLContext | None, limits: ExchangeDeadline
     ) -> HttpConnection:
-        """Send a message and return once the head of the response has arrived. The caller puts the connection back."""
+        """Send a message and return once the head of the response has arrived.
+
+        The caller puts the connection back.
+        """
         connection = await self._exchange(message, context, limits, whole=False)
         connection.deadline = NEVER
         return connection

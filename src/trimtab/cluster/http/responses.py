@@ -46,7 +46,10 @@ class Headers(Mapping[str, str]):
 
 
 class ResponseParser:
-    """Parses a response. `status` is 0 until its head is complete; `parts` are the chunks of its body."""
+    """Parses a response.
+
+    `status` is 0 until its head is complete. `parts` are the chunks of its body.
+    """
 
     def __init__(self) -> None:
         self._parser: HttpResponseParser | None = HttpResponseParser(self)

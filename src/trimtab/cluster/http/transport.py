@@ -29,7 +29,10 @@ from trimtab.cluster.transport.transport import Request, Response
 
 
 class HttpTransport:
-    """Connections to an API server. Each lane has its own, so that none waits for those of another lane."""
+    """Connections to an API server.
+
+    Each lane has its own, so that none waits for those of another lane.
+    """
 
     def __init__(self, clock: Clock, connection: Connection) -> None:
         self._connection = connection

@@ -43,7 +43,10 @@ class RoleEscalation(AdmissionPlugin):
         self._authorizer = authorizer
 
     async def mutate(self, attributes: AdmissionAttributes) -> None:
-        """Raise Forbidden for a write that grants more than its author has. Like the real check it precedes validation."""
+        """Raise Forbidden for a write that grants more than its author has.
+
+        Like the real check it precedes validation.
+        """
         request, obj = attributes.request, attributes.obj
         resource = request.resource
         if resource.group != GROUP or obj is None or request.user.is_master:
@@ -103,7 +106,10 @@ def rights_of(rules: Iterable[JsonObject]) -> Iterator[Right]:
 
 
 def covers(rule: JsonObject, right: Right) -> bool:
-    """Return whether a rule contains a right. A pattern is contained only in the same or a wider pattern."""
+    """Return whether a rule contains a right.
+
+    A pattern is contained only in the same or a wider pattern.
+    """
     if not _has(rule, "verbs", right.verb):
         return False
     if right.path:

@@ -53,7 +53,10 @@ class Tokens:
 
 @dataclass(frozen=True)
 class Impersonation:
-    """The user that a request impersonates, and the rights that it needs: one per user, group, uid and extra value."""
+    """The user that a request impersonates, and the rights that it needs.
+
+    It needs a right for the user, and for each group, uid and extra value.
+    """
 
     user: RequestUser
     needed: tuple[Attributes, ...]

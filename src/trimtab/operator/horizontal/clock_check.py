@@ -39,7 +39,7 @@ class ClockCheck:
         return self._offset
 
     def problem(self) -> str:
-        """Return how our clock is wrong; empty if it seems right."""
+        """Return how our clock is wrong. It is empty if it seems right."""
         offset = self.offset()
         return describe_offset(offset) if offset else ""
 

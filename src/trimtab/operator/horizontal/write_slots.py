@@ -69,7 +69,10 @@ class WriteSlots:
                 return
 
     def _grant_next(self, waiting: _Waiting) -> bool:
-        """Grant a slot to the first waiting write whose namespace has its share not yet. Return whether there is one."""
+        """Grant a slot to the first waiting write whose namespace has its share not yet.
+
+        Return whether there is one.
+        """
         for namespace in list(waiting):
             if self._held[namespace] >= self._share:
                 continue

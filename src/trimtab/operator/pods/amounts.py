@@ -1,4 +1,6 @@
-"""Decodes the resources of pods. An absurd amount counts as the largest one, so that its pod is not lost.
+"""Decodes the resources of pods.
+
+An absurd amount counts as the largest one, so that its pod is not lost.
 
 kube-apiserver stores `cpu: 1e2000`, which `Quantity` rejects because computing with it takes too long. The pod still
 counts as a replica.

@@ -52,7 +52,10 @@ class CachedPod(msgspec.Struct, frozen=True, gc=False):
 
 
 class PodDecoder:
-    """Reduces decoded pods to `CachedPod`; `pod_level_resources` is the feature gate of that name."""
+    """Reduces decoded pods to `CachedPod`.
+
+    `pod_level_resources` is the feature gate of that name.
+    """
 
     def __init__(self, *, pod_level_resources: bool) -> None:
         self._pod_level_resources = pod_level_resources

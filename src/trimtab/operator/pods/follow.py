@@ -14,7 +14,7 @@ from trimtab.operator.pods.wire import SLIM_PODS, WHOLE_PODS
 def follow_pods(
     informers: SharedInformers, subscriber: Callable[[Delta[CachedPod]], None], *, pod_level_resources: bool
 ) -> NamespacedInformer[Any]:
-    """Subscribe to the snapshots of all pods; return their informer.
+    """Subscribe to the snapshots of all pods. Return their informer.
 
     Where a vertical component watches whole pods, snapshots are made from those. So create the vertical components
     before this is called.

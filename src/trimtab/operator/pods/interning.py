@@ -67,7 +67,7 @@ class InternTable(Generic[S, V]):
         self._older: dict[Hashable, V] = {}
 
     def of(self, key: Hashable, source: S) -> V:
-        """Return the value of `source`; equal keys stand for equal sources."""
+        """Return the value of `source`. Equal keys stand for equal sources."""
         try:
             return self._recent[key]
         except KeyError:
@@ -96,5 +96,5 @@ def decode_owners(text: RawJson) -> tuple[OwnerReference, ...]:
 
 
 def decode(text: RawJson, kind: type[V], default: D) -> V | D:
-    """Decode JSON text; return `default` for text that is empty or null."""
+    """Decode JSON text. Return `default` for text that is empty or null."""
     return default if bytes(text) in _ABSENT else wire.decode(bytes(text), kind)

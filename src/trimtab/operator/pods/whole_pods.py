@@ -66,7 +66,7 @@ _NO_ANNOTATIONS: dict[str, str] = {}
 
 
 class WholePodDecoder:
-    """Decodes pods; equal parts become one object."""
+    """Decodes pods. Equal parts become one object."""
 
     def __init__(self) -> None:
         self._labels = InternTable(decode_labels)

@@ -10,7 +10,10 @@ KNOWN: Final = (KUBERNETES, VPA)
 
 
 def upstreams(compat: str) -> frozenset[str]:
-    """Return the upstream programs that `--compat` names; raise ValueError if one is unknown."""
+    """Return the upstream programs that `--compat` names.
+
+    Raise ValueError if one is unknown.
+    """
     names = [part.strip() for part in compat.split(",") if part.strip()]
     unknown = [name for name in names if name not in KNOWN]
     if unknown:

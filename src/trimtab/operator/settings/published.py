@@ -94,7 +94,7 @@ EXPLAINED: Final = ("horizontal", "recommender", "updater")
 
 
 class UnreadableSettings(ValueError):  # noqa: N818 - said of the annotation, as it stands
-    """This version cannot read the published settings; the message says why."""
+    """This version cannot read the published settings. The message says why."""
 
 
 class _Note(wire.Wire):
@@ -268,7 +268,7 @@ def combined(recommender: FoundSettings, updater: FoundSettings) -> FoundSetting
 
 
 def _acted_on(*loops: FoundSettings) -> tuple[str, ...]:
-    """Return the namespaces that any loop watches; none means all.
+    """Return the namespaces that any loop watches. No namespace means all.
 
     Published settings take precedence over assumed ones.
     """

@@ -187,7 +187,7 @@ class Settings:
 
     @property
     def lease_name(self) -> str:
-        """Return the name of the Lease: the given one, or one made from the first loop in the order of `ELECTED`."""
+        """Return the given name of the Lease, or one made from the first loop in `ELECTED`."""
         if self.leases.leader_elect_resource_name:
             return self.leases.leader_elect_resource_name
         elected = [name for name in ELECTED if name in self.components]

@@ -113,7 +113,10 @@ TRANSLATED: Final[dict[str, Translated]] = {
 
 
 def translated(given: Mapping[str, str | None]) -> Values:
-    """Return the settings that upstream's flags mean; raise ValueError if a value is not accepted."""
+    """Return the settings that upstream's flags mean.
+
+    Raise ValueError if a value is not accepted.
+    """
     values: Values = {}
     for name, value in given.items():
         if value is None:
