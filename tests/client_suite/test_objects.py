@@ -80,6 +80,19 @@ async def test_a_patch_with_an_old_version_or_another_uid_is_a_conflict(api_serv
         await client.patch(CONFIG_MAPS, "a", ns, {"data": {"x": "3"}}, how=how, preconditions=stranger)
 
 
+async def test_a_json_patch_with_an_old_version_is_a_conflict(api_server):
+    """As a test of the patch it was a 422, which callers take for a wrong object."""
+    client, ns = api_server.client, api_server.namespace
+    made = await client.create(CONFIG_MAPS, config_map("a", x="1"), ns)
+    operations = [{"op": "add", "path": "/data/x", "value": "2"}]
+    same = Preconditions(made["metadata"]["uid"], made["metadata"]["resourceVersion"])
+    await client.patch(CONFIG_MAPS, "a", ns, operations, how=PatchType.JSON, preconditions=same)
+    operations = [{"op": "add", "path": "/data/x", "value": "3"}]
+    with pytest.raises(errors.Conflict):
+        await client.patch(CONFIG_MAPS, "a", ns, operations, how=PatchType.JSON, preconditions=same)
+    assert (await client.get(CONFIG_MAPS, "a", ns))["data"] == {"x": "2"}
+
+
 async def test_a_patch_that_changes_nothing_writes_nothing(api_server):
     client, ns = api_server.client, api_server.namespace
     made = await client.create(CONFIG_MAPS, config_map("a", x="1"), ns)

@@ -121,7 +121,12 @@ async def test_an_eviction_removes_a_pod_only_if_it_is_the_one_meant(api_server)
         await client.evict("p", ns, preconditions=Preconditions(uid="0f0f0f0f-0000-4000-8000-000000000000"))
     await client.evict("p", ns, dry_run=True)
     assert (await client.get(PODS, "p", ns)).metadata.uid == made.metadata.uid
-    await client.evict("p", ns, preconditions=Preconditions(uid=made.metadata.uid))
+    old = Preconditions(made.metadata.uid, made.metadata.resource_version)
+    changed = await client.patch(PODS, "p", ns, {"metadata": {"labels": {"x": "y"}}})
+    with pytest.raises(errors.Conflict):
+        await client.evict("p", ns, preconditions=old)
+    same = Preconditions(made.metadata.uid, changed.metadata.resource_version)
+    await client.evict("p", ns, preconditions=same)
     with pytest.raises(errors.NotFound):
         await client.get(PODS, "p", ns)
     with pytest.raises(errors.NotFound):

@@ -53,10 +53,13 @@ class Preconditions:
         if not wanted:
             return body
         if how is PatchType.JSON:
-            tests = [
-                {"op": "test", "path": f"/metadata/{name}", "value": value} for name, value in wanted.items()
+            # A failed test is a 422. Another resourceVersion in the result is a 409, as in the other kinds of patches.
+            operations = {"uid": "test", "resourceVersion": "add"}
+            conditions = [
+                {"op": operations[name], "path": f"/metadata/{name}", "value": value}
+                for name, value in wanted.items()
             ]
-            return [*tests, *body]
+            return [*conditions, *body]
         return {**body, "metadata": {**body.get("metadata", {}), **wanted}}
 
 

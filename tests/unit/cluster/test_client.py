@@ -276,7 +276,7 @@ def test_a_rate_limit_spreads_requests():
             [{"op": "remove", "path": "/x"}],
             [
                 {"op": "test", "path": "/metadata/uid", "value": "u"},
-                {"op": "test", "path": "/metadata/resourceVersion", "value": "5"},
+                {"op": "add", "path": "/metadata/resourceVersion", "value": "5"},
                 {"op": "remove", "path": "/x"},
             ],
         ),

@@ -175,11 +175,10 @@ class RoleLabelController(ControlLoop):
         for change in plan:
             meta = change.pod.metadata
             body = {"metadata": {"labels": {change.key: change.value}}}
+            same = Preconditions(meta.uid, meta.resource_version or None)
             try:
                 with self._ownership.writing_for(str(lease)) as client:
-                    await client.patch(
-                        PODS, meta.name, meta.namespace, body, preconditions=Preconditions(uid=meta.uid)
-                    )
+                    await client.patch(PODS, meta.name, meta.namespace, body, preconditions=same)
             except errors.NotFound:
                 continue  # deleted, and its label with it
             except errors.Fenced:

@@ -54,7 +54,7 @@ class Resize:
 
 @dataclass(frozen=True)
 class Evict:
-    """Evict a pod, with its uid as precondition."""
+    """Evict a pod, with its uid and version as preconditions."""
 
     pod: Pod
     vpa: VerticalPodAutoscaler

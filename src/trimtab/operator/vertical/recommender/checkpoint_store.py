@@ -9,7 +9,7 @@ import logging
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import datetime
-from typing import Any, TypeVar
+from typing import Any, Self, TypeVar
 from zlib import crc32
 
 import msgspec
@@ -118,6 +118,20 @@ class _Written:
     """A digest of the checkpoint as last stored, to skip equal writes."""
 
 
+@dataclass(frozen=True, slots=True)
+class _Stored:
+    """A checkpoint on the server."""
+
+    has_annotations: bool
+    preconditions: Preconditions
+
+    @classmethod
+    def of(cls, checkpoint: Checkpoint) -> Self:
+        """Return what the next write depends on."""
+        meta = checkpoint.metadata
+        return cls(bool(meta.annotations), Preconditions(resource_version=meta.resource_version or None))
+
+
 class CheckpointStore:
     """Accesses the checkpoint objects of the watched namespaces."""
 
@@ -130,8 +144,8 @@ class CheckpointStore:
         self._options = options or CheckpointOptions()
         self._written: dict[str, _Written] = {}
         """The last write of each checkpoint of our VPAs, by key."""
-        self._present: dict[str, bool] = {}
-        """Whether each existing checkpoint has annotations."""
+        self._present: dict[str, _Stored] = {}
+        """The existing checkpoints as last read or written, by key."""
         self._orphans: set[str] = set()
 
     @property
@@ -142,7 +156,7 @@ class CheckpointStore:
     async def read(self, vpas: Collection[NamespacedName]) -> dict[NamespacedName, list[Checkpoint]]:
         """Read the checkpoints of some VPAs, or raise ClusterError if a list fails."""
         listed = await self._list(CHECKPOINTS)
-        self._present = {item.metadata.key: bool(item.metadata.annotations) for item in listed}
+        self._present = {item.metadata.key: _Stored.of(item) for item in listed}
         wanted = frozenset(vpas)
         stored: dict[NamespacedName, list[Checkpoint]] = {}
         for checkpoint in listed:
@@ -208,8 +222,14 @@ class CheckpointStore:
         meta = checkpoint.metadata
         try:
             with self._states.writing(owner_vpa(checkpoint), is_last=report.is_last) as client:
-                await self._store(client, checkpoint)
-            self._present[meta.key] = self._present.get(meta.key, False) or bool(meta.annotations)
+                try:
+                    self._present[meta.key] = await self._store(client, checkpoint)
+                except errors.Conflict:
+                    # A user changed it. Another replica cannot have: then the fence stops the second try.
+                    self._present.pop(meta.key, None)
+                    stored = await client.get(CHECKPOINTS, meta.name, meta.namespace)
+                    self._present[meta.key] = _Stored.of(stored)
+                    self._present[meta.key] = await self._store(client, checkpoint)
         except errors.Invalid as error:
             await self._explain_refusal(checkpoint, error, report)
         except errors.Fenced as error:
@@ -218,24 +238,38 @@ class CheckpointStore:
             report.failed[meta.key] = str(error)
             log.warning("checkpoint %s is not written, the last good one stays: %s", meta.key, error)
 
-    async def _store(self, client: Client, checkpoint: Checkpoint) -> None:
+    async def _store(self, client: Client, checkpoint: Checkpoint) -> "_Stored":
         meta, body = checkpoint.metadata, wire.to_builtins(checkpoint)
-        has_annotations = self._present.get(meta.key, False)
+        known = self._present.get(meta.key)
+        if known is None:
+            created = await _create(client, checkpoint, body)
+            if created is not None:
+                return created
+            known = _Stored.of(await client.get(CHECKPOINTS, meta.name, meta.namespace))
         operations = [
             {"op": "test", "path": "/spec", "value": body["spec"]},
             {"op": "add", "path": "/status", "value": body["status"]},
-            *(_annotate(meta.annotations) if has_annotations else ()),
+            *(_annotate(meta.annotations) if known.has_annotations else ()),
         ]
-        if meta.key not in self._present and await _create(client, checkpoint, body):
-            return
         try:
-            await client.patch(CHECKPOINTS, meta.name, meta.namespace, operations, how=PatchType.JSON)
-            if meta.annotations and not has_annotations:
+            written = await client.patch(
+                CHECKPOINTS,
+                meta.name,
+                meta.namespace,
+                operations,
+                how=PatchType.JSON,
+                preconditions=known.preconditions,
+            )
+            if meta.annotations and not known.has_annotations:
                 # JSON patch cannot add to a map that may be absent; a merge patch keeps annotations of others.
                 notes = {"metadata": {"annotations": meta.annotations}}
-                await client.patch(CHECKPOINTS, meta.name, meta.namespace, notes)
+                same = _Stored.of(written).preconditions
+                written = await client.patch(
+                    CHECKPOINTS, meta.name, meta.namespace, notes, preconditions=same
+                )
         except errors.NotFound:
-            await _create(client, checkpoint, body)
+            return await _create(client, checkpoint, body) or known
+        return _Stored.of(written)
 
     async def _explain_refusal(
         self, checkpoint: Checkpoint, error: errors.Invalid, report: WriteReport
@@ -246,7 +280,7 @@ class CheckpointStore:
             stored = await self._client.get(CHECKPOINTS, meta.name, meta.namespace)
         except errors.ClusterError:
             return
-        self._present[meta.key] = bool(stored.metadata.annotations)
+        self._present[meta.key] = _Stored.of(stored)
         other = stored.spec
         if other != spec:
             report.collisions[owner_vpa(checkpoint)] = (
@@ -307,14 +341,13 @@ class CheckpointStore:
         return True
 
 
-async def _create(client: Client, checkpoint: Checkpoint, body: dict[str, Any]) -> bool:
-    """Create a checkpoint, and return whether the name was free."""
+async def _create(client: Client, checkpoint: Checkpoint, body: dict[str, Any]) -> _Stored | None:
+    """Create a checkpoint and return it, or None if the name is taken."""
     named = {"apiVersion": CHECKPOINTS.api_version, "kind": CHECKPOINTS.kind}
     try:
-        await client.create(CHECKPOINTS, body | named, checkpoint.metadata.namespace)
+        return _Stored.of(await client.create(CHECKPOINTS, body | named, checkpoint.metadata.namespace))
     except errors.AlreadyExists:
-        return False
-    return True
+        return None
 
 
 def _annotate(annotations: Mapping[str, str]) -> list[dict[str, Any]]:

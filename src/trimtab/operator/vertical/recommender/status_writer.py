@@ -74,11 +74,14 @@ class StatusWriter:
                     meta.namespace,
                     operations,
                     how=PatchType.JSON,
-                    preconditions=Preconditions(uid=meta.uid or None),
+                    preconditions=Preconditions(meta.uid or None, meta.resource_version or None),
                     subresource="status",
                 )
         except (errors.NotFound, errors.Fenced):
             return  # deleted, or not ours any more
+        except errors.Conflict as error:
+            # The next step decides on the newer object, which a user or another replica wrote.
+            log.info("status of VPA %s is not written: %s", meta.key, error)
         except errors.ClusterError as error:
             self.failures[meta.key] = str(error)
             log.warning("status of VPA %s is not written: %s", meta.key, error)

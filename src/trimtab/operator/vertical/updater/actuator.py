@@ -23,6 +23,7 @@ from trimtab.operator.vertical.updater.replacement import REFUSED, Obstacle, Rep
 
 log = logging.getLogger(__name__)
 _NODE_CAPACITY = "NodeCapacity"
+_Write = Callable[[Resize, Preconditions], Awaitable[Preconditions]]
 _METHOD_NOT_ALLOWED = 405
 _UNSURE = (errors.TransportError, errors.ServerError)
 """Errors after which a write may have been stored or not."""
@@ -100,6 +101,9 @@ class UpdateActuator:
                 )
         except errors.Fenced:
             raise
+        except errors.Conflict as error:
+            # The pod changed since the decision, so nothing was done. The next loop decides again.
+            outcome, reason = ActionResult.FAILED, str(error)
         except errors.ClusterError as error:
             self._unsure.add(action.pod.metadata.uid)
             outcome, reason = ActionResult.FAILED, str(error)
@@ -144,20 +148,11 @@ class UpdateActuator:
         if not await self.resizes.take(self.until):
             return ActionResult.RATE_LIMITED, "the rate limit of resizes is reached"
         meta = action.pod.metadata
-        same = Preconditions(uid=meta.uid)
+        same = Preconditions(meta.uid, meta.resource_version or None)
         # The originals first: without them the next resize could not keep the ratio of limits to requests.
-        await self._annotate(action, action.plan.annotations_before, same)
+        same = await self._send(action, self._annotate_before, same)
         try:
-            if action.operations:
-                await self.client.patch(
-                    PODS,
-                    meta.name,
-                    meta.namespace,
-                    list(action.operations),
-                    how=PatchType.JSON,
-                    preconditions=same,
-                    subresource="resize",
-                )
+            same = await self._send(action, self._request_resize, same)
         except (errors.Invalid, errors.Forbidden) as error:
             if any(cause.reason == _NODE_CAPACITY for cause in error.details.causes):
                 return ActionResult.INFEASIBLE, str(error)
@@ -177,14 +172,53 @@ class UpdateActuator:
             log.warning("pod %s is resized but not annotated: %s", meta.key, error)
         return ActionResult.DONE, ""
 
+    async def _send(self, action: Resize, write: _Write, same: Preconditions) -> Preconditions:
+        """Send a write to the pod that was decided on, and return what holds afterwards."""
+        try:
+            return await write(action, same)
+        except errors.Conflict:
+            return await write(action, await self._unless_resized(action))
+
+    async def _annotate_before(self, action: Resize, same: Preconditions) -> Preconditions:
+        return await self._annotate(action, action.plan.annotations_before, same)
+
+    async def _request_resize(self, action: Resize, same: Preconditions) -> Preconditions:
+        meta = action.pod.metadata
+        if not action.operations:
+            return same
+        resized = await self.client.patch(
+            PODS,
+            meta.name,
+            meta.namespace,
+            list(action.operations),
+            how=PatchType.JSON,
+            preconditions=same,
+            subresource="resize",
+        )
+        return Preconditions(meta.uid, resized.metadata.resource_version)
+
+    async def _unless_resized(self, action: Resize) -> Preconditions:
+        """Return the pod's new version. Raise Conflict if more changed than its status and metadata.
+
+        The kubelet and others write pods all the time, and a resize depends on the spec only.
+        """
+        meta = action.pod.metadata
+        now = await self.client.get(PODS, meta.name, meta.namespace)
+        if now.metadata.uid != meta.uid or now.spec != action.pod.spec:
+            status = errors.Status(message="the pod changed since the decision", code=409, reason="Conflict")
+            raise errors.Conflict(f"resizing pod {meta.key}", status)
+        return Preconditions(meta.uid, now.metadata.resource_version)
+
     async def _annotate(
         self, action: Resize, annotations: Mapping[str, str | None], same: Preconditions
-    ) -> None:
-        """Set annotations, or remove those that are None, and keep all others."""
+    ) -> Preconditions:
+        """Set annotations, or remove those that are None, and keep all others. Return what holds afterwards."""
         meta = action.pod.metadata
-        if annotations:
-            body = {"metadata": {"annotations": dict(annotations)}}
-            await self.client.patch(PODS, meta.name, meta.namespace, body, preconditions=same)
+        if not annotations:
+            return same
+        body = {"metadata": {"annotations": dict(annotations)}}
+        written = await self.client.patch(PODS, meta.name, meta.namespace, body, preconditions=same)
+        return Preconditions(meta.uid, written.metadata.resource_version)
 
     async def _evict(self, action: Evict) -> tuple[ActionResult, str]:
         meta = action.pod.metadata
@@ -200,7 +234,8 @@ class UpdateActuator:
         if not await self.evictions.take(self.until):
             return ActionResult.RATE_LIMITED, "the eviction rate limit is reached"
         try:
-            await self.client.evict(meta.name, meta.namespace, preconditions=Preconditions(uid=meta.uid))
+            same = Preconditions(meta.uid, meta.resource_version or None)
+            await self.client.evict(meta.name, meta.namespace, preconditions=same)
         except errors.TooManyRequests as error:
             return ActionResult.REFUSED, str(error)
         except _UNSURE as error:
