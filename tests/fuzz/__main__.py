@@ -8,6 +8,7 @@ import argparse
 import hashlib
 import subprocess
 import sys
+import tempfile
 import time
 from collections.abc import Callable
 from pathlib import Path
@@ -90,9 +91,11 @@ def _run_atheris(names: list[str], chosen: argparse.Namespace) -> int:
             f"-seed={chosen.seed}",
             f"-max_len={engine.MAX_INPUT}",
             f"-artifact_prefix={DATA / name}/found-",
-            str(DATA / name),
         ]
-        code = max(code, subprocess.run(command, check=False).returncode)
+        # libFuzzer writes what reached new code into the first folder; only findings belong to the kept inputs.
+        with tempfile.TemporaryDirectory(prefix="trimtab-fuzz-") as corpus:
+            run = subprocess.run([*command, corpus, str(DATA / name)], check=False)
+        code = max(code, run.returncode)
     return int(code != 0)
 
 
