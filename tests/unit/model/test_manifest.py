@@ -1,5 +1,7 @@
 """One document of any kind becomes a typed object and everything that can be said about it."""
 
+from typing import Any
+
 import pytest
 
 from trimtab.model.feature_gates import FeatureGates
@@ -8,7 +10,7 @@ from trimtab.model.manifest import read_manifest
 from trimtab.model.vpa.types import VerticalPodAutoscalerCheckpoint
 
 GATES = FeatureGates.parse("AllAlpha=true")
-SPEC = {
+SPEC: dict[str, Any] = {
     "scaleTargetRef": {"apiVersion": "apps/v1", "kind": "Deployment", "name": "web"},
     "minReplicas": 1,
     "maxReplicas": 5,
@@ -118,3 +120,48 @@ def test_every_object_names_its_version_and_kind(name, given, words):
     assert words in str(manifest.errors[0])
     both = read_manifest({"metadata": {}}, GATES)
     assert [error.field for error in both.errors] == ["apiVersion", "kind"]
+
+
+LONG = "x" * 3000
+
+
+@pytest.mark.parametrize(
+    ("spec", "field"),
+    [
+        pytest.param({"scaleTargetRef": {**SPEC["scaleTargetRef"], "name": LONG}}, "spec.scaleTargetRef.name", id="a long name"),
+        pytest.param(
+            {"metrics": [{"type": "External", "external": {"metric": {"name": LONG}, "target": {"type": "Value", "value": "1"}}}]},
+            "spec.metrics[0].external.metric.name",
+            id="a long name of a metric",
+        ),
+        pytest.param(
+            {"metrics": [{"type": "External", "external": {"metric": {"name": "q"}, "target": {"type": "Value", "value": "1e99"}}}]},
+            "spec.metrics[0].external.target.value",
+            id="a value of too many digits",
+        ),
+        pytest.param(
+            {"metrics": [{"type": "Resource", "resource": {"name": "cpu", "target": {"type": "AverageValue", "averageValue": "1e99"}}}]},
+            "spec.metrics[0].resource.target.averageValue",
+            id="an average of too many digits",
+        ),
+        pytest.param(
+            {"behavior": {"scaleDown": {"tolerance": "1e99", "policies": [{"type": "Pods", "value": 1, "periodSeconds": 15}]}}},
+            "spec.behavior.scaleDown.tolerance",
+            id="a tolerance of too many digits",
+        ),
+    ],
+)  # fmt: skip
+def test_what_is_excessive_is_an_error_of_our_kind_and_a_warning_of_kubernetes_own(spec, field):
+    ours = read_manifest(hpa("autoscaling.trimtab.dev/v2", **spec), GATES)
+    native = read_manifest(hpa(**spec), GATES)
+    assert field in [error.field for error in ours.errors]
+    assert field not in [error.field for error in native.errors]
+    assert field in [warning.field for warning in native.warnings]
+
+
+@pytest.mark.parametrize("name", ["selectionStrategy", "SelectionStrategy"])
+def test_a_strategy_field_of_kubernetes_own_kind_is_warned_of(name):
+    found = [warning.field for warning in read_manifest(hpa(**{name: "OwnerReference"}), GATES).warnings]
+    assert f"spec.{name}" in found
+    own = read_manifest(hpa("autoscaling.trimtab.dev/v2", selectionStrategy="OwnerReference"), GATES)
+    assert "spec.selectionStrategy" not in [warning.field for warning in own.warnings]

@@ -296,3 +296,19 @@ def test_binary_text_begins_at_1024(text, want):
 )  # fmt: skip
 def test_what_lies_below_a_nano_is_rounded_up_and_binary_text_is_capped(text, want):
     assert str(Quantity.parse(text)) == want
+
+
+@pytest.mark.parametrize(
+    ("text", "want"),
+    [("7Ki", 7_168_000), ("0Ki", 0), ("5n", 1), ("1000000n", 1), ("1000001n", 2), ("0n", 0), ("3", 3000)],
+)
+def test_usage_as_the_metrics_server_writes_it(text, want):
+    assert milli_value_of(text) == want == Quantity.parse(text).milli_value()
+
+
+@pytest.mark.parametrize(("whole", "fraction"), [(10, 8), (11, 8), (12, 8), (17, 1), (18, 1), (1, 17)])
+def test_whole_and_fraction_digits_count_together(whole, fraction):
+    quantity = Quantity.parse("7" * whole + "." + "7" * fraction)
+    plain = whole + fraction <= 18 and fraction <= 9
+    counted_in = -fraction if plain else -9
+    assert quantity.as_float() == Quantity(quantity.nanos, quantity.format, counted_in).as_float()

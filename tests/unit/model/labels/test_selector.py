@@ -235,3 +235,9 @@ def test_every_wrong_part_of_a_selector_is_named(order):
     )
     found = dict(selector_problems(LabelSelector(match_labels=labels, match_expressions=expressions)))
     assert list(found) == ["matchLabels[a b]", f"matchExpressions[{(1, 0)[order == -1]}]"]
+
+
+@pytest.mark.parametrize("text", ["-a", "-a=b", "!-a", "-a in (b)", "ok,-a", "-a,ok"])
+def test_a_wrong_key_in_a_text_is_named_without_a_field(text):
+    with pytest.raises(SelectorError, match='requirement: <nil>: Invalid value: "-a": '):
+        Selector.parse(text)
