@@ -159,3 +159,15 @@ def test_only_metrics_of_resources_meet_a_vpa(metric, want):
         {"metadata": {"name": "web", "namespace": "shop"}, "spec": spec}, HorizontalPodAutoscaler
     )
     assert len(bundle_warnings([scaler, vpa()])) == want
+
+
+@pytest.mark.parametrize("kind", ["Resource", "ContainerResource", "Pods"])
+@pytest.mark.parametrize("source", ["resource", "containerResource"])
+def test_a_source_counts_only_under_its_own_type(kind, source):
+    metric = {"type": kind, source: {"name": "memory", "container": "app"}}
+    spec = {"scaleTargetRef": WEB, "metrics": [metric]}
+    scaler = wire.convert(
+        {"metadata": {"name": "web", "namespace": "shop"}, "spec": spec}, HorizontalPodAutoscaler
+    )
+    matches = kind[0].lower() + kind[1:] == source
+    assert len(bundle_warnings([scaler, vpa()])) == matches

@@ -165,3 +165,14 @@ def test_a_strategy_field_of_kubernetes_own_kind_is_warned_of(name):
     assert f"spec.{name}" in found
     own = read_manifest(hpa("autoscaling.trimtab.dev/v2", selectionStrategy="OwnerReference"), GATES)
     assert "spec.selectionStrategy" not in [warning.field for warning in own.warnings]
+
+
+@pytest.mark.parametrize("direction", ["scaleUp", "scaleDown"])
+@pytest.mark.parametrize(("gate", "want"), [("true", False), ("false", True)], ids=["gate on", "gate off"])
+def test_a_tolerance_without_its_gate_is_warned_of(direction, gate, want):
+    gates = FeatureGates.parse(f"HPAConfigurableTolerance={gate}")
+    policies = [{"type": "Pods", "value": 1, "periodSeconds": 15}]
+    spec = {"behavior": {direction: {"tolerance": "0.2", "policies": policies}}}
+    for made, is_warned in ((spec, want), ({"behavior": {direction: {"policies": policies}}}, False)):
+        found = [warning.field for warning in read_manifest(hpa(**made), gates).warnings]
+        assert any("tolerance" in field for field in found) is is_warned

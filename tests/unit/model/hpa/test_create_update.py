@@ -217,3 +217,11 @@ def test_a_new_target_needs_a_group_unless_it_is_of_the_core_group(kind, accepte
     sent = hpa(scaleTargetRef={"apiVersion": "", "kind": kind, "name": "web"})
     errors = [error.field for error in create_update.create(sent, ON).errors]
     assert errors == ([] if accepted else ["spec.scaleTargetRef.apiVersion"])
+
+
+def test_an_object_source_of_another_type_allows_nothing():
+    """The stored object is stale: only a metric of type Object is described by it."""
+    stale = {**QUEUE, "object": described("a/b/c")["object"]}
+    new = hpa(metrics=[described("a/b/c")])
+    fields = [error.field for error in validate_update(new, hpa(metrics=[stale]), ON)]
+    assert "spec.metrics[0].object.describedObject.apiVersion" in fields

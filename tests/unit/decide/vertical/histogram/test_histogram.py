@@ -7,7 +7,12 @@ from hypothesis import strategies as st
 
 from tests.conformance.histograms import LinearBuckets, equals
 from tests.unit.decide.vertical.usage_builders import DAY_NS, HOUR_NS, START_NS
-from trimtab.decide.vertical.histogram.buckets import CPU_BUCKETS, MEMORY_BUCKETS, BucketOptionsError
+from trimtab.decide.vertical.histogram.buckets import (
+    CPU_BUCKETS,
+    MEMORY_BUCKETS,
+    BucketOptionsError,
+    ExponentialBuckets,
+)
 from trimtab.decide.vertical.histogram.histogram import Histogram
 from trimtab.decide.vertical.histogram.matrix import HistogramMatrix, SampleBatch
 from trimtab.model.vpa.types import HistogramCheckpoint
@@ -183,3 +188,21 @@ def test_histograms_of_two_matrices_do_not_merge():
 def test_a_layout_without_size_is_refused():
     with pytest.raises(BucketOptionsError):
         LinearBuckets(max_value=10, epsilon=0.1, bucket_size=0)
+
+
+@pytest.mark.parametrize(
+    "options",
+    [
+        {"max_value": 0.0},
+        {"max_value": -1.0},
+        {"epsilon": 0.0},
+        {"first_bucket_size": 0.0},
+        {"ratio": 1.0},
+    ],
+    ids=str,
+)
+def test_buckets_that_cannot_be_built_are_refused(options):
+    good = {"max_value": 10.0, "epsilon": 0.001, "first_bucket_size": 1.0, "ratio": 1.05}
+    assert ExponentialBuckets(**good).count > 1
+    with pytest.raises(BucketOptionsError):
+        ExponentialBuckets(**(good | options))
