@@ -112,10 +112,11 @@ class ExecCredentials:
         if has_pair:
             certificate, key = status.client_certificate_data or "", status.client_key_data or ""
             pair = ClientCertificate(certificate.encode(), key.encode())
-        self._credential = Credential(f"Bearer {status.token}" if status.token else None, pair)
-        self._expires = status.expiration_timestamp
-        if self._expires is not None and self._expires.tzinfo is None:
+        expires = status.expiration_timestamp
+        if expires is not None and expires.tzinfo is None:
             raise self._error("printed an expirationTimestamp without a time zone")
+        self._credential = Credential(f"Bearer {status.token}" if status.token else None, pair)
+        self._expires = expires
 
     async def _run(self) -> bytes:
         command = self._command()

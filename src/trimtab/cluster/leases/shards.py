@@ -172,9 +172,8 @@ class Shards:
         if others := self._other_counts():
             self._give_way(max(others))
             return
-        living = [
-            number for number, member in enumerate(self._members) if member.is_leader or member.is_taken
-        ]
+        # Replicas with another N take no shard while this one holds any, so that none is left for them.
+        living = [number for number, member in enumerate(self._members) if self._is_one_of_us(member)]
         wanted = quota(self.count, len(living), living.index(slot))
         held = [shard for shard in self._shards if shard.is_held and not shard.is_closing]
         if len(held) > wanted:

@@ -1,0 +1,288 @@
+"""Replicas share shards by their Leases: each shard once, none lost, all handed over, in virtual time."""
+
+import asyncio
+
+import pytest
+
+from tests.unit.cluster.fake_api import Answer, Incoming, status
+from tests.unit.cluster.fake_objects import FakeObjects
+from trimtab.clock import VirtualClock
+from trimtab.cluster.client import Client
+from trimtab.cluster.leases.shards import Shards, shard_of
+from trimtab.cluster.transport.asgi import AsgiTransport
+
+LEASES = "/apis/coordination.k8s.io/v1/namespaces/trimtab/leases"
+
+
+class Leases(FakeObjects):
+    """A server of Leases that lists them, too."""
+
+    def _serve(self, request: Incoming) -> Answer:
+        if request.method == "GET" and request.path == LEASES:
+            items = [lease for path, lease in self.by_path.items() if path.startswith(LEASES)]
+            return Answer(200, {"metadata": {"resourceVersion": str(self.version)}, "items": items})
+        return super()._serve(request)
+
+    def hold(self, name, holder):
+        """Let another process hold a Lease for long."""
+        spec = {
+            "holderIdentity": holder,
+            "leaseDurationSeconds": 600,
+            "renewTime": "2026-01-01T00:00:10.000000Z",
+        }
+        metadata = {"name": name, "namespace": "trimtab", "uid": "u"}
+        self._keep(f"{LEASES}/{name}", {"metadata": metadata, "spec": spec}, 200)
+
+    def holder(self, name):
+        lease = self.by_path.get(f"{LEASES}/{name}")
+        return lease["spec"]["holderIdentity"] if lease else ""
+
+
+class User:
+    """A component that remembers what it was told, and may be busy."""
+
+    def __init__(self):
+        self.told = []
+        self.busy = set()
+
+    def shard_gained(self, shard):
+        self.told.append(("gained", shard))
+
+    def shard_lost(self, shard):
+        self.told.append(("lost", shard))
+
+    def is_shard_busy(self, shard):
+        return shard in self.busy
+
+    @property
+    def shards(self):
+        held: set[int] = set()
+        for change, shard in self.told:
+            (held.add if change == "gained" else held.discard)(shard)
+        return held
+
+
+class World:
+    def __init__(self, clock):
+        self.clock = clock
+        self.api = Leases()
+        self.tasks = {}
+
+    def replica(self, name, count, users=1, **options):
+        client = Client(self.clock, AsgiTransport(self.api), seed=len(self.tasks))
+        shards = Shards(client, "trimtab", "hpa", name, count, **options)
+        components = [User() for _ in range(users)]
+        for user in components:
+            shards.serve(user)
+        self.tasks[name] = asyncio.create_task(shards.run())
+        return shards, *components
+
+    async def stop(self, name):
+        task = self.tasks.pop(name)
+        task.cancel()
+        await asyncio.gather(task, return_exceptions=True)
+
+
+def run(scenario):
+    clock = VirtualClock()
+
+    async def main():
+        world = World(clock)
+        try:
+            return await scenario(world)
+        finally:
+            for name in list(world.tasks):
+                await world.stop(name)
+
+    return clock.run(main())
+
+
+def test_a_single_replica_holds_all_shards_and_tells_every_component():
+    async def scenario(world):
+        shards, first, second = world.replica("a", 4, users=2)
+        assert not shards.may_write()
+        assert shards.time_left() == 0.0
+        await world.clock.sleep(10)
+        assert shards.held() == (0, 1, 2, 3)
+        assert shards.may_write()
+        assert 0 < shards.time_left() <= 10
+        assert first.shards == second.shards == {0, 1, 2, 3}
+        assert shards.silence() <= 2
+        shard = shards.of("shop/web")
+        assert (shard.number, shard) == (shard_of("shop/web", 4), shards[shard.number])
+        assert shard.epoch is shard.elector.epoch
+        await world.clock.sleep(60)
+        assert shards.held() == (0, 1, 2, 3)
+        assert [change for change, _ in first.told] == ["gained"] * 4
+        await world.stop("a")
+        assert {world.api.holder(f"hpa-shard-{number}") for number in range(4)} == {""}
+        assert {world.api.holder(f"hpa-member-{number}") for number in range(16)} == {""}
+        assert shard.epoch is None
+        assert shard.time_left() == 0.0
+
+    run(scenario)
+
+
+def test_replicas_share_evenly_and_the_rest_takes_over_when_one_ends():
+    async def scenario(world):
+        replicas = {name: world.replica(name, 5) for name in ("a", "b")}
+        for _ in range(30):
+            await world.clock.sleep(1)
+            held = [shard for shards, _ in replicas.values() for shard in shards.held()]
+            assert len(held) == len(set(held))
+        assert sorted(len(shards.held()) for shards, _ in replicas.values()) == [2, 3]
+        assert sorted(held) == [0, 1, 2, 3, 4]
+        for shards, user in replicas.values():
+            assert set(shards.held()) == user.shards
+        await world.stop("a")
+        await world.clock.sleep(10)
+        assert replicas["b"][0].held() == (0, 1, 2, 3, 4)
+
+    run(scenario)
+
+
+def test_a_late_replica_gets_its_share_after_writes_in_flight_have_ended():
+    async def scenario(world):
+        shards, user = world.replica("a", 4)
+        await world.clock.sleep(10)
+        user.busy = {0, 1, 2, 3}
+        late, _ = world.replica("b", 4)
+        await world.clock.sleep(5)
+        assert len(shards.held()) == 2
+        assert len(user.shards) == 2
+        given = set(range(4)) - set(shards.held())
+        assert late.held() == ()
+        assert {world.api.holder(f"hpa-shard-{number}") for number in given} == {"a/4"}
+        assert all(shards[number].time_left() == 0.0 for number in given)
+        assert all(shards[number].is_held and not shards[number].may_write() for number in given)
+        user.busy = set()
+        await world.clock.sleep(5)
+        assert set(late.held()) == given
+        await world.clock.sleep(30)
+        assert (len(shards.held()), len(late.held())) == (2, 2)
+
+    run(scenario)
+
+
+def test_one_busy_component_of_two_delays_a_hand_over():
+    async def scenario(world):
+        _, idle, busy = world.replica("a", 2, users=2)
+        await world.clock.sleep(10)
+        busy.busy = {0, 1}
+        late, _ = world.replica("b", 2)
+        await world.clock.sleep(5)
+        assert late.held() == ()
+        busy.busy, idle.busy = set(), set()
+        await world.clock.sleep(5)
+        assert len(late.held()) == 1
+
+    run(scenario)
+
+
+@pytest.mark.parametrize("old", [2, 6])
+def test_replicas_of_another_number_of_shards_are_waited_for(old):
+    """The old ones handed over a share of their shards, which nobody took until they ended."""
+
+    async def scenario(world):
+        before, _ = world.replica("old", old)
+        await world.clock.sleep(10)
+        assert len(before.held()) == old
+        after, _ = world.replica("new", 4)
+        for _ in range(40):
+            await world.clock.sleep(1)
+            # Objects of one are in other shards of the other, so that only one of them may write.
+            assert not after.may_write()
+            assert before.held() == tuple(range(old))
+        await world.stop("old")
+        await world.clock.sleep(20)
+        assert after.held() == (0, 1, 2, 3)
+
+    run(scenario)
+
+
+@pytest.mark.parametrize(("count", "held"), [(4, 0), (12, 11)], ids=["the smaller N", "the larger N"])
+def test_of_two_numbers_of_shards_that_both_hold_some_the_larger_stays(count, held):
+    async def scenario(world):
+        shards, _ = world.replica("a", count)
+        await world.clock.sleep(10)
+        world.api.hold("hpa-shard-1", "other/9")
+        await world.clock.sleep(20)
+        assert len(shards.held()) == held
+
+    run(scenario)
+
+
+def test_a_replica_that_cannot_see_the_leases_keeps_its_own_and_takes_none():
+    async def scenario(world):
+        shards, _ = world.replica("a", 3)
+        await world.clock.sleep(10)
+        world.api.fault = lambda request: (
+            Answer(500, status(500)) if request.method == "GET" and request.path == LEASES else None
+        )
+        await world.clock.sleep(30)
+        assert shards.held() == (0, 1, 2)
+        assert shards.silence() > 25
+        late, _ = world.replica("b", 3)
+        await world.clock.sleep(20)
+        assert late.held() == ()
+        world.api.fault = None
+        await world.clock.sleep(20)
+        assert shards.silence() <= 2
+        assert (len(shards.held()), len(late.held())) in {(2, 1), (1, 2)}
+
+    run(scenario)
+
+
+def test_a_lost_shard_is_told():
+    async def scenario(world):
+        shards, user = world.replica("a", 2)
+        await world.clock.sleep(10)
+        world.api.fault = lambda request: Answer(500, status(500))
+        await world.clock.sleep(20)
+        assert shards.held() == ()
+        assert user.shards == set()
+        assert [change for change, _ in user.told] == ["gained", "gained", "lost", "lost"]
+        world.api.fault = None
+        await world.clock.sleep(30)
+        assert user.shards == {0, 1}
+
+    run(scenario)
+
+
+def test_a_replica_without_a_member_slot_hands_its_shards_over():
+    async def scenario(world):
+        shards, user = world.replica("a", 2)
+        await world.clock.sleep(10)
+        for number in range(16):
+            world.api.hold(f"hpa-member-{number}", f"other-{number}/2")
+        await world.clock.sleep(20)
+        assert shards.held() == ()
+        assert user.shards == set()
+        assert {world.api.holder(f"hpa-shard-{number}") for number in range(2)} == {""}
+
+    run(scenario)
+
+
+def test_annotations_are_those_of_shards_and_not_of_members():
+    async def scenario(world):
+        world.replica("a", 2, annotations={"format": "2"})
+        await world.clock.sleep(10)
+        marked = {
+            path.rpartition("/")[2]
+            for path, lease in world.api.by_path.items()
+            if lease["metadata"].get("annotations", {}).get("format") == "2"
+        }
+        assert marked == {"hpa-shard-0", "hpa-shard-1"}
+
+    run(scenario)
+
+
+def test_replicas_choose_different_shards_first():
+    async def scenario(world):
+        replicas = [world.replica(f"r{number}", 12)[0] for number in range(6)]
+        await world.clock.sleep(60)
+        return {shards.identity: shards.held() for shards in replicas}
+
+    held = run(scenario)
+    assert sorted(number for numbers in held.values() for number in numbers) == list(range(12))
+    assert {len(numbers) for numbers in held.values()} == {2}
