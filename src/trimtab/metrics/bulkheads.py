@@ -139,7 +139,9 @@ class Bulkhead(Generic[K]):
             result = await self._run_promptly(key, fetch)
             if result is not None:
                 return result
-        failures = self._slow[key].failures if key in self._slow else 0
+            # Also if it gets no slot now: the next sync is not to try it on an ordinary one again.
+            self._slow[key] = _Slow(1, self._clock.monotonic())
+        failures = self._slow[key].failures
         try:
             async with asyncio.timeout(self._deadline / 2):
                 await self._slow_slots.acquire(failures)

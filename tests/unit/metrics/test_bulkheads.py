@@ -109,6 +109,20 @@ def test_only_so_many_queries_of_a_source_are_in_flight(monkeypatch):
     assert together[1] == SLOTS + SLOW_SLOTS
 
 
+def test_a_query_that_was_given_up_is_not_sent_on_an_ordinary_slot_again():
+    """Those that got no slot of slow queries were tried anew in every sync: 30 per second to a source that hangs."""
+    api = Api()
+    misbehave(api, "hang")
+
+    async def act(reader, clock):
+        await failures(stuck(reader))
+        before = len(api.asked)
+        await failures(stuck(reader))
+        assert len(api.asked) - before <= SLOW_SLOTS
+
+    run(api, act)
+
+
 def test_a_source_that_recovers_is_used_at_once():
     api = Api()
     misbehave(api, "hang")
