@@ -59,6 +59,7 @@ class Loop:
             if not may_decide():
                 schedule.start_over(now + min(self._periods.sync, 1.0))
                 self._usage.reschedule()
+                self._dequeue_deleted()
             elif now >= schedule.next_at:
                 self._start_due(schedule, now)
                 self._start_enqueued()
@@ -98,6 +99,10 @@ class Loop:
             for hpa_state in changed
             if hpa_state is not None and self._ownership.owns(hpa_state.key)
         )
+
+    def _dequeue_deleted(self) -> None:
+        """Keep no names of deleted HPAs in a replica that stands by for months."""
+        self._queue = {uid for uid in self._queue if self._hpas.get(uid) is not None}
 
     def _start_usage_check(self) -> None:
         self._batches.reconcile_all(self._usage.due_again(self._hpas))
