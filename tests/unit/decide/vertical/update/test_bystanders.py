@@ -75,6 +75,10 @@ BYSTANDERS = {
         [sized("odd", policies=BOOST)],
         [pod("odd-0", owner="StatefulSet/odd", cpu="1", annotations=NOTE, conditions=[DOWN])],
     ),
+    "boosted, of an unknown owner": (
+        [],
+        [pod("odd-0", owner="StatefulSet/unknown", cpu="1", annotations=NOTE)],
+    ),
     "of a VPA in mode Off": ([sized("odd", mode="Off")], three("odd")),
     "of a VPA in mode Initial": ([sized("odd", mode="Initial")], three("odd")),
     "of a VPA without recommendation": ([vpa("odd", target="StatefulSet/odd")], three("odd")),
