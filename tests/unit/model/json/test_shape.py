@@ -2,7 +2,9 @@
 
 import pytest
 
+from trimtab.model.core.meta import ObjectMeta
 from trimtab.model.hpa.types import HorizontalPodAutoscaler
+from trimtab.model.json import shape
 from trimtab.model.json.shape import misfits, unknown_fields
 from trimtab.model.vpa.types import VerticalPodAutoscalerCheckpoint
 
@@ -76,3 +78,14 @@ def test_unknown_fields_come_with_the_name_they_resemble():
         "spec.metrics[0].frobs": "",
         "spec.behavior.scaleup": "scaleUp",
     }
+
+
+@pytest.mark.parametrize("order", [1, -1], ids=["odd last", "odd first"])
+@pytest.mark.parametrize(
+    ("odd", "count"), [(3, 1), (["x"], 1), (None, 0), ("y", 0)], ids=["number", "list", "null", "text"]
+)
+def test_every_value_of_a_map_is_checked(odd, count, order):
+    labels = dict([("good", "x"), ("odd", odd)][::order])
+    found = shape.misfits({"labels": labels}, ObjectMeta)
+    assert [error.field for error in found] == ["labels[odd]"] * count
+    assert [error.field for error in shape.misfits({"labels": "none"}, ObjectMeta)] == ["labels"]
