@@ -7,6 +7,7 @@ all the time. The lab keeps a short history of events, and caches with a bound g
 
 import asyncio
 import signal
+import zlib
 from collections.abc import AsyncIterator, Awaitable, Callable, Iterator, Mapping
 from contextlib import AsyncExitStack, asynccontextmanager, contextmanager
 from dataclasses import dataclass, field, replace
@@ -43,6 +44,7 @@ from trimtab.lab.embedded import PACE, EmbeddedCluster
 from trimtab.lab.load.load import Load
 from trimtab.lab.storage.watch_cache import WatchCache
 from trimtab.model.crds import all_crds
+from trimtab.model.json import wire
 from trimtab.operator import control_loop
 from trimtab.operator.operator import Operator, Parts
 from trimtab.operator.pods.interning import InternTable
@@ -372,7 +374,7 @@ async def soak(
     config = replace(DataPlaneConfig(pace=PACE), sample_seconds=pace.sample_seconds)
     cluster = EmbeddedCluster(clock, seed=seed, setting=config, tracks_fields=False)
     _shorten_history(cluster)
-    counted: list[Gauges] = []
+    counted: list[bytes] = []
     async with AsyncExitStack() as stack:
         stack.enter_context(slow_polling(pace))
         stack.enter_context(small_caches())
@@ -387,9 +389,11 @@ async def soak(
             for _ in range(pace.rounds_per_day):
                 await churn.round()
             await clock.sleep(max(begun + pace.day_seconds - clock.monotonic(), pace.quiet_seconds))
-            counted.append(world.measure())
-            each_day(day, counted[-1], churn)
-    return counted
+            gauges = world.measure()
+            # Half a megabyte of names a day would be the growth that is measured.
+            counted.append(zlib.compress(wire.encode(gauges)))
+            each_day(day, gauges, churn)
+    return [wire.decode(zlib.decompress(packed), Gauges) for packed in counted]
 
 
 def _shorten_history(cluster: EmbeddedCluster) -> None:
