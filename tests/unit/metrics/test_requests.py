@@ -130,12 +130,16 @@ def test_an_unexpected_failure_after_every_asker_has_gone_is_not_reported_as_for
             await go.wait()
             raise RuntimeError("a defect")
 
-    async def ask(reader):
-        asyncio.get_running_loop().set_exception_handler(lambda loop, context: reported.append(context))
+    async def give_up(reader):
         asker = asyncio.ensure_future(reader.external(ExternalMetric("shop", "queue")))
         await asyncio.sleep(0.1)
         asker.cancel()
         await asyncio.gather(asker, return_exceptions=True)
+
+    async def ask(reader):
+        asyncio.get_running_loop().set_exception_handler(lambda loop, context: reported.append(context))
+        await give_up(reader)
+        gc.collect()  # an error of the asker would refer to the query
         go.set()
         await asyncio.sleep(0.1)
         gc.collect()

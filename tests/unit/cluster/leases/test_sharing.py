@@ -286,3 +286,17 @@ def test_replicas_choose_different_shards_first():
     held = run(scenario)
     assert sorted(number for numbers in held.values() for number in numbers) == list(range(12))
     assert {len(numbers) for numbers in held.values()} == {2}
+
+
+def test_only_what_is_above_the_quota_is_handed_over():
+    async def scenario(world):
+        shards, user = world.replica("a", 5)
+        await world.clock.sleep(10)
+        late, _ = world.replica("b", 5)
+        await world.clock.sleep(20)
+        lost = [shard for change, shard in user.told if change == "lost"]
+        assert (len(lost), len(user.told)) in {(2, 7), (3, 8)}
+        assert sorted((len(shards.held()), len(late.held()))) == [2, 3]
+        assert set(late.held()) == set(lost)
+
+    run(scenario)
