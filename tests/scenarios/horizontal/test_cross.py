@@ -447,6 +447,37 @@ def test_native_hpas_wait_until_a_rival_can_be_ruled_out(play_lab):
     play_lab(scenario)
 
 
+def test_a_deleted_namespace_stops_no_native_hpa_of_the_others_after_a_restart(play_lab, caplog):
+    """A deleted namespace loses its RoleBindings, so that nothing may be listed there."""
+
+    async def scenario(stage: Stage) -> None:
+        if not stage.native:
+            return
+        await stage.deployment("web", 2)
+        stage.use_cpu(web="90m")
+        await stage.hpa("web", metrics=[cpu_metric(50)])
+        actor = Actor(stage, stage.settings(watch_namespaces=("doomed", stage.namespace)))
+        actor.line.answer = lambda request: (
+            status(403, "Forbidden") if "/namespaces/doomed/" in request.path else None
+        )
+        running = asyncio.ensure_future(actor.run())
+        try:
+            await stage.pass_time(60)
+            assert await stage.replicas("web") == 4
+            assert actor.operator.health() == {}
+            assert "cannot be seen" in actor.operator.warnings()["native HPAs of doomed"]
+            logged = [record for record in caplog.records if "native HPAs of doomed" in record.getMessage()]
+            assert len(logged) == 1
+            actor.line.answer = lambda request: None
+            await stage.pass_time(60)
+            assert "native HPAs of doomed" not in actor.operator.warnings()
+        finally:
+            running.cancel()
+            await asyncio.gather(running, return_exceptions=True)
+
+    play_lab(scenario)
+
+
 @pytest.mark.parametrize(
     ("annotation", "value"), [("mode", "dryrun"), ("mode", "Off"), ("selection-strategy", "ownerreference")]
 )

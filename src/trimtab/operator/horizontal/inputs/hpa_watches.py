@@ -2,6 +2,7 @@
 
 import asyncio
 import logging
+from collections.abc import Sequence
 from typing import Any
 
 from trimtab.cluster import errors
@@ -28,6 +29,9 @@ RETRY_SECONDS = 30.0
 """How often a kind that could not be watched is tried again."""
 
 
+_UNSEEN = "whether kube-controller-manager acts on native HPAs cannot be seen"
+
+
 class HpaWatches:
     """Fills the cache of HPAs, and reports what is wrong with its informers."""
 
@@ -43,6 +47,8 @@ class HpaWatches:
         if settings.horizontal.native_hpas:
             self._missing["native"] = NATIVE_HPAS
         self._problems: dict[str, str] = {}
+        self._unchecked: dict[str, str] = {}
+        """Why namespaces were not searched for another controller, by name."""
         self._logged: dict[str, str] = {}
         self._retry_at = 0.0
 
@@ -53,7 +59,9 @@ class HpaWatches:
 
     async def retry(self) -> None:
         """Try again, at times, to watch kinds that could not be watched before."""
-        if self._missing and self._clock.monotonic() >= self._retry_at:
+        if (self._missing or self._unchecked) and self._clock.monotonic() >= self._retry_at:
+            if self._unchecked:
+                await self._look_for_rival(tuple(self._unchecked))
             await self._watch_served()
 
     async def _watch_served(self) -> None:
@@ -68,10 +76,11 @@ class HpaWatches:
                 self._hpas.event_handler(resource)
             )
         self._retry_at = self._clock.monotonic() + RETRY_SECONDS
-        for name, problem in self._problems.items():
+        found = {f"{name} HPAs": problem for name, problem in self._problems.items()} | self._unseen()
+        for name, problem in found.items():
             if self._logged.get(name) != problem:
-                log.warning("%s HPAs: %s", name, problem)
-        self._logged = dict(self._problems)
+                log.warning("%s: %s", name, problem)
+        self._logged = found
 
     async def wait_for_lists(self) -> None:
         """Wait for the first lists, but not long for a kind that cannot be listed (fault F16)."""
@@ -88,7 +97,7 @@ class HpaWatches:
 
     def warnings(self) -> dict[str, str]:
         """Return what concerns some namespaces, or a kind that is not needed, by name."""
-        return self._missing_kinds(is_needed=False) | self._stale(is_everywhere=False)
+        return self._missing_kinds(is_needed=False) | self._unseen() | self._stale(is_everywhere=False)
 
     def _missing_kinds(self, *, is_needed: bool) -> dict[str, str]:
         """Return why kinds of HPAs are not watched. Our own kind is not needed beside native HPAs."""
@@ -137,14 +146,24 @@ class HpaWatches:
             )
         if resource is not NATIVE_HPAS or isinstance(self._runtime.fence, ClosedFence):
             return ""
+        return await self._look_for_rival(self._runtime.settings.watch_namespaces)
+
+    async def _look_for_rival(self, namespaces: Sequence[str]) -> str:
+        """Raise if kube-controller-manager acts on native HPAs. Return why that cannot be seen, or ""."""
         runtime = self._runtime
         try:
-            await ensure_hpa_controller_is_off(
-                runtime.client, runtime.settings.watch_namespaces, runtime.clock.now()
+            self._unchecked = await ensure_hpa_controller_is_off(
+                runtime.client, namespaces, runtime.clock.now()
             )
         except errors.ClusterError as error:
-            return f"whether kube-controller-manager acts on native HPAs cannot be seen: {error}"
+            return f"{_UNSEEN}: {error}"
         return ""
+
+    def _unseen(self) -> dict[str, str]:
+        return {
+            f"native HPAs of {namespace}": f"{_UNSEEN}: {reason}"
+            for namespace, reason in self._unchecked.items()
+        }
 
 
 def _not_served(resource: Resource[HorizontalPodAutoscaler]) -> str:

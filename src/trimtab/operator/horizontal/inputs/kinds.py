@@ -6,6 +6,7 @@ from typing import Any
 
 import msgspec
 
+from trimtab.cluster import errors
 from trimtab.cluster.client import Client, ListOptions
 from trimtab.cluster.resource import (
     DEPLOYMENTS,
@@ -130,15 +131,27 @@ class RivalControllerError(Exception):
     """kube-controller-manager reconciles the same HPAs. The message says how to stop it."""
 
 
-async def ensure_hpa_controller_is_off(client: Client, namespaces: Sequence[str], now: datetime) -> None:
+async def ensure_hpa_controller_is_off(
+    client: Client, namespaces: Sequence[str], now: datetime
+) -> dict[str, str]:
     """Raise if kube-controller-manager wrote to an HPA of these namespaces recently.
 
-    No namespaces means all. A list that fails raises its ClusterError.
+    No namespaces means all. Return the server's answer for each namespace that it refuses to list: a deleted namespace
+    loses its RoleBindings. If it refuses all of them, or if a list fails otherwise, the ClusterError is raised.
     """
-    for namespace in namespaces or ("",):
-        listed = await client.list(NATIVE_HPAS.untyped(), ListOptions(namespace or None))
+    refused: dict[str, str] = {}
+    asked = namespaces or ("",)
+    for namespace in asked:
+        try:
+            listed = await client.list(NATIVE_HPAS.untyped(), ListOptions(namespace or None))
+        except (errors.Forbidden, errors.NotFound) as error:
+            refused[namespace] = str(error)
+            if len(refused) == len(asked):
+                raise
+            continue
         for hpa in listed.items:
             _ensure_not_written(hpa.get("metadata", {}), now)
+    return refused
 
 
 def _ensure_not_written(meta: Json, now: datetime) -> None:

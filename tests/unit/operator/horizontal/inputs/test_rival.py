@@ -4,8 +4,9 @@ from datetime import UTC, datetime
 
 import pytest
 
-from tests.unit.cluster.fake_api import Answer, FakeApi
+from tests.unit.cluster.fake_api import Answer, FakeApi, status
 from trimtab.clock import VirtualClock
+from trimtab.cluster import errors
 from trimtab.cluster.client import Client
 from trimtab.cluster.transport.asgi import AsgiTransport
 from trimtab.operator.horizontal.inputs.kinds import RivalControllerError, ensure_hpa_controller_is_off
@@ -17,19 +18,28 @@ OTHER = {"manager": "kubectl", "time": "2026-01-01T11:59:00Z"}
 UNDATED = {"manager": "kube-controller-manager"}
 
 
-def check(*written, namespaces=()):
+def check(*written, namespaces=(), refused=None):
+    """Return what was asked, and the namespaces that could not be listed."""
     clock, api = VirtualClock(), FakeApi()
     items = [
         {"metadata": {"name": f"web-{number}", "namespace": "shop", "managedFields": fields}}
         for number, fields in enumerate(written)
     ]
-    api.fault = lambda request: Answer(200, {"metadata": {"resourceVersion": "1"}, "items": items})
+
+    def answer(request):
+        for namespace, (code, reason) in (refused or {}).items():
+            if namespace in request.path.split("/"):
+                return Answer(code, status(code, reason))
+        return Answer(200, {"metadata": {"resourceVersion": "1"}, "items": items})
+
+    api.fault = answer
 
     async def main():
-        await ensure_hpa_controller_is_off(Client(clock, AsgiTransport(api), seed=1), namespaces, NOW)
+        client = Client(clock, AsgiTransport(api), seed=1)
+        return await ensure_hpa_controller_is_off(client, namespaces, NOW)
 
-    clock.run(main())
-    return [request.path for request in api.requests]
+    unseen = clock.run(main())
+    return [request.path for request in api.requests], list(unseen)
 
 
 @pytest.mark.parametrize(
@@ -59,8 +69,33 @@ def test_a_rival_that_wrote_within_five_minutes_is_named_with_what_to_do(written
 
 def test_every_watched_namespace_is_looked_at():
     base = "/apis/autoscaling/v2"
-    assert check() == [f"{base}/horizontalpodautoscalers"]
-    assert check(namespaces=("a", "b")) == [
-        f"{base}/namespaces/a/horizontalpodautoscalers",
-        f"{base}/namespaces/b/horizontalpodautoscalers",
-    ]
+    both = [f"{base}/namespaces/{name}/horizontalpodautoscalers" for name in ("a", "b")]
+    assert check() == ([f"{base}/horizontalpodautoscalers"], [])
+    assert check(namespaces=("a", "b")) == (both, [])
+
+
+REFUSALS = [(403, "Forbidden"), (404, "NotFound")]
+
+
+@pytest.mark.parametrize("refusal", REFUSALS)
+@pytest.mark.parametrize("doomed", ["a", "b", "c"])
+def test_a_deleted_namespace_keeps_no_other_from_being_looked_at(refusal, doomed):
+    """One namespace that may not be listed stopped the native HPAs of all others after a restart."""
+    asked, unseen = check(namespaces=("a", "b", "c"), refused={doomed: refusal})
+    assert (len(asked), unseen) == (3, [doomed])
+    with pytest.raises(RivalControllerError, match="shop/web-0"):
+        check([RIVAL], namespaces=("a", "b", "c"), refused={doomed: refusal})
+
+
+@pytest.mark.parametrize(
+    ("namespaces", "refused"),
+    [
+        ((), {"horizontalpodautoscalers": (403, "Forbidden")}),
+        (("a", "b"), {"a": (403, "Forbidden"), "b": (404, "NotFound")}),
+        (("a", "b"), {"a": (400, "BadRequest")}),
+    ],
+    ids=["all at once", "each", "another error"],
+)
+def test_a_rival_that_can_be_ruled_out_nowhere_is_an_error(namespaces, refused):
+    with pytest.raises(errors.ApiError):
+        check(namespaces=namespaces, refused=refused)
