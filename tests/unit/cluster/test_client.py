@@ -2,6 +2,7 @@
 
 import asyncio
 import json
+from contextlib import suppress
 
 import pytest
 
@@ -213,25 +214,84 @@ def test_f13_requests_that_hang_after_a_429_delay_no_write(hanging):
     run(scenario)
 
 
-def test_f13_a_response_ends_the_wait_of_all_others():
+def test_f13_a_response_ends_the_wait_of_the_other_requests():
     async def scenario(api, client, clock):
         await client.create(PODS, pod(), "shop")
         throttle = Answer(429, status(429, "TooManyRequests"), headers=[("retry-after", "10")])
 
         async def fault(request):
-            if request.method == "PATCH" and clock.monotonic() < 1:
+            if request.method == "PATCH" and clock.monotonic() < 0.1:
                 return throttle
             if request.path.endswith("/late"):
-                await clock.sleep(2)
+                await clock.sleep(0.5)
             return None
 
         api.fault = fault
         late = asyncio.ensure_future(client.read("reading", "/late", dict))
         await asyncio.sleep(0)
-        await client.patch(PODS, "a", "shop", {"metadata": {"labels": {"x": "y"}}})
-        assert clock.monotonic() == pytest.approx(2)
+        throttled = asyncio.ensure_future(client.patch(PODS, "a", "shop", {"extra": 1}))
+        await clock.sleep(0.1)
+        await client.get(PODS, "a", "shop")
+        assert clock.monotonic() == pytest.approx(0.5)
+        await throttled
+        assert 10 <= clock.monotonic() <= 12.5
         with pytest.raises(errors.NotFound):
             await late
+
+    run(scenario)
+
+
+@pytest.mark.parametrize("throttled", [1, 20])
+@pytest.mark.parametrize("retry_after", ["1", "30"])
+def test_f13_a_webhook_that_throttles_one_namespace_delays_the_others_by_a_second(throttled, retry_after):
+    """One scale that was answered 429 with Retry-After 30 delayed those of other namespaces by 11 to 22 s."""
+
+    async def scenario(api, client, clock):
+        await client.create(PODS, pod(), "shop")
+        throttle = Answer(429, status(429, "TooManyRequests"), headers=[("retry-after", retry_after)])
+        api.fault = lambda request: throttle if "/namespaces/noisy/" in request.path else None
+
+        async def keep_writing(name):
+            while True:
+                with suppress(errors.TooManyRequests):
+                    await client.patch(PODS, name, "noisy", {"extra": 1})
+
+        noisy = [asyncio.ensure_future(keep_writing(f"web{number}")) for number in range(throttled)]
+        delays = []
+        for second in range(60):
+            await clock.sleep(1.0)
+            began = clock.monotonic()
+            await client.patch(PODS, "a", "shop", {"extra": second})
+            delays.append(clock.monotonic() - began)
+        assert max(delays) <= 1.01
+        for task in noisy:
+            task.cancel()
+        await asyncio.gather(*noisy, return_exceptions=True)
+
+    run(scenario)
+
+
+@pytest.mark.parametrize(("retry_after", "most"), [("1", 60), ("10", 10)])
+def test_f13_an_overloaded_server_gets_one_request_per_retry_after(retry_after, most):
+    """After the first round, which leaves before anyone knows, and two more that tell an overload."""
+
+    async def scenario(api, client, clock):
+        throttle = Answer(429, status(429, "TooManyRequests"), headers=[("retry-after", retry_after)])
+        api.fault = lambda request: throttle
+
+        async def keep_reading(name):
+            while True:
+                with suppress(errors.TooManyRequests):
+                    await client.get(PODS, name, "shop")
+
+        first = [asyncio.ensure_future(keep_reading(f"web{number}")) for number in range(20)]
+        await clock.sleep(0.5)
+        later = [asyncio.ensure_future(keep_reading(f"api{number}")) for number in range(20)]
+        await clock.sleep(60.0)
+        assert len(api.requests) <= 20 + most
+        for task in first + later:
+            task.cancel()
+        await asyncio.gather(*first, *later, return_exceptions=True)
 
     run(scenario)
 

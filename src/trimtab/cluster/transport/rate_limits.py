@@ -48,14 +48,23 @@ class Backoff:
 _SPACING_SECONDS = 1.0
 """Time between two requests to a server that answered 429, until it answers otherwise."""
 
+_THROTTLED_PROBES = 2
+"""Different requests, sent one after the other after a 429 and throttled too, that mean an overloaded server."""
+
+_FORGET_SECONDS = 60.0
+"""How long after its Retry-After a request counts as throttled, unless it is answered."""
+
 
 class RateLimiter:
     """Admits requests to the server.
 
-    Without a 429 every request goes at once, unless `qps` limits them. After a 429 one request goes per second, after the
-    server's Retry-After. The first other response lifts the limit for all that wait. An overloaded server therefore
-    receives one request per Retry-After, however many callers wait. A request that hangs delays no other: what is limited
-    is how often requests go, not how many are in flight.
+    Without a 429 every request goes at once, unless `qps` limits them. A 429 may come from a webhook that concerns one
+    object only, or from a server that is overloaded. So its Retry-After holds back requests with the same key (method
+    and path). Of the others one goes per second, those that were not throttled before first, and any other response
+    lifts this limit.
+    If these are throttled too, the server is overloaded: then one request goes per Retry-After, however many callers
+    wait, until another response lifts everything. A request that hangs delays no other: what is limited is how often
+    requests go, not how many are in flight.
     """
 
     def __init__(
@@ -74,39 +83,77 @@ class RateLimiter:
         self._burst = burst
         self._tokens = float(burst)
         self._filled = clock.monotonic()
-        self._throttled = False
+        self._is_throttled = False
+        self._is_overloaded = False
         self._not_before = 0.0
-        self._one_at_a_time = asyncio.Lock()
-        self._opened = asyncio.Event()
+        self._held: dict[str, float] = {}
+        """When requests may go that were throttled last time, by key, the latest 429 last."""
+        self._probes: set[str] = set()
+        """Keys of requests that went after a 429 and were not throttled before."""
+        self._throttled_probes = 0
+        self._waiting = 0
+        """Requests that were not throttled before and wait to go."""
+        self._first_turn = asyncio.Lock()
+        self._later_turn = asyncio.Lock()
+        self._lifted = asyncio.Event()
 
-    @property
-    def is_open(self) -> bool:
-        """Return whether requests go at once: no limit is set and the server did not answer 429."""
-        return self._qps is None and not self._throttled
+    def may_pass(self, key: str) -> bool:
+        """Return whether a request goes at once: no limit is set, and no 429 holds it back."""
+        return self._qps is None and not self._is_throttled and key not in self._held
 
-    async def admit(self) -> None:
+    async def admit(self, key: str) -> None:
         """Wait until a request may go."""
         await self._take_token()
-        if not self._throttled:
+        while (wait := self._hold_of(key)) > 0:
+            await self._wait(wait)
+        if not self._is_throttled:
             return
-        async with self._one_at_a_time:
-            await self._wait_until_due()
-            self._not_before = max(self._not_before, self._clock.monotonic() + _SPACING_SECONDS)
+        is_first = key not in self._held
+        self._waiting += is_first
+        try:
+            async with self._first_turn if is_first else self._later_turn:
+                while (wait := self._lane_wait(is_first=is_first)) > 0:
+                    await self._wait(wait)
+                self._note_sent(key)
+        finally:
+            self._waiting -= is_first
 
-    def throttle(self, retry_after: float | None) -> None:
+    def throttle(self, key: str, retry_after: float | None) -> None:
         """Record a 429."""
-        # A proxy or a webhook may name any time. A longer one would stop all requests of the process.
+        now = self._clock.monotonic()
+        # A proxy or a webhook may name any time. A longer one would stop the requests for as long.
         wait = 1.0 if retry_after is None else min(max(retry_after, 0.1), self._longest_wait)
-        self._throttled = True
-        self._opened.clear()
         # Up to 25 % more, so that clients with the same Retry-After do not return at the same time.
-        self._not_before = self._clock.monotonic() + wait * (1.0 + 0.25 * self._random.random())
+        until = now + wait * (1.0 + 0.25 * self._random.random())
+        self._held.pop(key, None)
+        self._held[key] = until
+        self._forget(now)
+        if key in self._probes:
+            self._probes.remove(key)
+            self._throttled_probes += 1
+            self._is_overloaded |= self._throttled_probes >= _THROTTLED_PROBES
+        if self._is_overloaded:
+            self._not_before = until
+        elif not self._is_throttled:
+            self._not_before = min(until, now + _SPACING_SECONDS)
+        self._is_throttled = True
 
-    def served(self) -> None:
-        """Record any other response, which lifts the limit."""
-        if self._throttled:
-            self._throttled = False
-            self._opened.set()
+    def served(self, key: str) -> None:
+        """Record any other response, which lifts the limit on this request and on others."""
+        was_held = self._held.pop(key, None) is not None
+        if not self._is_throttled and not was_held:
+            return
+        if self._is_overloaded:
+            self._held.clear()
+        self._is_throttled = self._is_overloaded = False
+        self._throttled_probes = 0
+        self._probes.clear()
+        self._lifted.set()
+        self._lifted = asyncio.Event()
+
+    def _forget(self, now: float) -> None:
+        while now - self._held[oldest := next(iter(self._held))] > _FORGET_SECONDS:
+            del self._held[oldest]
 
     async def _take_token(self) -> None:
         if self._qps is None:
@@ -118,9 +165,25 @@ class RateLimiter:
         if self._tokens < 0:
             await self._clock.sleep(-self._tokens / self._qps)
 
-    async def _wait_until_due(self) -> None:
-        """Wait for the time that the server named. A response to another request ends the wait."""
-        while self._throttled and (wait := self._not_before - self._clock.monotonic()) > 0:
-            with suppress(TimeoutError):
-                async with asyncio.timeout(wait):
-                    await self._opened.wait()
+    def _hold_of(self, key: str) -> float:
+        return self._held.get(key, 0.0) - self._clock.monotonic()
+
+    def _lane_wait(self, *, is_first: bool) -> float:
+        """Return how long the next request waits. Those that were throttled let the others go first."""
+        if not self._is_throttled:
+            return 0.0
+        wait = self._not_before - self._clock.monotonic()
+        return wait if is_first or not self._waiting else max(wait, 0.0) + _SPACING_SECONDS
+
+    def _note_sent(self, key: str) -> None:
+        if self._is_throttled:
+            self._not_before = max(self._not_before, self._clock.monotonic() + _SPACING_SECONDS)
+            if key not in self._held:
+                self._probes.add(key)
+
+    async def _wait(self, seconds: float) -> None:
+        """Wait, at most until a response lifts the limit."""
+        lifted = self._lifted
+        with suppress(TimeoutError):
+            async with asyncio.timeout(seconds):
+                await lifted.wait()

@@ -146,7 +146,7 @@ class Sender:
     async def watch(self, act: str, request: Request) -> AsyncIterator[ResponseStream]:
         """Open a watch, rate-limited and without retry. The informer has its own back-off."""
         async with AsyncExitStack() as stack:
-            await self._lane.limiter.admit()
+            await self._lane.limiter.admit(_key(request))
             try:
                 stream = await stack.enter_async_context(self.transport.stream(request))
             except errors.TransportError:
@@ -156,12 +156,12 @@ class Sender:
             if self._lane.outage is not None:
                 self._lane.outage.reached()
             if stream.status == 200:
-                self._lane.limiter.served()
+                self._lane.limiter.served(_key(request))
             else:
-                await self._refuse(act, stream)
+                await self._refuse(act, _key(request), stream)
             yield stream
 
-    async def _refuse(self, act: str, stream: ResponseStream) -> None:
+    async def _refuse(self, act: str, key: str, stream: ResponseStream) -> None:
         body = b""
         async for chunk in stream.chunks():
             body += chunk
@@ -169,22 +169,23 @@ class Sender:
                 break
         error = errors.error_from_answer(act, stream.status, stream.headers, body)
         if isinstance(error, errors.TooManyRequests):
-            self._lane.limiter.throttle(error.retry_after)
+            self._lane.limiter.throttle(key, error.retry_after)
         raise error
 
     async def send_in_turn(self, act: str, request: Request) -> Response:
         """Send a request once, rate-limited, for callers with their own back-off."""
-        if not self._lane.limiter.is_open:
-            await self._lane.limiter.admit()
+        limiter, key = self._lane.limiter, _key(request)
+        if not limiter.may_pass(key):
+            await limiter.admit(key)
         try:
             answer = await self.send_once(act, request)
         except errors.TooManyRequests as error:
-            self._lane.limiter.throttle(error.retry_after)
+            limiter.throttle(key, error.retry_after)
             raise
         except errors.ApiError:
-            self._lane.limiter.served()
+            limiter.served(key)
             raise
-        self._lane.limiter.served()
+        limiter.served(key)
         return answer
 
     def _allowed(self, act: str, request: Request) -> Request:
@@ -198,3 +199,8 @@ class Sender:
             deadlines = request.deadlines.within(left)
             return msgspec.structs.replace(request, deadlines=deadlines, may_send=self._fence.may_write)
         return request if left == inf else msgspec.structs.replace(request, may_send=self._fence.may_write)
+
+
+def _key(request: Request) -> str:
+    """Return what a 429 holds back: a webhook may throttle the writes of one object."""
+    return f"{request.method} {request.path}"
