@@ -5,6 +5,7 @@
 
 import copy
 import difflib
+import re
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from typing import Any
@@ -13,6 +14,7 @@ import yaml
 
 import trimtab
 from trimtab.install.template import look_up
+from trimtab.model.labels.names import dns1123_label_problems
 
 _SMALL = {"requests": {"cpu": "50m", "memory": "128Mi"}, "limits": {"cpu": "1", "memory": "512Mi"}}
 
@@ -285,6 +287,9 @@ CHART_VALUES: tuple[ChartValue, ...] = (
 )
 
 
+_NAMESPACE_LISTS = ("watchNamespaces", "vertical.ignoredNamespaces")
+
+
 def default_values() -> dict[str, Any]:
     """Return the chart's values, as nested maps."""
     values: dict[str, Any] = {}
@@ -334,12 +339,32 @@ def _like(before: Any, value: Any, text: str, path: str) -> Any:
     """Return the value in the type that the default has."""
     if isinstance(before, str):
         return text
-    if isinstance(before, list) and not isinstance(value, list):
-        return [part.strip() for part in text.split(",") if part.strip()]
+    if isinstance(before, list):
+        items = value if isinstance(value, list) else _split_items(text)
+        if path in _NAMESPACE_LISTS:
+            _check_namespaces(items, f"--set {path}={text}")
+        return items
     if before is not None and type(value) is not type(before):
         wanted = {bool: "true or false", int: "a whole number", dict: "a map", list: "a list"}[type(before)]
         raise ValueProblem(f"--set {path}={text}: must be {wanted}")
     return value
+
+
+def _split_items(text: str) -> list[str]:
+    """Return the items of `a,b`, or of `{a,b}` as Helm spells a list. A backslash escapes a comma."""
+    inner = text.strip()
+    if inner.startswith("{") and inner.endswith("}"):
+        inner = inner[1:-1]
+    items = [item.replace("\\,", ",").strip() for item in re.split(r"(?<!\\),", inner)]
+    return [item for item in items if item]
+
+
+def _check_namespaces(names: list[Any], where: str) -> None:
+    """Raise if a name cannot be that of a namespace."""
+    for name in names:
+        problems = dns1123_label_problems(name) if isinstance(name, str) else ["must be a text"]
+        if problems:
+            raise ValueProblem(f"{where}: {name!r} cannot be a namespace: {problems[0]}")
 
 
 def _is_open_map(values: Mapping[str, Any], path: str) -> bool:

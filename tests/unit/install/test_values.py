@@ -16,6 +16,14 @@ from trimtab.model.feature_gates import FeatureGates
         pytest.param(
             "watchNamespaces=shop, search", "watchNamespaces", ["shop", "search"], id="a list by commas"
         ),
+        pytest.param(
+            "watchNamespaces={shop, search}", "watchNamespaces", ["shop", "search"], id="a list as in Helm"
+        ),
+        pytest.param("watchNamespaces={shop}", "watchNamespaces", ["shop"], id="a list of one as in Helm"),
+        pytest.param("watchNamespaces={}", "watchNamespaces", [], id="an empty list as in Helm"),
+        pytest.param(
+            r"horizontal.extraArgs={--a=1\,2,--b}", "horizontal.extraArgs", ["--a=1,2", "--b"], id="a comma"
+        ),
         pytest.param("tolerations=[{operator: Exists}]", "tolerations", [{"operator": "Exists"}], id="YAML"),
         pytest.param("nodeSelector.pool=infra", "nodeSelector.pool", "infra", id="a key of the user's own"),
         pytest.param(
@@ -43,6 +51,10 @@ def test_a_value_is_set(assignment, path, want):
         pytest.param("image.tags=3", "there is no such value", id="a name inside a group"),
         pytest.param("replicas=three", "must be a whole number", id="no number"),
         pytest.param("dryRun=maybe", "must be true or false", id="no switch"),
+        pytest.param("watchNamespaces=shop}", "'shop}' cannot be a namespace", id="half a list"),
+        pytest.param("watchNamespaces=Shop", "'Shop' cannot be a namespace", id="no DNS label"),
+        pytest.param("watchNamespaces=[shop, 7]", "7 cannot be a namespace: must be a text", id="no text"),
+        pytest.param("vertical.ignoredNamespaces=a.b", "must not contain dots", id="no namespace"),
         pytest.param("tolerations=[", "is not YAML", id="broken YAML"),
     ],
 )
