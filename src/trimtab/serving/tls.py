@@ -1,8 +1,10 @@
 """TLS contexts of servers, and files that may be replaced while a server runs."""
 
 import logging
+import os
 import ssl
 import tempfile
+from errno import ENOTDIR
 from pathlib import Path
 
 from trimtab.clock import Clock
@@ -35,7 +37,10 @@ def load_pair(context: ssl.SSLContext, certificate_pem: bytes, key_pem: bytes) -
 
 def write_private(path: Path, text: str) -> None:
     """Write a file that only its owner can read. Replace an older file atomically."""
-    path.parent.mkdir(parents=True, exist_ok=True)
+    try:
+        path.parent.mkdir(parents=True, exist_ok=True)
+    except FileExistsError as error:  # its text names the file, not what is wrong with it
+        raise NotADirectoryError(ENOTDIR, os.strerror(ENOTDIR), str(path.parent)) from error
     replace_file(path, text.encode(), mode=0o600)
 
 

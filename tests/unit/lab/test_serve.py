@@ -1,5 +1,6 @@
 """The embedded cluster on a socket, in real time, and the options of `trimtab lab` that lead to it."""
 
+import pytest
 from click.testing import CliRunner
 
 from tests.unit.lab.controllers.builders import workload
@@ -38,3 +39,10 @@ def test_a_plan_that_cannot_be_read_is_an_error_of_one_line(tmp_path):
     assert result.output == (
         f"Error: {path}: a load plan starts with apiVersion: lab.trimtab.dev/v1 and kind: LoadPlan\n"
     )
+
+
+def test_a_kubeconfig_below_a_file_is_an_error_that_says_so(tmp_path):
+    (tmp_path / "file").write_text("")
+    for path in (tmp_path / "file" / "kubeconfig", tmp_path / "file" / "folder" / "kubeconfig"):
+        with pytest.raises(NotADirectoryError):
+            write_kubeconfig(path, {})
