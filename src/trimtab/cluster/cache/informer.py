@@ -108,6 +108,7 @@ class Informer(Generic[T]):
         self._synced = asyncio.Event()
         self._settled = asyncio.Event()
         self._is_emptied = False
+        self._is_reported = False
         self._note_refusal(None)
 
     @property
@@ -202,6 +203,7 @@ class Informer(Generic[T]):
         self.counts.failures += 1
         self.last_error = str(error)
         self._note_refusal(error if isinstance(error, errors.Forbidden | errors.NotFound) else None)
+        self._report_stale()
         if self.is_refused:
             self._take_refusal()
         delay = self._delay_after(error)
@@ -210,6 +212,17 @@ class Informer(Generic[T]):
             await self._recovery.wait(delay)
         else:
             await self._clock.sleep(delay)
+
+    def _report_stale(self) -> None:
+        """Log once that the server refuses the kind, or that the cache is stale."""
+        if not self._is_reported and (self._refusal is not None or self.staleness() > STALE_AFTER):
+            self._is_reported = True
+            log.warning("%s: the cache may lack changes: %s", self._name, self.last_error)
+
+    @property
+    def _name(self) -> str:
+        where = f" of {self._namespace}" if self._namespace else ""
+        return f"{self.resource.plural}{where}"
 
     def _take_refusal(self) -> None:
         """End the wait for the first list. Drop the objects once they count as gone."""
@@ -422,6 +435,9 @@ class Informer(Generic[T]):
 
     def _proved_fresh(self) -> None:
         self._fresh_at = self._clock.monotonic()
+        if self._is_reported:
+            self._is_reported = False
+            log.info("%s: the cache is up to date again", self._name)
         if self.last_error is not None:
             self.last_error = None
             self._note_refusal(None)

@@ -129,6 +129,33 @@ def test_a_refused_namespace_does_not_hold_up_the_other(refused):
     run(scenario)
 
 
+@pytest.mark.parametrize("code", [403, 404, 500])
+def test_a_cache_that_becomes_stale_is_logged_once_and_once_when_it_is_well(caplog, code):
+    """A right revoked while the process ran appeared in readyz only."""
+    caplog.set_level("INFO")
+
+    def logged():
+        lines = [(record.levelname, record.getMessage()) for record in caplog.records]
+        return [(level, line) for level, line in lines if "the cache" in line]
+
+    async def scenario(api, informer, clock):
+        await informer.wait_synced()
+        assert logged() == []
+        for _ in range(2):
+            caplog.clear()
+            api.refused = {"a": code}
+            await clock.sleep(600)
+            (level, line) = logged()[0]
+            assert (len(logged()), level) == (1, "WARNING")
+            assert line.startswith("pods of a: the cache may lack changes: ")
+            assert "a refused" in line
+            api.refused = {}
+            await clock.sleep(120)
+            assert logged()[1:] == [("INFO", "pods of a: the cache is up to date again")]
+
+    run(scenario)
+
+
 def test_where_everything_is_refused_nothing_is_stale():
     async def scenario(api, informer, clock):
         api.refused = {"a": 403, "b": 403}
