@@ -28,7 +28,8 @@ PATIENCE_SECONDS = 1.0
 """How long a query may take before it counts as slow. Healthy adapters take some 100 ms."""
 
 SHORT_PATIENCE_SECONDS = 0.25
-"""The same while all slots of slow queries are taken, because then the source itself is slow."""
+"""The same while all slots of slow queries are taken, because then the source itself is slow, and for failures while
+all ordinary slots are taken."""
 
 _FORGET_SECONDS = 600.0
 """When a slow query that is not sent any more is forgotten."""
@@ -186,10 +187,14 @@ class Bulkhead(Generic[K]):
         return result
 
     def _note(self, key: K, began: float, failures: int) -> None:
-        """Remember whether a query was slow. A prompt answer, also a failure, ends that."""
+        """Remember whether a query was slow. A prompt answer, also a failure, ends that.
+
+        A failure that takes a slot from others, or took one of the slow slots, is slow after the short patience.
+        """
         now = self._clock.monotonic()
-        self._slow.pop(key, None)
-        if now - began >= PATIENCE_SECONDS:
+        was_slow = self._slow.pop(key, None) is not None
+        is_costly = failures > 0 and (was_slow or self._slots.locked())
+        if now - began >= (SHORT_PATIENCE_SECONDS if is_costly else PATIENCE_SECONDS):
             self._slow[key] = _Slow(failures, now)
         while self._slow:
             oldest = next(iter(self._slow))

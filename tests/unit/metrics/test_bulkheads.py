@@ -61,12 +61,47 @@ def test_other_metrics_of_the_same_source_wait_once_and_shortly(how):
     async def act(reader, clock):
         for _ in range(3):
             tasks = stuck(reader)
+            await clock.sleep(0.1)  # they are asked first
             waits.append(await seconds(clock, reader.external(ExternalMetric("shop", "healthy"))))
             await failures(tasks)
 
     run(api, act)
     assert waits[0] <= PATIENCE_SECONDS + MANY / SLOTS * 0.25
     assert waits[1:] == [0, 0]
+
+
+def test_many_failures_just_below_the_patience_make_other_metrics_wait_only_once():
+    """200 times a 503 after 0.9 s took every ordinary slot in each sync: 7.5 to 10.8 s for a healthy metric."""
+    api = Api()
+    misbehave(api, (0.9, 503))
+    waits = []
+
+    async def act(reader, clock):
+        for _ in range(5):
+            tasks = stuck(reader)
+            await clock.sleep(0.1)  # they are asked first
+            waits.append(await seconds(clock, reader.external(ExternalMetric("shop", "healthy"))))
+            await failures(tasks)
+
+    run(api, act)
+    assert waits[0] <= MANY / SLOTS
+    assert max(waits[1:]) == 0
+
+
+def test_a_few_failures_below_the_patience_take_ordinary_slots():
+    async def act():
+        bulkhead: Bulkhead[int] = Bulkhead(clock, 10.0)
+
+        async def fail():
+            await clock.sleep(0.9)
+            raise MetricsError("503")
+
+        asked = (bulkhead.run(number, fail) for number in range(SLOTS - 1))
+        await asyncio.gather(*asked, return_exceptions=True)
+        assert bulkhead.slow_queries == 0
+
+    clock = VirtualClock()
+    clock.run(act())
 
 
 @pytest.mark.parametrize("how", ["hang", SLOW_503], ids=["hangs", "503 after 5 s"])
