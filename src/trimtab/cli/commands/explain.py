@@ -1,11 +1,6 @@
 """`trimtab explain` prints why an autoscaler did what it did, or would do."""
 
-import os
-import urllib.error
-import urllib.parse
-import urllib.request
 from collections.abc import Sequence
-from http import HTTPStatus
 from typing import Any, NamedTuple
 
 import click
@@ -13,6 +8,7 @@ import msgspec
 
 from trimtab.cli.connection import context_option, kubeconfig_option, namespace_option, with_client
 from trimtab.cli.errors import FOUND, CommandError
+from trimtab.cli.operator_port import NothingKnownError, ask_explanation, ask_records
 from trimtab.cli.operator_settings import Choice, operator_namespace_option, settings_for, vertical_settings
 from trimtab.cli.output import to_json, to_yaml
 from trimtab.cluster.client import Client
@@ -254,53 +250,11 @@ def _no_such_hpa(name: str, namespace: str) -> CommandError:
 
 
 def _from_operator(operator: str, namespace: str, name: str, output: str) -> Any:
-    page = "records" if output == "record" else "explain"
-    url = f"{operator.rstrip('/')}/{page}?" + urllib.parse.urlencode({"name": f"{namespace}/{name}"})
-    if not url.startswith(("http://", "https://")):
-        raise CommandError(f"{operator!r} is not an http address")
+    ask = ask_records if output == "record" else ask_explanation
     try:
-        asked = urllib.request.Request(url, headers=_credentials())  # noqa: S310 - the scheme is checked above
-        with _OPENER.open(asked, timeout=10) as answer:
-            body = answer.read()
-    except urllib.error.HTTPError as error:
-        if error.code == HTTPStatus.NOT_FOUND:
-            raise _no_such_hpa(name, namespace) from error
-        raise _refused(operator, error) from error
-    except OSError as error:
-        why = getattr(error, "reason", error)
-        raise CommandError(
-            f"the operator at {operator} does not answer: {getattr(why, 'strerror', None) or why}",
-            "start it, correct --operator, or leave it out to compute the answer from the cluster",
-        ) from error
-    return body.decode() if output == "record" else msgspec.json.decode(body)
-
-
-class _NoRedirects(urllib.request.HTTPRedirectHandler):
-    """Follows no redirect: the token belongs to the operator, which never redirects."""
-
-    def redirect_request(self, *_: Any) -> None:
-        """Return None, so that the redirect is raised as an HTTPError."""
-
-
-_OPENER = urllib.request.build_opener(_NoRedirects)
-
-
-def _refused(operator: str, error: urllib.error.HTTPError) -> CommandError:
-    if HTTPStatus.MULTIPLE_CHOICES <= error.code < HTTPStatus.BAD_REQUEST:
-        elsewhere = error.headers.get("Location", "another address")
-        return CommandError(
-            f"{operator} redirects to {elsewhere}, which an operator never does",
-            "name the operator's own address with --operator",
-            FOUND,
-        )
-    hint = "set TRIMTAB_TOKEN to the operator's token" if error.code == HTTPStatus.UNAUTHORIZED else ""
-    return CommandError(f"{operator}: {error.read().decode(errors='replace').strip()}", hint, FOUND)
-
-
-def _credentials() -> dict[str, str]:
-    """Return the header with the operator's token, if the user has one."""
-    token = os.environ.get("TRIMTAB_TOKEN", "")
-    return {"Authorization": f"Bearer {token}"} if token else {}
+        return ask(operator, f"{namespace}/{name}")
+    except NothingKnownError as error:
+        raise _no_such_hpa(name, namespace) from error
 
 
 def _show(found: Any, output: str) -> None:

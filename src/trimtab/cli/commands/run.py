@@ -2,7 +2,6 @@
 
 import asyncio
 import math
-import os
 from collections.abc import Callable
 from dataclasses import Field
 from datetime import timedelta
@@ -13,6 +12,7 @@ import click
 
 from trimtab.cli.errors import CommandError
 from trimtab.cli.limits import require_descriptors
+from trimtab.cli.operator_port import operator_token
 from trimtab.cli.vpa_flags import as_pflag, upstream_options, with_upstream_flags
 from trimtab.model.feature_gates import BOOLEANS
 from trimtab.model.times import format_duration, parse_duration
@@ -204,6 +204,7 @@ def start(settings: Settings, announce: Callable[[str], None] | None = None) -> 
 
     log_format.set_up(settings.log_format, verbosity=0 if announce is not None else settings.verbosity)
     clock = SystemClock()
+    token = operator_token()
 
     def page(parts: Parts) -> Component:
         from trimtab.dashboard.dashboard import Dashboard  # noqa: PLC0415 - most operators show no page
@@ -224,7 +225,6 @@ def start(settings: Settings, announce: Callable[[str], None] | None = None) -> 
         )
         client = client_of(clock, connection, settings)
         try:
-            token = os.environ.get("TRIMTAB_TOKEN", "")
             beside = {"dashboard": page, "adapter": adapter}
             await Operator(clock, client, settings, token=token, beside=beside).run()
         finally:

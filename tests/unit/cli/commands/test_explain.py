@@ -1,6 +1,7 @@
 """`trimtab explain` of an operator's decision, as it was made and as it would be made by other rules."""
 
 import json
+import os
 import threading
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -178,3 +179,86 @@ def test_a_missing_token_is_asked_for_by_its_variable(monkeypatch, capsys):
     with running(Closed) as operator:
         assert answer(["explain", "hpa/web", "-n", "shop", "--operator", operator]) == 1
     assert "set TRIMTAB_TOKEN" in capsys.readouterr().err
+
+
+class Guarded(Operator):
+    """Answers to the token `hunter2` only."""
+
+    def do_GET(self) -> None:
+        if self.headers.get("Authorization") == "Bearer hunter2":
+            super().do_GET()
+            return
+        self.send_response(401)
+        self.end_headers()
+        self.wfile.write(b"a token is needed: Authorization: Bearer TOKEN")
+
+
+@pytest.mark.parametrize("token", ["hunter2\r", "hunter2\n", " hunter2\r\n"])
+def test_white_space_around_the_token_is_removed(token, monkeypatch, capsys):
+    """The token was printed in the message of a defect."""
+    monkeypatch.setenv("TRIMTAB_TOKEN", token)
+    with running(Guarded) as operator:
+        assert answer(["explain", "hpa/web", "-n", "shop", "--operator", operator]) == 0
+    assert "hunter2" not in capsys.readouterr().err
+
+
+@pytest.mark.parametrize("token", ["hunter2\rx", "hunter2€", "hunter2\x7f", "hunter\x002"])
+def test_an_invalid_token_is_named_by_its_variable_and_not_printed(token, monkeypatch, capsys):
+    monkeypatch.setattr("os.environ", {**os.environ, "TRIMTAB_TOKEN": token})
+    with running(Guarded) as operator:
+        assert answer(["explain", "hpa/web", "-n", "shop", "--operator", operator]) == 2
+    said = capsys.readouterr().err
+    assert "TRIMTAB_TOKEN" in said
+    assert "hunter" not in said
+    assert len(said.splitlines()) == 1
+
+
+def test_a_wrong_token_is_said_to_be_wrong(monkeypatch, capsys):
+    """The message asked for a token, as if there was none."""
+    monkeypatch.setenv("TRIMTAB_TOKEN", "hunter3")
+    with running(Guarded) as operator:
+        assert answer(["explain", "hpa/web", "-n", "shop", "--operator", operator]) == 1
+    said = capsys.readouterr().err
+    assert "the token in TRIMTAB_TOKEN is not accepted" in said
+    assert "hunter3" not in said
+
+
+@pytest.mark.parametrize("options", [(), ("-o", "record"), ("-o", "json"), ("--compat", "kubernetes-1.36")])
+@pytest.mark.parametrize("page", [b'{"status": "ok"}', b"[1]", b'"ok"', b"<html>", b"\xff", b'{"about": 1}'])
+def test_another_program_is_not_taken_for_an_operator(page, options, capsys):
+    """It was a defect: KeyError: 'about'."""
+
+    class Another(Operator):
+        def do_GET(self) -> None:
+            self.send_response(200)
+            self.end_headers()
+            self.wfile.write(page)
+
+    with running(Another) as operator:
+        code = answer(["explain", "hpa/web", "-n", "shop", "--operator", operator, *options])
+    assert code == 1
+    assert "is not a Trimtab operator" in capsys.readouterr().err
+
+
+@pytest.mark.parametrize(
+    "address",
+    [
+        "http://eve:pa55@127.0.0.1:1",
+        "http://pa55@127.0.0.1:1",
+        "http://127.0.0.1:1/?token=pa55",
+        "http://127.0.0.1:1/#pa55",
+        "http://127.0.0.1:1?",
+        "eve:pa55@127.0.0.1:1",
+        "ftp://eve:pa55@127.0.0.1:1",
+        "http://127.0.0.1:pa55",
+        "http://[pa55",
+        "http://127.0.0.1:1/ pa55",
+        "http://",
+    ],
+)
+def test_an_address_with_more_than_a_place_is_refused_without_its_secrets(address, capsys):
+    assert answer(["explain", "hpa/web", "-n", "shop", "--operator", address]) == 2
+    said = capsys.readouterr().err
+    assert "--operator" in said
+    assert "does not answer" not in said
+    assert "pa55" not in said
