@@ -1,0 +1,195 @@
+"""What the actuator logs and returns for each end of an eviction or a resize."""
+
+from typing import Any
+
+import pytest
+
+from tests.unit.decide.vertical.policy_builders import pod, vpa
+from trimtab.clock import VirtualClock
+from trimtab.cluster import errors
+from trimtab.decide.vertical.update.actions import Action, ActionResult, Evict, Resize
+from trimtab.decide.vertical.update.resize.plan import ResizePlan
+from trimtab.operator.vertical.updater.actuator import ActionRateLimiter, UpdateActuator
+from trimtab.operator.vertical.updater.replacement import REFUSED, Obstacle
+
+PLAN = ResizePlan(operations=({"op": "replace", "path": "/spec", "value": 1},))
+EVICT = Evict(pod(), vpa("base"), "its size")
+RESIZE = Resize(pod(), vpa("base"), PLAN, "its size")
+
+
+def answer(kind: type[errors.ApiError], code: int, cause: str = "") -> errors.ApiError:
+    causes = (errors.StatusCause(reason=cause),) if cause else ()
+    status = errors.Status(message="no", code=code, details=errors.StatusDetails(causes=causes))
+    return kind("acting", status)
+
+
+class Api:
+    """A client whose evictions and resizes end as they are told."""
+
+    def __init__(self, end: Exception | None = None, *, is_dry_run: bool = False) -> None:
+        self.clock = VirtualClock()
+        self.is_dry_run = is_dry_run
+        self.sent: list[str] = []
+        self._end = end
+
+    async def evict(self, *_names: Any, **_options: Any) -> None:
+        self._answer("evict")
+
+    async def patch(self, *_names: Any, **_options: Any) -> Any:
+        self._answer("resize")
+        return pod()
+
+    async def get(self, *_names: Any) -> Any:
+        return pod("db-0", memory="9Gi")  # changed since the decision
+
+    def _answer(self, sent: str) -> None:
+        self.sent.append(sent)
+        if self._end is not None:
+            raise self._end
+
+
+class Check:
+    """Finds the same obstacle to every replacement."""
+
+    def __init__(self, obstacle: Obstacle | None) -> None:
+        self._obstacle = obstacle
+
+    async def obstacle(self, _pod: Any, _vpa: Any) -> Obstacle | None:
+        return self._obstacle
+
+
+def actuator(api: Any, problem: str | None = None, rate: float = 0.0, check: Any = None) -> UpdateActuator:
+    async def webhook_check() -> str | None:
+        return problem
+
+    evictions, resizes = (ActionRateLimiter(api.clock, rate, 1) for _ in range(2))
+    return UpdateActuator(api, evictions, resizes, webhook_check, until=60.0, replacement=check)
+
+
+def outcomes(caplog: Any) -> list[tuple[str, str]]:
+    return [
+        (record.getMessage(), record.facts["outcome"])
+        for record in caplog.records
+        if hasattr(record, "facts")
+    ]
+
+
+def perform(actuator: UpdateActuator, *actions: Action) -> list[ActionResult]:
+    async def main() -> list[ActionResult]:
+        return [await actuator.perform(action) for action in actions]
+
+    clock = actuator.client.clock
+    assert isinstance(clock, VirtualClock)
+    return clock.run(main())
+
+
+@pytest.mark.parametrize(
+    ("action", "end", "outcome", "logged"),
+    [
+        pytest.param(EVICT, None, ActionResult.DONE, "done", id="evicted"),
+        pytest.param(RESIZE, None, ActionResult.DONE, "requested", id="the kubelet reports a resize later"),
+        pytest.param(
+            EVICT, answer(errors.TooManyRequests, 429), ActionResult.REFUSED, "refused", id="a budget"
+        ),
+        pytest.param(EVICT, answer(errors.NotFound, 404), ActionResult.FAILED, "failed", id="deleted"),
+        pytest.param(EVICT, errors.TransportError("lost"), ActionResult.UNKNOWN, "unknown", id="lost"),
+        pytest.param(EVICT, answer(errors.Conflict, 409), ActionResult.FAILED, "failed", id="changed"),
+        pytest.param(
+            RESIZE, answer(errors.Invalid, 422), ActionResult.INVALID, "invalid", id="against a rule"
+        ),
+        pytest.param(
+            RESIZE,
+            answer(errors.Invalid, 422, "NodeCapacity"),
+            ActionResult.INFEASIBLE,
+            "infeasible",
+            id="the node is too small",
+        ),
+        pytest.param(
+            RESIZE,
+            answer(errors.Forbidden, 403, "NodeCapacity"),
+            ActionResult.INFEASIBLE,
+            "infeasible",
+            id="the node is too small, as other servers say it",
+        ),
+        pytest.param(RESIZE, answer(errors.Forbidden, 403), ActionResult.FAILED, "failed", id="a quota"),
+        pytest.param(RESIZE, answer(errors.NotFound, 404), ActionResult.FAILED, "failed", id="no resizes"),
+        pytest.param(RESIZE, answer(errors.Conflict, 409), ActionResult.FAILED, "failed", id="another spec"),
+        pytest.param(
+            RESIZE, errors.TransportError("lost"), ActionResult.UNKNOWN, "unknown", id="lost resize"
+        ),
+    ],
+)
+def test_each_end_is_returned_logged_and_counted(caplog, action, end, outcome, logged):
+    caplog.set_level("INFO")
+    acting = actuator(Api(end))
+    assert perform(acting, action) == [outcome]
+    assert outcomes(caplog) == [("evict" if action is EVICT else "resize", logged)]
+    assert [performed.outcome for performed in acting.done] == [outcome]
+    assert set(acting.lost) == ({"uid-db-0"} if outcome is ActionResult.UNKNOWN else set())
+
+
+@pytest.mark.parametrize("action", [EVICT, RESIZE])
+def test_a_lost_lease_ends_the_loop_and_logs_no_action(caplog, action):
+    caplog.set_level("INFO")
+    acting = actuator(Api(errors.Fenced("the lease is lost")))
+    with pytest.raises(errors.Fenced):
+        perform(acting, action)
+    assert (outcomes(caplog), acting.done) == ([], [])
+
+
+@pytest.mark.parametrize(
+    ("end", "sent"),
+    [
+        pytest.param(errors.TransportError("lost"), ["resize"], id="it may be resized"),
+        pytest.param(answer(errors.Forbidden, 403), ["resize"], id="a quota stops the replacement too"),
+        pytest.param(answer(errors.Invalid, 422), ["resize", "evict"], id="the resize is refused"),
+    ],
+)
+def test_a_pod_is_evicted_after_its_resize_only_if_that_did_not_happen(end, sent):
+    api = Api(end)
+    perform(actuator(api), RESIZE, EVICT)
+    assert api.sent == sent
+
+
+@pytest.mark.parametrize(
+    ("options", "outcome"),
+    [
+        ({"problem": "no webhook"}, ActionResult.FAILED),
+        ({"check": Check(Obstacle(REFUSED, "a quota"))}, ActionResult.UNREPLACEABLE),
+        ({"check": Check(None)}, ActionResult.DONE),
+    ],
+)
+def test_a_pod_that_would_not_come_back_is_not_evicted(options, outcome):
+    api = Api()
+    acting = actuator(api, **options)
+    assert perform(acting, EVICT) == [outcome]
+    assert bool(api.sent) is (outcome is ActionResult.DONE)
+    assert acting.webhook_problem == options.get("problem")
+    refusals = {"shop/db-0": "a quota" if acting.obstacles else ""}
+    assert acting.replacements == (refusals if "check" in options else {})
+
+
+@pytest.mark.parametrize("action", [EVICT, RESIZE])
+def test_actions_that_would_wait_beyond_the_loop_are_left_to_the_next(action):
+    api = Api()
+    assert perform(actuator(api, rate=1 / 40), action, action, action) == [
+        ActionResult.DONE,
+        ActionResult.DONE,
+        ActionResult.RATE_LIMITED,
+    ]
+    assert (len(api.sent), api.clock.monotonic()) == (2, 40.0)
+
+
+def test_a_dry_run_counts_what_it_would_do_and_sends_nothing(caplog):
+    caplog.set_level("INFO")
+    api = Api(is_dry_run=True)
+    acting = actuator(api)
+    assert perform(acting, EVICT, RESIZE) == [ActionResult.DRY_RUN] * 2
+    assert [record.getMessage() for record in caplog.records] == [
+        "dry run: would evict",
+        "dry run: would resize",
+    ]
+    assert (api.sent, len(acting.done)) == ([], 2)
+    refused = actuator(api, check=Check(Obstacle(REFUSED, "a quota")))
+    assert perform(refused, EVICT) == [ActionResult.UNREPLACEABLE]
+    assert refused.done == []
