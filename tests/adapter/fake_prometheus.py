@@ -15,6 +15,8 @@ class FakePrometheus:
 
     def __init__(self) -> None:
         self.names: list[str] = []
+        self.names_in: dict[str, list[str]] = {}
+        """Names by namespace, for questions about one namespace."""
         self.vectors: dict[str, list[tuple[dict[str, str], Any]]] = {}
         self.default: list[tuple[dict[str, str], Any]] = []
         self.queries: list[str] = []
@@ -34,7 +36,9 @@ class FakePrometheus:
                 await answer(send, status, data, headers)
                 return
         if scope["path"].endswith("/values"):
-            await answer(send, 200, {"status": "success", "data": self.names})
+            selector = dict(parse_qsl(scope["query_string"].decode()))["match[]"]
+            asked = (names for place, names in self.names_in.items() if f'namespace="{place}"' in selector)
+            await answer(send, 200, {"status": "success", "data": next(asked, self.names)})
             return
         result = [
             {"metric": labels, "value": [self.now(), value]}

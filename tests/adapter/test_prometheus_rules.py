@@ -33,6 +33,18 @@ RULES = [
         "query": "sum by (<<groupBy>>) (rate(<<series>>{<<matchers>>}[2m]))",
         "window": "2m",
     },
+    {
+        "name": "jobs",
+        "seriesPattern": "^(jobs.*)_(?:total|count)$",
+        "metric": "${1}",
+        "resources": {"pods": "pod", "namespaces": "namespace"},
+    },
+    {
+        "name": "outside",
+        "type": "external",
+        "seriesPattern": "^(jobs.*)_(?:total|count)$",
+        "metric": "${1}",
+    },
     {"name": "backlog", "type": "external", "series": "sqs_visible", "metric": "sqs"},
     {"name": "everywhere", "type": "external", "series": "world", "namespaceLabel": ""},
     {"name": "no-matchers", "series": "m", "resources": {"pods": "pod"}, "query": "sum(<<series>>)"},
@@ -233,7 +245,7 @@ async def test_a_name_that_needs_quotes_takes_no_metric_from_a_simple_one(over_p
     active = source_of(over_prometheus.adapter).rules[1]
     active.checked = replace(active.checked, pattern=re.compile("http.(requests)_total"))
     active.set_series(prometheus.names)
-    assert list(active.series.values()) == ["http_requests_total"]
+    assert list(active.series.values()) == [("http_requests_total", "http-requests_total")]
 
 
 async def test_a_rule_that_loses_the_objects_label_says_so(over_prometheus, prometheus):
@@ -316,3 +328,27 @@ async def test_a_changed_rules_file_is_taken_over_and_a_spoilt_one_is_not(
             rules.refresh()
             assert [active.checked.name for active in rules.rules] == ["queues", "rates"]
             assert any(health.name == "rules file of prom" for health in rules.health())
+
+
+@pytest.mark.parametrize("names", [["jobs_count", "jobs_total"], ["jobs_total", "jobs_count"]])
+@pytest.mark.parametrize(("namespace", "series"), [("a", "jobs_count"), ("b", "jobs_total")])
+@pytest.mark.parametrize(
+    ("path", "query"),
+    [
+        (f"{CUSTOM}/namespaces/NS/pods/p/jobs", 'sum by (pod) (SERIES{namespace="NS",pod="p"})'),
+        (f"{CUSTOM}/namespaces/NS/metrics/jobs", 'sum by (namespace) (SERIES{namespace="NS"})'),
+        (f"{EXTERNAL}/namespaces/NS/jobs", 'SERIES{namespace="NS"}'),
+    ],
+)
+async def test_a_namespace_cannot_hide_the_series_of_another(
+    over_prometheus, prometheus, names, namespace, series, path, query
+):
+    """`b` served jobs_total until `a` exposed jobs_count, which is the same metric by the rule."""
+    prometheus.names = names
+    prometheus.names_in = {"a": ["jobs_count"], "b": ["jobs_total"]}
+    await source_of(over_prometheus.adapter).discover()
+    wanted = query.replace("SERIES", series).replace("NS", namespace)
+    prometheus.vectors[wanted] = [({"pod": "p", "namespace": namespace}, "7")]
+    status, found = await over_prometheus.get(path.replace("NS", namespace), HPA)
+    assert status == 200, found
+    assert [item["value"] for item in found["items"]] == ["7"]

@@ -15,7 +15,6 @@ from typing import Final
 from trimtab.clock import Clock
 from trimtab.cluster.leases.fence import ClosedFence
 from trimtab.dashboard.auth.access import Access, ClusterAccess
-from trimtab.dashboard.auth.request_checks import LOOPBACK
 from trimtab.dashboard.pages.views import Notice
 from trimtab.dashboard.read_only import ReadOnlyController, ReadOnlyDecider
 from trimtab.dashboard.sources import Controls, NoVertical, Sources
@@ -33,6 +32,7 @@ from trimtab.operator.settings.process import DashboardSettings
 from trimtab.operator.vertical.cluster_view import ClusterView
 from trimtab.operator.vertical.recommender.controller import Recommender
 from trimtab.operator.vertical.updater.controller import Updater
+from trimtab.serving.hosts import LOOPBACK_HOSTS
 from trimtab.serving.server import served
 from trimtab.serving.tls import FileCertificate, write_private
 
@@ -173,7 +173,7 @@ class Dashboard:
 
     def _host(self) -> str:
         settings = self._parts.settings.dashboard
-        is_loopback = settings.dashboard_address in LOOPBACK
+        is_loopback = settings.dashboard_address in LOOPBACK_HOSTS
         return (
             settings.dashboard_address if is_loopback else next(iter(settings.dashboard_hosts), "localhost")
         )
@@ -197,7 +197,7 @@ def check(settings: DashboardSettings) -> None:
         )
     if bool(settings.dashboard_cert_file) != bool(settings.dashboard_key_file):
         raise ValueError("--dashboard-cert-file and --dashboard-private-key-file belong together")
-    is_loopback = settings.dashboard_address in LOOPBACK
+    is_loopback = settings.dashboard_address in LOOPBACK_HOSTS
     if not is_loopback and settings.dashboard_login == "token":
         raise ValueError(
             f"--dashboard-login=token opens everything and is for loopback only, not for {settings.dashboard_address}; "

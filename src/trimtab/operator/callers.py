@@ -7,11 +7,11 @@ With a token the token decides. Without a token only callers on this host are tr
 import hmac
 from enum import Enum
 from typing import Any, Final
-from urllib.parse import urlsplit
+
+from trimtab.serving.hosts import LOOPBACK_HOSTS, host_name
 
 LOOPBACK_PEERS: Final = frozenset({"127.0.0.1", "::1", "::ffff:127.0.0.1"})
 """Not all of 127.0.0.0/8: a sidecar proxy connects from 127.0.0.6 for callers of other pods."""
-LOOPBACK_HOSTS: Final = frozenset({"127.0.0.1", "localhost", "::1"})
 
 
 class Trust(Enum):
@@ -28,7 +28,7 @@ def trust_of(scope: Any, token: str) -> Trust:
         return Trust.FULL
     if not _is_local(scope):
         return Trust.ANONYMOUS
-    if _host_name(_header(scope, b"host")) not in LOOPBACK_HOSTS:
+    if host_name(_header(scope, b"host").decode("latin-1")) not in LOOPBACK_HOSTS:
         # DNS rebinding: a page of evil.example that resolves to 127.0.0.1 still sends Host: evil.example.
         return Trust.MISDIRECTED
     return Trust.ANONYMOUS if token else Trust.FULL
@@ -43,10 +43,3 @@ def _header(scope: Any, name: bytes) -> bytes:
     """Return the only value of a header. A header that is missing or doubled is empty."""
     values = [value for key, value in scope["headers"] if key.lower() == name]
     return bytes(values[0]) if len(values) == 1 else b""
-
-
-def _host_name(host: bytes) -> str:
-    try:
-        return (urlsplit(f"//{host.decode('latin-1')}").hostname or "").lower()
-    except ValueError:
-        return ""

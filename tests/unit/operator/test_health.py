@@ -202,3 +202,19 @@ def test_the_server_tells_where_a_caller_is(address, caller):
     asyncio.run(main())
     assert seen[0][0] in LOOPBACK_PEERS
     assert seen[0][1] is Trust.FULL
+
+
+@pytest.mark.parametrize(
+    "host",
+    [
+        "evil@localhost",
+        "localhost#evil.example",
+        "localhost/evil",
+        "localhost?evil",
+        "localhost:99999x",
+        "localhost:",
+    ],
+)
+def test_a_host_that_is_more_than_a_name_and_a_port_is_refused(host):
+    """A parser of URLs took these for localhost."""
+    assert ask(make_app(), "/records", host=host)[0] == 421

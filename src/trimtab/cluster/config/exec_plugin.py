@@ -39,6 +39,10 @@ class _ExecStatus(msgspec.Struct, frozen=True, rename="camel"):
     client_key_data: str | None = None
     expiration_timestamp: datetime | None = None
 
+    def __repr__(self) -> str:
+        """Return the time without the credentials, which log lines and tracebacks would hold."""
+        return f"_ExecStatus(expiration_timestamp={self.expiration_timestamp!r})"
+
 
 class _ExecCredential(msgspec.Struct, frozen=True, rename="camel"):
     kind: str = ""

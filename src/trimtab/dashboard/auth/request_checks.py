@@ -1,12 +1,10 @@
 """Checks of every request, and security headers of every reply (S15, S17, S18)."""
 
-import re
 from collections.abc import Iterable
 from typing import Final
 
 from trimtab.dashboard.web.http import Header, RefusedError, WebRequest
-
-LOOPBACK: Final = frozenset({"127.0.0.1", "localhost", "::1"})
+from trimtab.serving.hosts import LOOPBACK_HOSTS, host_name
 
 CSRF_HEADER: Final = "x-trimtab-csrf"
 
@@ -31,13 +29,13 @@ class RequestChecks:
     """Rejects requests that another site made a browser send."""
 
     def __init__(self, hosts: Iterable[str] = ()) -> None:
-        self._hosts = LOOPBACK | {host.lower() for host in hosts}
+        self._hosts = LOOPBACK_HOSTS | {host.lower() for host in hosts}
 
     def check(self, request: WebRequest) -> None:
         """Raise RefusedError if the request is for another host or from another site's page."""
         if "," in request.host:
             raise RefusedError(400, "a request must have one Host header")
-        if _host_name(request.host) not in self._hosts:
+        if host_name(request.host) not in self._hosts:
             # DNS rebinding: a page of evil.example that resolves to 127.0.0.1 still sends Host: evil.example.
             raise RefusedError(421, "this server does not answer for that host; see --dashboard-host")
         if request.headers.get("sec-fetch-site", "same-origin") not in {"same-origin", "none"}:
@@ -57,15 +55,6 @@ class RequestChecks:
 def security_headers(request: WebRequest) -> tuple[Header, ...]:
     """Return the security headers of a reply."""
     return _SECURITY + _HTTPS_ONLY if request.is_https else _SECURITY
-
-
-_HOST: Final = re.compile(r"(?:\[([0-9a-fA-F:.]+)\]|([0-9A-Za-z_.-]+))(?::[0-9]{1,5})?")
-"""A name or an address with an optional port. A URL's parser would also accept users and paths."""
-
-
-def _host_name(host: str) -> str:
-    match = _HOST.fullmatch(host)
-    return (match[1] or match[2]).lower() if match is not None else ""
 
 
 def _is_same_origin(origin: str, request: WebRequest) -> bool:

@@ -64,6 +64,10 @@ _NO_STORE: Final[Header] = ("cache-control", "no-store")
 class _Login(msgspec.Struct, frozen=True):
     token: str
 
+    def __repr__(self) -> str:
+        """Return no token, which log lines and tracebacks would hold."""
+        return "_Login()"
+
 
 class _WhatIf(msgspec.Struct, frozen=True):
     id: str

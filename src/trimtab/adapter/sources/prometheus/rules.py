@@ -75,12 +75,16 @@ class CheckedRule:
     @property
     def discovery(self) -> str:
         """Return the selector that discovers the rule's series."""
+        return self.discovery_where("")
+
+    def discovery_where(self, matchers: str) -> str:
+        """Return the selector that discovers those of the rule's series that match."""
         name = (
             f"__name__=~{promql.quote(self.rule.series_pattern)}"
             if self.pattern
             else promql.equals("__name__", self.rule.series)
         )
-        return f"{{{promql.join(name, promql.from_labels(self.rule.matchers))}}}"
+        return f"{{{promql.join(name, promql.from_labels(self.rule.matchers), matchers)}}}"
 
     def metric_of(self, series: str) -> str | None:
         """Return the metric name of a series, or None if the rule does not serve it.
@@ -220,6 +224,16 @@ async def custom_promql(
     elif not query.objects.is_empty:
         names = await objects.names(query.resource, query.namespace, query.objects)
     return None if names is not None and not names else _promql_for(checked, series, query, names)
+
+
+def discovery_in(checked: CheckedRule, query: CustomMetricQuery | ExternalMetricQuery) -> str:
+    """Return the selector that discovers a rule's series in the query's namespace, or "" for a query of all."""
+    rule = checked.rule
+    if query.namespace and rule.namespace_label:
+        return checked.discovery_where(promql.equals(rule.namespace_label, query.namespace))
+    if isinstance(query, CustomMetricQuery) and not query.selects_objects:
+        return checked.discovery_where(promql.equals(rule.resources[query.resource], query.name))
+    return ""
 
 
 def external_promql(checked: CheckedRule, series: str, query: ExternalMetricQuery) -> str:

@@ -17,6 +17,7 @@ from trimtab.adapter.sources.prometheus.rules import (
     CheckedRule,
     RulesFile,
     custom_promql,
+    discovery_in,
     external_promql,
     load_rules,
 )
@@ -76,26 +77,27 @@ class ActiveRule:
     def __init__(self, clock: Clock, source: str, checked: CheckedRule) -> None:
         self.checked = checked
         self.health = RuleHealth(clock, f"rule {source}/{checked.name}")
-        self.series: dict[str, str] = {}
-        """Discovered series by metric."""
+        self.series: dict[str, tuple[str, ...]] = {}
+        """Discovered series by metric. Of several, the first that a namespace has is its own."""
         self.is_proven = False
         """Whether Prometheus could parse the rule's query."""
 
-    def series_of(self, metric: str) -> str | None:
+    def series_of(self, metric: str) -> tuple[str, ...]:
         """Return the series of a metric. A rule for one series needs no discovery."""
         rule = self.checked.rule
         if rule.series:
-            return rule.series if (rule.metric or rule.series) == metric else None
-        return self.series.get(metric)
+            return (rule.series,) if (rule.metric or rule.series) == metric else ()
+        return self.series.get(metric, ())
 
     def set_series(self, names: Sequence[str]) -> None:
-        """Set the existing series. If two become the same metric, the first by name wins.
+        """Set the existing series, in the order of their names.
 
-        A name that needs quotes never wins: `http.requests` would take the place of `http_requests`.
+        Names that need quotes come last: `http.requests` would take the place of `http_requests`.
         """
-        by_name = sorted(names, reverse=True)
-        ordered = sorted(by_name, key=is_simple_name)  # the last one wins
-        self.series = {metric: name for name in ordered if (metric := self.checked.metric_of(name))}
+        self.series = {}
+        for name in sorted(names, key=lambda name: (not is_simple_name(name), name)):
+            if metric := self.checked.metric_of(name):
+                self.series[metric] = (*self.series.get(metric, ()), name)
 
 
 class PrometheusSource:
@@ -151,7 +153,8 @@ class PrometheusSource:
 
     async def custom(self, query: CustomMetricQuery) -> Sequence[CustomSample]:
         """Return the value of each object, without objects whose sample is refused."""
-        active, series = self._enabled_rule(query)
+        active = self._enabled_rule(query)
+        series = await self._series_for(active, query)
         label = active.checked.rule.resources[query.resource]
         promql = await custom_promql(active.checked, series, query, self._objects)
         if promql is None:
@@ -175,7 +178,8 @@ class PrometheusSource:
 
     async def external(self, query: ExternalMetricQuery) -> Sequence[ExternalSample]:
         """Return the series. One refused sample fails the query, because an incomplete sum would scale down."""
-        active, series = self._enabled_rule(query)
+        active = self._enabled_rule(query)
+        series = await self._series_for(active, query)
         promql = external_promql(active.checked, series, query)
         samples: list[ExternalSample] = []
         for instant in await self._evaluate(active, query, promql):
@@ -248,22 +252,37 @@ class PrometheusSource:
         for name, reason in rules.refused.items():
             log.error("rule %s/%s is disabled: %s", self.name, name, reason)
 
-    def _find_rule(self, query: MetricQuery) -> tuple[ActiveRule, str] | None:
+    async def _series_for(self, active: ActiveRule, query: MetricQuery) -> str:
+        """Return the series to query: of several, the first that the asked namespace has.
+
+        Pods choose the names of their series, so another namespace's series must not hide this one's.
+        """
+        series = active.series_of(query.metric)
+        selector = discovery_in(active.checked, query)
+        if len(series) == 1 or not selector:
+            return series[0]
+        try:
+            present = set(await self._client.names(selector, active.checked.max_age_seconds))
+        except PrometheusError as error:
+            self._server.record_failure(str(error))
+            raise ServiceUnavailable(f"source {self.name}: {error}") from error
+        return next((name for name in series if name in present), series[0])
+
+    def _find_rule(self, query: MetricQuery) -> ActiveRule | None:
         for active in self.rules:
             rule = active.checked.rule
             if isinstance(query, ExternalMetricQuery):
                 matches = rule.type == "external"
             else:
                 matches = rule.type == "custom" and query.resource in rule.resources
-            if matches and (series := active.series_of(query.metric)) is not None:
-                return active, series
+            if matches and active.series_of(query.metric):
+                return active
         return None
 
-    def _enabled_rule(self, query: MetricQuery) -> tuple[ActiveRule, str]:
-        rule_and_series = self._find_rule(query)
-        if rule_and_series is None:
+    def _enabled_rule(self, query: MetricQuery) -> ActiveRule:
+        active = self._find_rule(query)
+        if active is None:
             raise NotFound(f"no rule of {self.name} serves {query}")
-        active, _ = rule_and_series
         if active.health.is_paused:
             raise ServiceUnavailable(
                 f"rule {self.name}/{active.checked.name} is out of service: {active.health.reason}"
@@ -272,7 +291,7 @@ class PrometheusSource:
             raise ServiceUnavailable(
                 f"rule {self.name}/{active.checked.name}: this query is out of service: {reason}"
             )
-        return rule_and_series
+        return active
 
     async def _evaluate(self, active: ActiveRule, query: MetricQuery, promql: str) -> list[Instant]:
         try:
