@@ -7,11 +7,11 @@ from typing import Any
 
 from trimtab.clock import SystemClock
 from trimtab.dashboard import DashboardApp
-from trimtab.dashboard.auth.rights import LocalViewer, Rights
+from trimtab.dashboard.auth.rights import LocalViewer, NamespaceRights
 from trimtab.dashboard.sources import NoVertical, Sources
 from trimtab.dashboard.sources.horizontal import OperatorHorizontal
 
-EVERYTHING = Rights(LocalViewer(), "shop")
+EVERYTHING = NamespaceRights(LocalViewer(), "shop")
 """The rights of a viewer who may see every part of a page."""
 
 

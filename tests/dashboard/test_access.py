@@ -17,7 +17,7 @@ from trimtab.cluster.transport.in_process import InProcessTransport
 from trimtab.cluster.transport.transport import Response, Transport
 from trimtab.dashboard import ClusterAccess
 from trimtab.dashboard.auth.access import DENIED_SECONDS
-from trimtab.dashboard.auth.rights import HPAS, Listing, visible_to
+from trimtab.dashboard.auth.rights import HPAS, KindInNamespace, visible_to
 from trimtab.lab.apiserver.request import RequestUser
 
 LISTING = [
@@ -116,18 +116,20 @@ def test_a_viewer_of_one_namespace_among_a_thousand_costs_few_reviews():
     async def main():
         server = Reviewing()
         access = ClusterAccess(clock, Client(clock, cast("Transport", server)))
-        listings = [Listing(HPAS, f"team-{number}") for number in range(1000)] + [Listing(HPAS, "shop")]
+        listings = [KindInNamespace(HPAS, f"team-{number}") for number in range(1000)] + [
+            KindInNamespace(HPAS, "shop")
+        ]
         for _ in range(600):  # ten minutes of a live page, through twenty reviews of its token
             viewer = await access.viewer("token-of-ann")
             assert viewer is not None
             visible = await visible_to(viewer, listings)
-            assert visible.listings == {Listing(HPAS, "shop")}
+            assert visible.listings == {KindInNamespace(HPAS, "shop")}
             await clock.sleep(1)
         assert server.asked < 1000 * 600 / DENIED_SECONDS
         assert viewer is not None
         server.allowed.add(("team-7", "list"))
         await clock.sleep(2 * DENIED_SECONDS)
-        assert Listing(HPAS, "team-7") in (await visible_to(viewer, listings)).listings
+        assert KindInNamespace(HPAS, "team-7") in (await visible_to(viewer, listings)).listings
         server.allowed.clear()
         await clock.sleep(MAX_CACHE_SECONDS)
         assert (await visible_to(viewer, listings)).listings == set(), (

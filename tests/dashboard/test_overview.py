@@ -3,16 +3,16 @@
 from hypothesis import given
 from hypothesis import strategies as st
 
-from trimtab.dashboard.auth.rights import AUTOSCALERS, Kind, Listing, Visible
+from trimtab.dashboard.auth.rights import AUTOSCALERS, Kind, KindInNamespace, Visible
 from trimtab.dashboard.pages.views import HorizontalRow, Notice, Row, VerticalRow
 from trimtab.dashboard.sources import Sources
 from trimtab.dashboard.web.overview import OverviewCache, listing_of
 
 NAMESPACES = ("shop", "secret-project")
 IDS = [f"{kind}/{namespace}/{name}" for kind in AUTOSCALERS for namespace in NAMESPACES for name in "ab"]
-LISTINGS = [Listing(kind, namespace) for kind in AUTOSCALERS.values() for namespace in NAMESPACES]
+LISTINGS = [KindInNamespace(kind, namespace) for kind in AUTOSCALERS.values() for namespace in NAMESPACES]
 
-Step = tuple[dict[str, str], set[Kind], set[Listing]]
+Step = tuple[dict[str, str], set[Kind], set[KindInNamespace]]
 STEPS = st.lists(
     st.tuples(
         st.dictionaries(st.sampled_from(IDS), st.sampled_from(["steady", "held"])),

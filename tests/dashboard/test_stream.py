@@ -11,7 +11,7 @@ from tests.dashboard.asking import app_of, ask, entered, stream
 from tests.unit.decide.horizontal import builders as given
 from trimtab.clock import VirtualClock
 from trimtab.dashboard import LoadView
-from trimtab.dashboard.auth.rights import HPAS, NATIVE_HPAS, Listing
+from trimtab.dashboard.auth.rights import HPAS, NATIVE_HPAS, KindInNamespace
 from trimtab.dashboard.web import event_stream as streams
 from trimtab.serving.server import HttpServer
 
@@ -87,7 +87,7 @@ def test_a_deletion_in_a_namespace_that_the_viewer_may_not_see_is_not_told():
 
     async def main(clock):
         book = [stage.steady(), stage.steady("takeover-of-acme", "secret-project"), stage.steady("old")]
-        app = app_of(clock=clock, access=Granted(Listing(HPAS, "shop")))
+        app = app_of(clock=clock, access=Granted(KindInNamespace(HPAS, "shop")))
         app._sources.horizontal._hpa_states = book
         running = asyncio.ensure_future(app.run())
         browser = await entered(app)
@@ -104,7 +104,7 @@ def test_a_deletion_in_a_namespace_that_the_viewer_may_not_see_is_not_told():
 
 def test_a_right_that_is_revoked_takes_its_rows_from_the_page_and_a_new_one_adds_them():
     async def main(clock):
-        shop, native = Listing(HPAS, "shop"), Listing(NATIVE_HPAS, "shop")
+        shop, native = KindInNamespace(HPAS, "shop"), KindInNamespace(NATIVE_HPAS, "shop")
         access = Granted(shop)
         app = app_of(stage.steady(), stage.steady("old", native=True), clock=clock, access=access)
         running = asyncio.ensure_future(app.run())

@@ -9,8 +9,8 @@ from trimtab.install.template import NAMESPACE, Both, Condition, Each, Either, I
 from trimtab.model.vpa.webhooks import (
     MUTATING_WEBHOOKS,
     VALIDATING_WEBHOOKS,
-    Place,
     Webhook,
+    WebhookNamespaces,
     declare,
     in_namespaces,
 )
@@ -55,12 +55,12 @@ def _declared(webhook: Webhook) -> Tree:
     )
 
 
-def _selector(place: Place) -> Tree:
-    if place is Place.OWN:
+def _selector(place: WebhookNamespaces) -> Tree:
+    if place is WebhookNamespaces.OWN:
         return {"matchExpressions": [in_namespaces("In", [NAMESPACE])]}
     ignored = Each("vertical.ignoredNamespaces", Item())
     watched = If(_WATCHES_SOME, in_namespaces("In", [Each("watchNamespaces", Item())]))
-    if place is Place.CHANGED:
+    if place is WebhookNamespaces.CHANGED:
         left_out = [NAMESPACE, If(Not(_ADMITS_KUBE_SYSTEM), "kube-system"), ignored]
         return {"matchExpressions": [watched, in_namespaces("NotIn", left_out)]}
     terms = [watched, If(_IGNORES_SOME, in_namespaces("NotIn", [ignored]))]

@@ -14,7 +14,7 @@ LOOPBACK_PEERS: Final = frozenset({"127.0.0.1", "::1", "::ffff:127.0.0.1"})
 """Not all of 127.0.0.0/8: a sidecar proxy connects from 127.0.0.6 for callers of other pods."""
 
 
-class Trust(Enum):
+class CallerTrust(Enum):
     """What a caller may read."""
 
     FULL = "everything"
@@ -22,16 +22,16 @@ class Trust(Enum):
     MISDIRECTED = "nothing: the request was meant for another host"
 
 
-def trust_of(scope: Any, token: str) -> Trust:
+def trust_of(scope: Any, token: str) -> CallerTrust:
     """Return what the caller of a request may read."""
     if token and hmac.compare_digest(_header(scope, b"authorization"), f"Bearer {token}".encode()):
-        return Trust.FULL
+        return CallerTrust.FULL
     if not _is_local(scope):
-        return Trust.ANONYMOUS
+        return CallerTrust.ANONYMOUS
     if host_name(_header(scope, b"host").decode("latin-1")) not in LOOPBACK_HOSTS:
         # DNS rebinding: a page of evil.example that resolves to 127.0.0.1 still sends Host: evil.example.
-        return Trust.MISDIRECTED
-    return Trust.ANONYMOUS if token else Trust.FULL
+        return CallerTrust.MISDIRECTED
+    return CallerTrust.ANONYMOUS if token else CallerTrust.FULL
 
 
 def _is_local(scope: Any) -> bool:

@@ -11,7 +11,7 @@ from urllib.parse import parse_qs
 
 from prometheus_client import CONTENT_TYPE_LATEST, CollectorRegistry, generate_latest
 
-from trimtab.operator.callers import Trust, trust_of
+from trimtab.operator.callers import CallerTrust, trust_of
 from trimtab.operator.process import Component, Warns
 from trimtab.operator.prometheus import WithoutNames
 
@@ -73,17 +73,17 @@ class HealthApp:
         trust = trust_of(scope, self._token)
         query = parse_qs(scope.get("query_string", b"").decode("ascii", "replace"), keep_blank_values=True)
         if path == "/readyz":
-            return self._readiness(names=trust is Trust.FULL, verbose="verbose" in query)
-        if trust is Trust.MISDIRECTED:
+            return self._readiness(names=trust is CallerTrust.FULL, verbose="verbose" in query)
+        if trust is CallerTrust.MISDIRECTED:
             return _text(421, _MISDIRECTED)
         if path == "/metrics":
             return self._metrics(trust)
-        if trust is not Trust.FULL:
+        if trust is not CallerTrust.FULL:
             return _text(401, _NEEDS_TOKEN if self._token else _NEEDS_LOOPBACK)
         return self._page(path, query.get("name", [""])[0])
 
-    def _metrics(self, trust: Trust) -> Answer:
-        if trust is Trust.FULL:
+    def _metrics(self, trust: CallerTrust) -> Answer:
+        if trust is CallerTrust.FULL:
             return 200, CONTENT_TYPE_LATEST, generate_latest(self._registry)
         if self._token:
             return _text(401, _NEEDS_TOKEN)

@@ -39,7 +39,7 @@ def _never_made() -> None:
 
 
 @dataclass(slots=True, eq=False)
-class Connection:
+class ClientConnection:
     """A client's connection, from accept to its end."""
 
     address: str
@@ -56,24 +56,24 @@ class Connections:
         self.limits = limits
         self.ended = 0
         """How many connections ended or were refused because of a limit that they share."""
-        self._open: dict[Connection, None] = {}
+        self._open: dict[ClientConnection, None] = {}
         self._per_address: Counter[str] = Counter()
         self._bytes: Counter[str] = Counter()
 
     def __len__(self) -> int:
         return len(self._open)
 
-    def open(self, address: str, now: float) -> Connection | None:
+    def open(self, address: str, now: float) -> ClientConnection | None:
         """Count a new connection. Return None if there is no place for it."""
         if not self._has_room(address):
             self.ended += 1
             return None
-        connection = Connection(address, now)
+        connection = ClientConnection(address, now)
         self._open[connection] = None
         self._per_address[address] += 1
         return connection
 
-    def close(self, connection: Connection) -> None:
+    def close(self, connection: ClientConnection) -> None:
         """Stop counting a connection. A second call does nothing."""
         if connection not in self._open:
             return
@@ -81,7 +81,7 @@ class Connections:
         del self._open[connection]
         _subtract(self._per_address, connection.address, 1)
 
-    def hold(self, connection: Connection, size: int) -> None:
+    def hold(self, connection: ClientConnection, size: int) -> None:
         """Count bytes of a body.
 
         If all bodies are too large together, end the largest that is not complete.
@@ -96,7 +96,7 @@ class Connections:
             ]
             self._end(max(incomplete, key=self._share_of_bytes, default=connection))
 
-    def release(self, connection: Connection) -> None:
+    def release(self, connection: ClientConnection) -> None:
         """Stop counting the body of a request that was answered."""
         _subtract(self._bytes, connection.address, connection.body_bytes)
         connection.body_bytes = 0
@@ -107,7 +107,7 @@ class Connections:
             return self._end_stalest(address, [other for other in self._open if other.address == address])
         return len(self._open) < self.limits.connections or self._end_stalest(address, self._open)
 
-    def _end_stalest(self, newcomer: str, candidates: Iterable[Connection]) -> bool:
+    def _end_stalest(self, newcomer: str, candidates: Iterable[ClientConnection]) -> bool:
         """End the connection that waits longest, of the address with the most that wait, for a newcomer.
 
         Connections at work do not count: an API server with many reviews at work is not greedy.
@@ -124,12 +124,12 @@ class Connections:
         self._end(min(greedy, key=lambda entry: entry[:2])[2])
         return True
 
-    def _end(self, connection: Connection) -> None:
+    def _end(self, connection: ClientConnection) -> None:
         self.ended += 1
         self.close(connection)
         connection.end()
 
-    def _share_of_bytes(self, connection: Connection) -> tuple[int, int]:
+    def _share_of_bytes(self, connection: ClientConnection) -> tuple[int, int]:
         return self._bytes[connection.address], connection.body_bytes
 
 

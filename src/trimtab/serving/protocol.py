@@ -22,7 +22,7 @@ from uvicorn.config import Config
 from uvicorn.protocols.http.httptools_impl import HttpToolsProtocol
 from uvicorn.server import ServerState
 
-from trimtab.serving.connections import Connection, Connections
+from trimtab.serving.connections import ClientConnection, Connections
 
 CERTIFICATES = "trimtab.client-certificates"
 """The key in the `state` of a request's scope for the certificates (DER) that the client sent, its own first."""
@@ -62,7 +62,7 @@ class BoundedProtocol(HttpToolsProtocol):
     """One connection, within its server's limits."""
 
     def __init__(
-        self, config: Config, state: ServerState, connections: Connections, connection: Connection
+        self, config: Config, state: ServerState, connections: Connections, connection: ClientConnection
     ) -> None:
         super().__init__(config, state, {})
         self._limits = connections.limits

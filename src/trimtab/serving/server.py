@@ -20,7 +20,7 @@ from typing import Any
 from uvicorn.config import Config
 from uvicorn.server import ServerState
 
-from trimtab.serving.connections import ClientLimits, Connection, Connections
+from trimtab.serving.connections import ClientConnection, ClientLimits, Connections
 from trimtab.serving.protocol import CERTIFICATES, BoundedProtocol
 
 __all__ = ["CERTIFICATES", "ClientLimits", "HttpServer", "served"]
@@ -155,7 +155,7 @@ class HttpServer:
         self._handshakes.add(handshake)
         handshake.add_done_callback(self._handshakes.discard)
 
-    async def _connect(self, client: socket.socket, connection: Connection) -> None:
+    async def _connect(self, client: socket.socket, connection: ClientConnection) -> None:
         protocol = BoundedProtocol(self._config, self._state, self.connections, connection)
         try:
             await asyncio.get_running_loop().connect_accepted_socket(

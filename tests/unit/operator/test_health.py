@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 from prometheus_client import CollectorRegistry, Counter, Gauge, Histogram
 
-from trimtab.operator.callers import LOOPBACK_PEERS, Trust, trust_of
+from trimtab.operator.callers import LOOPBACK_PEERS, CallerTrust, trust_of
 from trimtab.operator.health import HealthApp
 from trimtab.operator.prometheus import OBJECT_LABELS
 from trimtab.serving.server import served
@@ -201,7 +201,7 @@ def test_the_server_tells_where_a_caller_is(address, caller):
 
     asyncio.run(main())
     assert seen[0][0] in LOOPBACK_PEERS
-    assert seen[0][1] is Trust.FULL
+    assert seen[0][1] is CallerTrust.FULL
 
 
 @pytest.mark.parametrize(

@@ -6,7 +6,7 @@ from hypothesis import settings
 from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, invariant, rule
 
-from trimtab.serving.connections import ClientLimits, Connection, Connections
+from trimtab.serving.connections import ClientConnection, ClientLimits, Connections
 
 PLACES, BYTES = 8, 100
 NAMES = ("api-server", "attacker", "tenant")
@@ -19,7 +19,7 @@ class Server(RuleBasedStateMachine):
     def __init__(self) -> None:
         super().__init__()
         self.connections = Connections(ClientLimits(connections=PLACES, body_bytes=BYTES))
-        self.open: list[Connection] = []
+        self.open: list[ClientConnection] = []
         self.now = 0.0
 
     def share(self, address: str) -> int:
@@ -28,7 +28,7 @@ class Server(RuleBasedStateMachine):
     def held(self, address: str) -> int:
         return sum(connection.body_bytes for connection in self.open if connection.address == address)
 
-    def waiting(self) -> list[Connection]:
+    def waiting(self) -> list[ClientConnection]:
         return [connection for connection in self.open if connection.waiting_since is not None]
 
     @rule(address=ADDRESSES)
@@ -133,7 +133,7 @@ def test_reviews_get_in_also_if_the_attacker_has_the_same_address():
 def test_a_small_body_gets_in_among_many_large_ones_that_stall():
     """24 unfinished bodies of 15 MiB took 250 MiB."""
     connections = Connections(ClientLimits(body_bytes=1000))
-    ended: list[Connection] = []
+    ended: list[ClientConnection] = []
     for number in range(24):
         stalled = connections.open("attacker", number)
         assert stalled is not None

@@ -20,7 +20,7 @@ from trimtab.cluster.access_reviews import (
     UserInfo,
 )
 from trimtab.cluster.client import Client
-from trimtab.dashboard.auth.rights import Listing, LocalViewer, Viewer
+from trimtab.dashboard.auth.rights import KindInNamespace, LocalViewer, Viewer
 from trimtab.dashboard.web.http import RefusedError
 
 T = TypeVar("T")
@@ -87,12 +87,12 @@ class ClusterAccess:
             self._users.popitem(last=False)
         return viewer
 
-    def cached(self, user: UserInfo, listing: Listing) -> bool | None:
+    def cached(self, user: UserInfo, listing: KindInNamespace) -> bool | None:
         """Return the cached answer about a listing, or None."""
         status = self._rights.cached(user, _attributes(listing))
         return status.is_allowed if status is not None else None
 
-    async def may_list(self, user: UserInfo, listing: Listing) -> bool:
+    async def may_list(self, user: UserInfo, listing: KindInNamespace) -> bool:
         """Return whether a user may list a kind in a namespace."""
         async with self._reviews:
             return (await _reviewed(self._rights.review(user, _attributes(listing)))).is_allowed
@@ -105,7 +105,7 @@ class ClusterUser:
         self._user = user
         self._access = access
         self._reviews = asyncio.Semaphore(MAX_VIEWER_REVIEWS)
-        self._denied: OrderedDict[Listing, float] = OrderedDict()
+        self._denied: OrderedDict[KindInNamespace, float] = OrderedDict()
         """When to review a denied listing again."""
 
     @property
@@ -113,13 +113,13 @@ class ClusterUser:
         """Return the user's name in the cluster."""
         return self._user.name
 
-    def known(self, listing: Listing) -> bool | None:
+    def known(self, listing: KindInNamespace) -> bool | None:
         """Return the cached answer about a listing, or None."""
         if self._access.clock.monotonic() < self._denied.get(listing, 0.0):
             return False
         return self._access.cached(self._user, listing)
 
-    async def may_list(self, listing: Listing) -> bool:
+    async def may_list(self, listing: KindInNamespace) -> bool:
         """Return whether the user may list a kind in a namespace."""
         async with self._reviews:
             is_allowed = await self._access.may_list(self._user, listing)
@@ -127,7 +127,7 @@ class ClusterUser:
             self._deny(listing)
         return is_allowed
 
-    def _deny(self, listing: Listing) -> None:
+    def _deny(self, listing: KindInNamespace) -> None:
         # Spread, so that the reviews of a thousand namespaces are not due at the same time.
         spread = DENIED_SECONDS * (zlib.crc32(str(listing).encode()) % 100) / 100
         self._denied.pop(listing, None)
@@ -136,7 +136,7 @@ class ClusterUser:
             self._denied.popitem(last=False)
 
 
-def _attributes(listing: Listing) -> ResourceAttributes:
+def _attributes(listing: KindInNamespace) -> ResourceAttributes:
     kind = listing.kind
     return ResourceAttributes(
         kind.verb, kind.group, kind.resource, listing.namespace, subresource=kind.subresource

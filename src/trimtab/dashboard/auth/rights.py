@@ -43,7 +43,7 @@ def custom_metric(name: str) -> Kind:
     return Kind("custom.metrics.k8s.io", "pods", name, "get")
 
 
-class Listing(NamedTuple):
+class KindInNamespace(NamedTuple):
     """The objects of one kind in one namespace."""
 
     kind: Kind
@@ -58,11 +58,11 @@ class Viewer(Protocol):
         """Return the viewer's name."""
         ...
 
-    def known(self, listing: Listing) -> bool | None:
+    def known(self, listing: KindInNamespace) -> bool | None:
         """Return a cached answer to `may_list`, or None."""
         ...
 
-    async def may_list(self, listing: Listing) -> bool:
+    async def may_list(self, listing: KindInNamespace) -> bool:
         """Return whether the viewer may list a kind in a namespace, or in `ALL_NAMESPACES`."""
         ...
 
@@ -72,19 +72,19 @@ class LocalViewer:
 
     name = "owner"
 
-    def known(self, listing: Listing) -> bool | None:
+    def known(self, listing: KindInNamespace) -> bool | None:
         """Return True."""
         del listing
         return True
 
-    async def may_list(self, listing: Listing) -> bool:
+    async def may_list(self, listing: KindInNamespace) -> bool:
         """Return True."""
         del listing
         return True
 
 
 @dataclass(frozen=True)
-class Rights:
+class NamespaceRights:
     """The rights of a viewer in one namespace."""
 
     viewer: Viewer
@@ -92,7 +92,7 @@ class Rights:
 
     async def allowed(self, kinds: Iterable[Kind]) -> frozenset[Kind]:
         """Return the kinds that the viewer may list here."""
-        listings = [Listing(kind, self.namespace) for kind in dict.fromkeys(kinds)]
+        listings = [KindInNamespace(kind, self.namespace) for kind in dict.fromkeys(kinds)]
         return frozenset(listing.kind for listing in await _granted(self.viewer, listings))
 
     def explain_missing(self, part: str, kind: Kind) -> str:
@@ -105,22 +105,22 @@ class Visible:
     """The autoscalers that a viewer may see: whole kinds, and kinds in some namespaces."""
 
     everywhere: frozenset[Kind] = frozenset()
-    listings: frozenset[Listing] = frozenset()
+    listings: frozenset[KindInNamespace] = frozenset()
 
-    def covers(self, listing: Listing) -> bool:
+    def covers(self, listing: KindInNamespace) -> bool:
         """Return whether the viewer may see the autoscalers of a listing."""
         return listing.kind in self.everywhere or listing in self.listings
 
 
-async def visible_to(viewer: Viewer, listings: Iterable[Listing]) -> Visible:
+async def visible_to(viewer: Viewer, listings: Iterable[KindInNamespace]) -> Visible:
     """Review each kind in all namespaces, and in each namespace only where that is forbidden."""
-    whole = [Listing(kind, ALL_NAMESPACES) for kind in AUTOSCALERS.values()]
+    whole = [KindInNamespace(kind, ALL_NAMESPACES) for kind in AUTOSCALERS.values()]
     everywhere = frozenset(listing.kind for listing in await _granted(viewer, whole))
     narrow = sorted(listing for listing in set(listings) if listing.kind not in everywhere)
     return Visible(everywhere, frozenset(await _granted(viewer, narrow)))
 
 
-async def _granted(viewer: Viewer, listings: Iterable[Listing]) -> list[Listing]:
+async def _granted(viewer: Viewer, listings: Iterable[KindInNamespace]) -> list[KindInNamespace]:
     answers = {listing: viewer.known(listing) for listing in listings}
     unknown = [listing for listing, is_allowed in answers.items() if is_allowed is None]
     if unknown:

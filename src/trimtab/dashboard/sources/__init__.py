@@ -10,7 +10,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from typing import Protocol
 
-from trimtab.dashboard.auth.rights import Rights
+from trimtab.dashboard.auth.rights import NamespaceRights
 from trimtab.dashboard.pages.views import (
     HorizontalPage,
     HorizontalRow,
@@ -33,7 +33,7 @@ class HorizontalSource(Protocol):
         """Return every HPA, sorted by id."""
         ...
 
-    async def page(self, identity: str, rights: Rights) -> HorizontalPage | None:
+    async def page(self, identity: str, rights: NamespaceRights) -> HorizontalPage | None:
         """Return the parts of an HPA's page that a viewer may see, or None if there is no such HPA."""
         ...
 
@@ -49,7 +49,7 @@ class VerticalSource(Protocol):
         """Return every VPA, sorted by id."""
         ...
 
-    async def page(self, identity: str, rights: Rights) -> VerticalPage | None:
+    async def page(self, identity: str, rights: NamespaceRights) -> VerticalPage | None:
         """Return the parts of a VPA's page that a viewer may see, or None if there is no such VPA."""
         ...
 
@@ -73,7 +73,7 @@ class NoVertical:
         """Return nothing."""
         return ()
 
-    async def page(self, identity: str, rights: Rights) -> VerticalPage | None:
+    async def page(self, identity: str, rights: NamespaceRights) -> VerticalPage | None:
         """Return nothing."""
         del identity, rights
         return None

@@ -6,7 +6,7 @@ from typing import Final
 
 import msgspec
 
-from trimtab.dashboard.auth.rights import EVENTS, PODS, USAGE, Kind, Rights, custom_metric
+from trimtab.dashboard.auth.rights import EVENTS, PODS, USAGE, Kind, NamespaceRights, custom_metric
 from trimtab.dashboard.pages.decision import PROBLEM, WAITING, decision_view, state_of, without_pods
 from trimtab.dashboard.pages.pods import view_pods
 from trimtab.dashboard.pages.views import ConditionView, EventView, HorizontalPage, HorizontalRow
@@ -89,7 +89,7 @@ class OperatorHorizontal:
             record, observation=msgspec.structs.replace(observation, owners=owners)
         )
 
-    async def page(self, identity: str, rights: Rights) -> HorizontalPage | None:
+    async def page(self, identity: str, rights: NamespaceRights) -> HorizontalPage | None:
         """Return the parts of an HPA's page that a viewer may see, or None if there is no such HPA."""
         hpa_state = self._find(identity)
         if hpa_state is None:
@@ -166,7 +166,7 @@ class _VisibleParts:
     hidden: tuple[str, ...]
 
 
-async def _visible_parts(hpa: HorizontalPodAutoscaler, rights: Rights) -> _VisibleParts:
+async def _visible_parts(hpa: HorizontalPodAutoscaler, rights: NamespaceRights) -> _VisibleParts:
     sample_kinds = {
         index: kind for index, metric in enumerate(hpa.spec.metrics) if (kind := _samples_of(metric))
     }

@@ -11,7 +11,7 @@ from trimtab.cluster import errors
 from trimtab.cluster.cache.informers import InformerFactory, SharedInformers
 from trimtab.cluster.client import Client, ListOptions
 from trimtab.cluster.resource import CORE_EVENTS
-from trimtab.dashboard.auth.rights import Rights
+from trimtab.dashboard.auth.rights import NamespaceRights
 from trimtab.dashboard.pages.views import EventView, VerticalPage, VerticalRow
 from trimtab.dashboard.sources.vertical import OperatorVertical
 from trimtab.decide.vertical.update.actions import PodUpdateResult
@@ -153,7 +153,7 @@ class ServedVPAs:
         """Return every VPA, sorted by id."""
         return self._source.rows() if self._source is not None else ()
 
-    async def page(self, identity: str, rights: Rights) -> VerticalPage | None:
+    async def page(self, identity: str, rights: NamespaceRights) -> VerticalPage | None:
         """Return the parts of a VPA's page that a viewer may see, or None if there is no such VPA."""
         return await self._source.page(identity, rights) if self._source is not None else None
 

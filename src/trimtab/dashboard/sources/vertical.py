@@ -7,7 +7,7 @@ from typing import Final, Protocol
 
 import msgspec
 
-from trimtab.dashboard.auth.rights import CHECKPOINTS, EVENTS, PODS, SCOPES, Kind, Rights
+from trimtab.dashboard.auth.rights import CHECKPOINTS, EVENTS, PODS, SCOPES, Kind, NamespaceRights
 from trimtab.dashboard.pages.decision import PROBLEM, STEADY, WAITING
 from trimtab.dashboard.pages.histograms import count_samples, usage_bars
 from trimtab.dashboard.pages.views import AmountView, EventView, SizedPod, VerticalPage, VerticalRow
@@ -87,7 +87,7 @@ class OperatorVertical:
         """Return every VPA, sorted by id."""
         return sorted((_row(vpa) for vpa in self.view.vpas), key=lambda row: row.id)
 
-    async def page(self, identity: str, rights: Rights) -> VerticalPage | None:
+    async def page(self, identity: str, rights: NamespaceRights) -> VerticalPage | None:
         """Return the parts of a VPA's page that a viewer may see, or None if there is no such VPA."""
         _, namespace, name = identity.split("/")
         vpa = self.view.vpas.get(name, namespace)

@@ -24,7 +24,7 @@ from trimtab.dashboard.auth.rights import (
     PODS,
     VPAS,
     Kind,
-    Rights,
+    NamespaceRights,
     visible_to,
 )
 from trimtab.dashboard.auth.sessions import Session, Sessions
@@ -272,14 +272,14 @@ def clock_speed(clock: Clock) -> float:
     return clock.speed if isinstance(clock, FastClock) else 1.0
 
 
-async def _rights_to(identity: str, session: Session, *kinds: Kind) -> Rights:
+async def _rights_to(identity: str, session: Session, *kinds: Kind) -> NamespaceRights:
     """Return the viewer's rights in the namespace of an id. Raise 404 without the right to its kind.
 
     An object that a viewer may not see does not exist for that viewer.
     """
     match = _IDENTITY.fullmatch(identity)
     if match is not None:
-        kind, rights = AUTOSCALERS[match[1]], Rights(session.viewer, match[2])
+        kind, rights = AUTOSCALERS[match[1]], NamespaceRights(session.viewer, match[2])
         if kind in kinds and await rights.allowed([kind]):
             return rights
     raise _not_found(identity)

@@ -6,7 +6,7 @@ from typing import Final, NamedTuple
 
 import msgspec
 
-from trimtab.dashboard.auth.rights import AUTOSCALERS, HPAS, NATIVE_HPAS, VPAS, Kind, Listing, Visible
+from trimtab.dashboard.auth.rights import AUTOSCALERS, HPAS, NATIVE_HPAS, VPAS, Kind, KindInNamespace, Visible
 from trimtab.dashboard.pages.views import Changes, HorizontalRow, Notice, Overview, Row, VerticalRow
 from trimtab.dashboard.sources import Sources
 
@@ -21,14 +21,14 @@ class _Entry(NamedTuple):
     version: int
     """When the row last changed."""
     added_at: int
-    listing: Listing
+    listing: KindInNamespace
     row: Row
 
 
 class _Removed(NamedTuple):
     version: int
     added_at: int
-    listing: Listing
+    listing: KindInNamespace
 
 
 class OverviewCache:
@@ -76,7 +76,7 @@ class OverviewCache:
         """Wait for the next refresh."""
         await self._refreshed.wait()
 
-    def listings(self) -> set[Listing]:
+    def listings(self) -> set[KindInNamespace]:
         """Return every kind and namespace with an autoscaler."""
         return {entry.listing for entry in self._entries.values()}
 
@@ -122,9 +122,9 @@ class OverviewCache:
         )
 
 
-def listing_of(row: Row) -> Listing:
+def listing_of(row: Row) -> KindInNamespace:
     """Return the kind and namespace of a row."""
-    return Listing(AUTOSCALERS[row.id.partition("/")[0]], row.namespace)
+    return KindInNamespace(AUTOSCALERS[row.id.partition("/")[0]], row.namespace)
 
 
 def _divide(rows: Iterable[Row]) -> tuple[tuple[HorizontalRow, ...], tuple[VerticalRow, ...]]:

@@ -25,7 +25,7 @@ _HAS_CONTROLLER: Final = (
 )
 
 
-class Place(Enum):
+class WebhookNamespaces(Enum):
     """The namespaces that a webhook is called for."""
 
     CHANGED = "where pods are changed"
@@ -40,7 +40,7 @@ class Webhook:
     name: str
     path: str
     rules: tuple[dict[str, Any], ...]
-    place: Place
+    place: WebhookNamespaces
     match_conditions: tuple[dict[str, str], ...] = ()
     reinvocation: str = ""
     """Empty for validating webhooks, which are called once."""
@@ -65,12 +65,25 @@ _IS_VPA_OR_CONTROLLED: Final = {
     "name": "is-a-vpa-or-has-a-controller",
     "expression": f"request.kind.kind != 'Pod' || ({_HAS_CONTROLLER})",
 }
-_PROBE: Final = Webhook("probe.vpa.trimtab.dev", PROBE, (_PODS,), Place.OWN, reinvocation="Never")
+_PROBE: Final = Webhook("probe.vpa.trimtab.dev", PROBE, (_PODS,), WebhookNamespaces.OWN, reinvocation="Never")
 
 MUTATING_WEBHOOKS: Final = {
     "trimtab": (
-        Webhook("pods.vpa.trimtab.dev", MUTATE_PODS, (_PODS,), Place.CHANGED, (_IS_CONTROLLED,), "IfNeeded"),
-        Webhook("default-vpas.vpa.trimtab.dev", DEFAULT_VPAS, (_VPAS,), Place.WATCHED, reinvocation="Never"),
+        Webhook(
+            "pods.vpa.trimtab.dev",
+            MUTATE_PODS,
+            (_PODS,),
+            WebhookNamespaces.CHANGED,
+            (_IS_CONTROLLED,),
+            "IfNeeded",
+        ),
+        Webhook(
+            "default-vpas.vpa.trimtab.dev",
+            DEFAULT_VPAS,
+            (_VPAS,),
+            WebhookNamespaces.WATCHED,
+            reinvocation="Never",
+        ),
         _PROBE,
     ),
     "upstream": (
@@ -78,7 +91,7 @@ MUTATING_WEBHOOKS: Final = {
             UPSTREAM_WEBHOOK,
             PODS_AND_VPAS,
             (_PODS, _VPAS),
-            Place.CHANGED,
+            WebhookNamespaces.CHANGED,
             (_IS_VPA_OR_CONTROLLED,),
             "IfNeeded",
         ),
@@ -87,8 +100,8 @@ MUTATING_WEBHOOKS: Final = {
 }
 """By --webhook-naming. Upstream's has one webhook for pods and VPAs."""
 VALIDATING_WEBHOOKS: Final = (
-    Webhook("validate-vpas.vpa.trimtab.dev", VALIDATE_VPAS, (_VPAS,), Place.WATCHED),
-    Webhook("validate-scopes.vpa.trimtab.dev", VALIDATE_SCOPES, (_SCOPES,), Place.WATCHED),
+    Webhook("validate-vpas.vpa.trimtab.dev", VALIDATE_VPAS, (_VPAS,), WebhookNamespaces.WATCHED),
+    Webhook("validate-scopes.vpa.trimtab.dev", VALIDATE_SCOPES, (_SCOPES,), WebhookNamespaces.WATCHED),
 )
 """Most checks are in the CRDs too, which need no running webhook."""
 

@@ -3,7 +3,13 @@
 import pytest
 
 from trimtab.model.vpa import webhooks
-from trimtab.model.vpa.webhooks import MUTATING_WEBHOOKS, VALIDATING_WEBHOOKS, Place, declare, in_namespaces
+from trimtab.model.vpa.webhooks import (
+    MUTATING_WEBHOOKS,
+    VALIDATING_WEBHOOKS,
+    WebhookNamespaces,
+    declare,
+    in_namespaces,
+)
 
 OURS = MUTATING_WEBHOOKS["trimtab"]
 UPSTREAM = MUTATING_WEBHOOKS["upstream"]
@@ -31,25 +37,31 @@ SCOPES = (["autoscaling.k8s.io"], ["vpascopes"], ["CREATE", "UPDATE"])
         pytest.param(
             OURS,
             [
-                ("pods.vpa.trimtab.dev", "/mutate-pods", [PODS], Place.CHANGED, "IfNeeded"),
-                ("default-vpas.vpa.trimtab.dev", "/default-vpas", [VPAS], Place.WATCHED, "Never"),
-                ("probe.vpa.trimtab.dev", "/probe", [PODS], Place.OWN, "Never"),
+                ("pods.vpa.trimtab.dev", "/mutate-pods", [PODS], WebhookNamespaces.CHANGED, "IfNeeded"),
+                ("default-vpas.vpa.trimtab.dev", "/default-vpas", [VPAS], WebhookNamespaces.WATCHED, "Never"),
+                ("probe.vpa.trimtab.dev", "/probe", [PODS], WebhookNamespaces.OWN, "Never"),
             ],
             id="ours",
         ),
         pytest.param(
             UPSTREAM,
             [
-                ("vpa.k8s.io", "/pods-and-vpas", [PODS, VPAS], Place.CHANGED, "IfNeeded"),
-                ("probe.vpa.trimtab.dev", "/probe", [PODS], Place.OWN, "Never"),
+                ("vpa.k8s.io", "/pods-and-vpas", [PODS, VPAS], WebhookNamespaces.CHANGED, "IfNeeded"),
+                ("probe.vpa.trimtab.dev", "/probe", [PODS], WebhookNamespaces.OWN, "Never"),
             ],
             id="with upstream's names",
         ),
         pytest.param(
             VALIDATING_WEBHOOKS,
             [
-                ("validate-vpas.vpa.trimtab.dev", "/validate-vpas", [VPAS], Place.WATCHED, None),
-                ("validate-scopes.vpa.trimtab.dev", "/validate-scopes", [SCOPES], Place.WATCHED, None),
+                ("validate-vpas.vpa.trimtab.dev", "/validate-vpas", [VPAS], WebhookNamespaces.WATCHED, None),
+                (
+                    "validate-scopes.vpa.trimtab.dev",
+                    "/validate-scopes",
+                    [SCOPES],
+                    WebhookNamespaces.WATCHED,
+                    None,
+                ),
             ],
             id="validating",
         ),

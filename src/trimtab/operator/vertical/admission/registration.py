@@ -15,8 +15,8 @@ from trimtab.model.vpa.webhooks import (
     MUTATING_WEBHOOKS,
     UPSTREAM_NAME,
     VALIDATING_WEBHOOKS,
-    Place,
     Webhook,
+    WebhookNamespaces,
     declare,
     in_namespaces,
 )
@@ -85,12 +85,12 @@ def _declared(webhook: Webhook, settings: Settings, bundle: bytes) -> Json:
     )
 
 
-def _selector(place: Place, settings: Settings) -> Json:
+def _selector(place: WebhookNamespaces, settings: Settings) -> Json:
     """Select the watched namespaces, except those that the webhook leaves alone."""
-    if place is Place.OWN:
+    if place is WebhookNamespaces.OWN:
         return {"matchExpressions": [in_namespaces("In", [settings.namespace])]}
     rules = settings.namespace_rules
-    left_out = rules.excluded if place is Place.CHANGED else rules.ignored
+    left_out = rules.excluded if place is WebhookNamespaces.CHANGED else rules.ignored
     return {"matchExpressions": [*_term("In", settings.watch_namespaces), *_term("NotIn", left_out)]}
 
 
