@@ -202,6 +202,33 @@ def test_a_webhook_that_can_answer_stays_ready(play_on_sockets, monkeypatch, ref
     play_on_sockets(scenario)
 
 
+def test_a_cluster_that_stores_no_certificate_leaves_the_other_components_running(
+    play_on_sockets, monkeypatch
+):
+    """A missing namespace ended the whole process as a defect."""
+    monkeypatch.setattr(webhook, "REFRESH_SECONDS", 0.02)
+
+    async def scenario(stage: Stage) -> None:
+        async with stage.running() as actor:
+            admission = make_admission(actor.site)
+            actor.line.answer = lambda request: (
+                status(404, "NotFound") if request.path.endswith("/secrets") else None
+            )
+            serving = asyncio.ensure_future(admission.run())
+            await stage.wait_for(lambda: _asks_for_a_namespace(admission))
+            assert not serving.done()
+            actor.line.answer = lambda request: None
+            await stage.wait_for(lambda: _is_well(admission))
+            serving.cancel()
+            await asyncio.gather(serving, return_exceptions=True)
+
+    play_on_sockets(scenario)
+
+
+async def _asks_for_a_namespace(admission: webhook.AdmissionWebhook) -> bool:
+    return "create the namespace" in admission.health().get("certificate", "")
+
+
 async def _is_well(admission: webhook.AdmissionWebhook) -> bool:
     return admission.port is not None and not admission.health()
 

@@ -9,7 +9,7 @@ import msgspec
 
 import trimtab
 
-SECRET = {"token", "password", "secret", "client_key_data", "key_data", "key_pem", "csrf"}
+SECRET = {"token", "password", "secret", "client_key_data", "key_data", "key_pem", "csrf", "authorization"}
 
 
 def classes():

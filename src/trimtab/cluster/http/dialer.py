@@ -5,7 +5,7 @@ import base64
 import os
 import socket
 import ssl
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any
 from urllib.parse import unquote, urlsplit
 
@@ -23,7 +23,7 @@ class Address:
     host: str
     port: int
     path: str = ""
-    authorization: str | None = None
+    authorization: str | None = field(default=None, repr=False)
 
     @classmethod
     def of(cls, url: str) -> "Address":

@@ -72,6 +72,8 @@ class AdmissionWebhook:
             raise ValueError("--status-lease-update-interval must be longer than nothing")
         self._renewed_at: float | None = None
         self._serving: Serving | None = None
+        self._missing = "none is loaded yet"
+        """Why there is no certificate yet."""
         self._warnings: dict[str, str] = {}
         boost = settings.admission.max_allowed_cpu_boost
         most = parse_quantity("--max-allowed-cpu-boost", boost) if boost else Quantity.zero
@@ -85,7 +87,7 @@ class AdmissionWebhook:
         """Return why reviews cannot be answered: no certificate, or incomplete caches."""
         if not self._view.has_synced:
             return self._view.problems()
-        return {} if self._serving is not None else {"certificate": "none is loaded yet"}
+        return {} if self._serving is not None else {"certificate": self._missing}
 
     def warnings(self) -> dict[str, str]:
         """Return the problems that leave the webhook able to answer, by name.
@@ -96,8 +98,7 @@ class AdmissionWebhook:
 
     async def run(self) -> None:
         """Serve until cancelled, or raise CertificateError at once if the certificate is invalid."""
-        serving = await self._certificates.current()
-        check_validity(serving.pair, self._clock.now())
+        serving = await self._first_certificate()
         await self._view.wait_synced()
         settings = self._settings
         self._present(serving)
@@ -106,6 +107,22 @@ class AdmissionWebhook:
             while True:
                 await self.refresh()
                 await self._clock.sleep(min(REFRESH_SECONDS, self._lease_interval))
+
+    async def _first_certificate(self) -> Serving:
+        """Return the first pair. Ask again while the cluster does not store it, so that no other component ends."""
+        while True:
+            try:
+                serving = await self._certificates.current()
+            except errors.ClusterError as error:
+                advice = "; create the namespace, or name another one with --namespace"
+                missing = f"{error}{advice if isinstance(error, errors.NotFound) else ''}"
+            else:
+                check_validity(serving.pair, self._clock.now())
+                return serving
+            if missing != self._missing:
+                self._missing = missing
+                log.warning("the webhook has no certificate: %s", missing)
+            await self._clock.sleep(REFRESH_SECONDS)
 
     async def refresh(self) -> None:
         """Renew certificate, configurations and Lease. The next call repeats what failed."""
