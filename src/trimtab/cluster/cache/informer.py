@@ -8,11 +8,11 @@ import asyncio
 import logging
 from collections.abc import Callable, Mapping
 from contextlib import aclosing
-from dataclasses import dataclass, field
 from typing import Any, Generic, TypeVar
 
 from trimtab.cluster import errors
 from trimtab.cluster.cache.codec import ListPage, Meta, Object, Unreadable, WatchEvent
+from trimtab.cluster.cache.counts import InformerCounts, UnreadableObject
 from trimtab.cluster.cache.recovery import Recovery
 from trimtab.cluster.cache.refusals import Refusals
 from trimtab.cluster.cache.store import Index, Store, is_older, later
@@ -39,29 +39,6 @@ RELIST_SHARE = 5.0
 
 STEADY_SECONDS = 1.0
 """How long a watch after a failure is open before the server counts as back."""
-
-
-@dataclass(frozen=True, slots=True)
-class UnreadableObject:
-    """What the cache keeps of an object that could not be decoded."""
-
-    uid: str
-    resource_version: str
-    why: str
-
-
-@dataclass(slots=True)
-class InformerCounts:
-    """Counters of an informer. Each is a metric."""
-
-    lists: int = 0
-    watches: int = 0
-    events: int = 0
-    stale_events: int = 0
-    stale_lists: int = 0
-    failures: int = 0
-    unreadable: dict[tuple[str, str], UnreadableObject] = field(default_factory=dict)
-    """Objects on the server that could not be decoded, by namespace and name."""
 
 
 class StaleListError(errors.ClusterError):
@@ -418,10 +395,7 @@ class Informer(Generic[T]):
         return True
 
     def _known(self, meta: Meta) -> tuple[str, str] | None:
-        """Return uid and version of the object of that name.
-
-        Its unreadable version is newer than a cached one.
-        """
+        """Return uid and version of the object of that name. An unreadable version is newer."""
         note = self.counts.unreadable.get((meta.namespace, meta.name))
         if note is not None:
             return note.uid, note.resource_version

@@ -11,7 +11,7 @@ from typing import Any
 
 from trimtab.clock import Clock
 from trimtab.cluster import errors
-from trimtab.cluster.cache.informer import UnreadableObject
+from trimtab.cluster.cache.counts import UnreadableObject
 from trimtab.cluster.cache.informers import SharedInformers
 from trimtab.cluster.client import Preconditions
 from trimtab.cluster.resource import Json, Resource
