@@ -13,7 +13,7 @@ import msgspec
 
 from trimtab.clock import Clock
 from trimtab.cluster import errors
-from trimtab.cluster.client import Client, PatchType, Preconditions
+from trimtab.cluster.client import Client, PatchType, Preconditions, retry_on_conflict
 from trimtab.cluster.resource import PODS
 from trimtab.decide.vertical.update.actions import Action, ActionResult, Evict, Resize
 from trimtab.decide.vertical.update.refused_replacements import REFUSED_ANNOTATION
@@ -166,7 +166,7 @@ class UpdateActuator:
                 return ActionResult.FAILED, str(error)  # this server cannot resize
             raise
         try:
-            await self._annotate(action, action.plan.annotations_after, same)
+            await self._annotate_after(action, same)
         except errors.ClusterError as error:
             # Only a note for users: the resize itself is done.
             log.warning("pod %s is resized but not annotated: %s", meta.key, error)
@@ -181,6 +181,21 @@ class UpdateActuator:
 
     async def _annotate_before(self, action: Resize, same: Preconditions) -> Preconditions:
         return await self._annotate(action, action.plan.annotations_before, same)
+
+    async def _annotate_after(self, action: Resize, same: Preconditions) -> None:
+        """Note the resize. The kubelet reports it at the same time, so a conflict only reads the version again."""
+        meta = action.pod.metadata
+
+        async def note() -> None:
+            nonlocal same
+            try:
+                await self._annotate(action, action.plan.annotations_after, same)
+            except errors.Conflict:
+                now = await self.client.get(PODS, meta.name, meta.namespace)
+                same = Preconditions(meta.uid, now.metadata.resource_version)
+                raise
+
+        await retry_on_conflict(note)
 
     async def _request_resize(self, action: Resize, same: Preconditions) -> Preconditions:
         meta = action.pod.metadata

@@ -3,6 +3,7 @@
 from typing import Any
 
 import pytest
+from msgspec.structs import replace
 
 from tests.unit.decide.vertical.policy_builders import pod, vpa
 from trimtab.clock import VirtualClock
@@ -193,3 +194,29 @@ def test_a_dry_run_counts_what_it_would_do_and_sends_nothing(caplog):
     refused = actuator(api, check=Check(Obstacle(REFUSED, "a quota")))
     assert perform(refused, EVICT) == [ActionResult.UNREPLACEABLE]
     assert refused.done == []
+
+
+class ReportingApi(Api):
+    """A client of a cluster whose kubelet writes the pod right after a resize."""
+
+    version = 1
+
+    async def patch(self, *names: Any, **options: Any) -> Any:
+        if options["preconditions"].resource_version not in {None, "", str(self.version)}:
+            raise answer(errors.Conflict, 409)
+        self.sent.append(options.get("subresource") or "note")
+        found = await self.get()
+        self.version += 1
+        return found
+
+    async def get(self, *_names: Any) -> Any:
+        found = pod()
+        return replace(found, metadata=replace(found.metadata, resource_version=str(self.version)))
+
+
+def test_a_resize_is_noted_although_the_kubelet_reports_it_at_once():
+    """The annotation of a boost that had ended stayed on the pod."""
+    plan = ResizePlan(operations=PLAN.operations, annotations_after={"boost": None})
+    api = ReportingApi()
+    assert perform(actuator(api), Resize(pod(), vpa("base"), plan, "its size")) == [ActionResult.DONE]
+    assert api.sent == ["resize", "note"]
