@@ -172,6 +172,7 @@ EVERYTHING = (
     "kubeStateMetrics.enabled=true",
 )
 OTHER_VALUES: dict[str, str] = {
+    "vertical.ignoredNamespaces": "[search]",
     "featureGates": "{InPlace: true}",
     "watchNamespaces": "shop,web",
     "scalable": "[{group: argoproj.io, resource: rollouts}]",

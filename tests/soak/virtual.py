@@ -55,7 +55,7 @@ from trimtab.operator.vertical.admission.webhook import AdmissionWebhook
 
 OWN = "trimtab-system"
 COMPONENTS = ("horizontal", "recommender", "updater", "admission", "roles", "adapter", "dashboard")
-HISTORY = 32
+HISTORY = 8
 """Events that the lab keeps per resource."""
 
 
