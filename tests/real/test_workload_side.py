@@ -10,7 +10,7 @@ import pytest
 
 from tests.nodes import passing_nodes
 from tests.unit.lab.controllers.builders import workload
-from tools.peers.cluster import WORKLOAD_CONTROLLERS, RealCluster
+from tools.peers.cluster import WORKLOAD_CONTROLLERS, PeerError, RealCluster
 from trimtab.clock import SystemClock
 from trimtab.cluster.client import Client, DeleteOptions, ListOptions
 from trimtab.cluster.config import load_kubeconfig
@@ -52,7 +52,12 @@ def get(cluster: RealCluster, namespace: str, *what: str) -> Json:
 async def until(cluster: RealCluster, namespace: str, condition: str, *what: str) -> None:
     """Wait with the real kubectl, without blocking our own loops."""
     arguments = ("wait", "-n", namespace, *what, f"--for={condition}", f"--timeout={NOT_FINISHED:.0f}s")
-    await asyncio.to_thread(cluster.kubectl, *arguments)
+    try:
+        await asyncio.to_thread(cluster.kubectl, *arguments)
+    except PeerError as error:
+        state = cluster.kubectl("get", "-n", namespace, "nodes,all", "-o", "wide", check=False)
+        described = cluster.kubectl("describe", "-n", namespace, *what, check=False)
+        raise AssertionError(f"{error}\n{state}\n{described}") from error
 
 
 async def test_pods_of_the_real_controllers_become_ready_on_our_nodes(real_cluster: RealCluster):

@@ -1,6 +1,7 @@
 """Checks our own clock against those of the API server and the metrics sources."""
 
 import logging
+import math
 from collections.abc import Callable
 
 from trimtab.clock import Clock
@@ -11,6 +12,8 @@ log = logging.getLogger(__name__)
 
 FORGOTTEN_AFTER = 300.0
 """Seconds after which a source that does not answer any more is no witness."""
+NEWEST_WITHIN = 60.0
+"""Seconds in which the newest sample of a source counts. It answers for many metrics, and some of them are old."""
 SET_SECONDS = 1.0
 """A clock that moved by more than this against the monotonic clock was set."""
 
@@ -29,7 +32,10 @@ class ClockCheck:
 
     def note_samples(self, source: str, newest: float) -> None:
         """Note the date of the newest sample of a response."""
-        self._newest[source] = newest, self._clock.monotonic()
+        monotonic = self._clock.monotonic()
+        known, at = self._newest.get(source, (newest, -math.inf))
+        if monotonic - at > NEWEST_WITHIN or newest - monotonic >= known - at:
+            self._newest[source] = newest, monotonic
         self._update()
 
     def offset(self) -> float:

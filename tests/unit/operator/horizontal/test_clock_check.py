@@ -1,0 +1,51 @@
+"""The clock check: a source counts by its newest sample, whichever of its answers came last."""
+
+from itertools import permutations
+
+import pytest
+
+from trimtab.clock import VirtualClock
+from trimtab.decide.horizontal.config import HpaSettings
+from trimtab.operator.horizontal.clock_check import FORGOTTEN_AFTER, NEWEST_WITHIN, ClockCheck
+
+AHEAD = -180.0
+"""By how much the server is ahead of us: our clock would be three minutes fast."""
+
+
+def checked(clock: VirtualClock) -> ClockCheck:
+    return ClockCheck(clock, lambda: AHEAD, HpaSettings())
+
+
+@pytest.mark.parametrize("ages", list(permutations((180.0, 0.0, 600.0))), ids=str)
+def test_an_old_metric_of_a_source_does_not_make_our_clock_wrong(ages):
+    clock = VirtualClock()
+
+    async def main() -> None:
+        check = checked(clock)
+        check.note_samples("external", clock.now().timestamp())
+        for _ in range(8):
+            await clock.sleep(15)
+            for age in ages:
+                check.note_samples("external", clock.now().timestamp() - age)
+                assert check.offset() == 0.0
+
+    clock.run(main())
+
+
+def test_our_clock_is_wrong_once_no_new_sample_agrees_with_it():
+    clock = VirtualClock()
+
+    async def main() -> None:
+        check = checked(clock)
+        check.note_samples("external", clock.now().timestamp())
+        await clock.sleep(NEWEST_WITHIN)
+        check.note_samples("external", clock.now().timestamp() - 185)
+        assert check.offset() == 0.0
+        await clock.sleep(1)
+        check.note_samples("external", clock.now().timestamp() - 185)
+        assert check.offset() == AHEAD
+        await clock.sleep(FORGOTTEN_AFTER + 1)
+        check.note_samples("pods", clock.now().timestamp())
+        assert check.offset() == 0.0
+
+    clock.run(main())
