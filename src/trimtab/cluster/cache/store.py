@@ -88,6 +88,8 @@ def version_number(resource_version: str) -> int | None:
 
 def is_older(version: str, than: str) -> bool:
     """Return whether `version` is certainly older than `than`."""
+    if version == than:
+        return False
     left, right = version_number(version), version_number(than)
     return left is not None and right is not None and left < right
 

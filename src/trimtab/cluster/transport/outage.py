@@ -26,14 +26,11 @@ class Outage:
     def __init__(self, clock: Clock, jitter: random.Random) -> None:
         self._clock = clock
         self._backoff = Backoff(clock, jitter, first=_FIRST_SECONDS, longest=_LONGEST_SECONDS)
+        self.is_on = False
+        """Whether the last requests did not reach the server."""
         self._failures = 0
         self._probe_at = 0.0
         self._probe: asyncio.Future[None] | None = None
-
-    @property
-    def is_on(self) -> bool:
-        """Return whether the last requests did not reach the server."""
-        return self._failures >= FAILURES
 
     async def may_send(self) -> bool:
         """Return whether a request may go. The caller then reports how it ended."""
@@ -50,12 +47,14 @@ class Outage:
         """Note that the server answered."""
         if self._failures:
             self._failures = 0
+            self.is_on = False
             self._backoff.reset()
             self.end_probe()
 
     def failed(self) -> None:
         """Note that the server could not be reached."""
         self._failures += 1
+        self.is_on = self._failures >= FAILURES
         if self.is_on:
             self._probe_at = self._clock.monotonic() + self._backoff.delay()
             self.end_probe()

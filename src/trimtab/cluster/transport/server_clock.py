@@ -10,30 +10,30 @@ _AGGREGATED = "metrics.k8s.io/"
 
 
 class ServerClock:
-    """The last date of the API server, and when it arrived."""
+    """The headers of the last response of the API server, and when they arrived."""
 
-    __slots__ = ("_at", "_clock", "_date")
+    __slots__ = ("_at", "_clock", "_headers")
 
     def __init__(self, clock: Clock) -> None:
         self._clock = clock
-        self._date = ""
+        self._headers: Mapping[str, str] = {}
         self._at = 0.0
 
     def note(self, path: str, headers: Mapping[str, str]) -> None:
-        """Note the date of a response. It is parsed when it is needed."""
-        date = headers.get("date")
-        if date and _AGGREGATED not in path:
-            self._date, self._at = date, self._clock.monotonic()
+        """Note a response. Its headers are decoded only when the date is needed."""
+        if _AGGREGATED not in path:
+            self._headers, self._at = headers, self._clock.monotonic()
 
     def offset(self) -> float | None:
         """Return by how many seconds the server's clock is ahead of ours, or None if that is unknown.
 
         The date was noted with the monotonic clock, so the result is right at once after our clock is set.
         """
-        if not self._date:
+        text = self._headers.get("date")
+        if not text:
             return None
         try:
-            date = parsedate_to_datetime(self._date).timestamp()
+            date = parsedate_to_datetime(text).timestamp()
         except (ValueError, OverflowError):
             return None
         return date + self._clock.monotonic() - self._at - self._clock.now().timestamp()

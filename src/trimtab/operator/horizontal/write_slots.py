@@ -5,9 +5,8 @@ slots, so that the scales of other namespaces go on.
 """
 
 import asyncio
-from collections import Counter, deque
-from collections.abc import AsyncIterator
-from contextlib import AbstractAsyncContextManager, asynccontextmanager
+from collections import deque
+from contextlib import AbstractAsyncContextManager
 
 SHARES = 4
 """A namespace gets one of so many shares of the slots."""
@@ -22,28 +21,21 @@ class WriteSlots:
     def __init__(self, slots: int) -> None:
         self._free = slots
         self._share = max(slots // SHARES, 1)
-        self._held: Counter[str] = Counter()
+        self._held: dict[str, int] = {}
         self._scales: _Waiting = {}
         self._statuses: _Waiting = {}
 
     def for_scale(self, namespace: str) -> AbstractAsyncContextManager[None]:
         """Hold a slot, which a scale gets before every waiting status."""
-        return self._hold(namespace, self._scales)
+        return _Slot(self, namespace, self._scales)
 
     def for_status(self, namespace: str) -> AbstractAsyncContextManager[None]:
         """Hold a slot, which a status gets after every waiting scale."""
-        return self._hold(namespace, self._statuses)
+        return _Slot(self, namespace, self._statuses)
 
-    @asynccontextmanager
-    async def _hold(self, namespace: str, waiting: _Waiting) -> AsyncIterator[None]:
-        await self._take(namespace, waiting)
-        try:
-            yield
-        finally:
-            self._give_back(namespace)
-
-    async def _take(self, namespace: str, waiting: _Waiting) -> None:
-        if self._free and self._held[namespace] < self._share:
+    async def take(self, namespace: str, waiting: _Waiting) -> None:
+        """Take a slot, or wait for it in `waiting`."""
+        if self._free and self._held.get(namespace, 0) < self._share:
             self._grant(namespace)
             return
         slot: asyncio.Future[None] = asyncio.get_running_loop().create_future()
@@ -52,20 +44,21 @@ class WriteSlots:
             await slot
         except asyncio.CancelledError:
             if slot.done() and not slot.cancelled():
-                self._give_back(namespace)  # the slot was granted at the same time
+                self.give_back(namespace)  # the slot was granted at the same time
             raise
 
     def _grant(self, namespace: str) -> None:
         self._free -= 1
-        self._held[namespace] += 1
+        self._held[namespace] = self._held.get(namespace, 0) + 1
 
-    def _give_back(self, namespace: str) -> None:
+    def give_back(self, namespace: str) -> None:
+        """Return a slot, and grant it to the next write that may have it."""
         self._free += 1
-        self._held[namespace] -= 1
-        if not self._held[namespace]:
-            del self._held[namespace]
+        held = self._held.pop(namespace) - 1
+        if held:
+            self._held[namespace] = held
         for waiting in (self._scales, self._statuses):
-            if self._grant_next(waiting):
+            if waiting and self._grant_next(waiting):
                 return
 
     def _grant_next(self, waiting: _Waiting) -> bool:
@@ -74,7 +67,7 @@ class WriteSlots:
         Return whether there is one.
         """
         for namespace in list(waiting):
-            if self._held[namespace] >= self._share:
+            if self._held.get(namespace, 0) >= self._share:
                 continue
             slots = waiting.pop(namespace)
             while slots and slots[0].done():
@@ -87,3 +80,20 @@ class WriteSlots:
                 slot.set_result(None)
                 return True
         return False
+
+
+class _Slot:
+    """A slot of one write, from its start to its end."""
+
+    __slots__ = ("_namespace", "_slots", "_waiting")
+
+    def __init__(self, slots: WriteSlots, namespace: str, waiting: _Waiting) -> None:
+        self._slots = slots
+        self._namespace = namespace
+        self._waiting = waiting
+
+    async def __aenter__(self) -> None:
+        await self._slots.take(self._namespace, self._waiting)
+
+    async def __aexit__(self, *_: object) -> None:
+        self._slots.give_back(self._namespace)

@@ -262,8 +262,9 @@ class Writer:
             write.decision = after_status(write.observation, decision, write.status_error)
         else:
             hpa_state.note_status_written()
-            facts = {"hpa": hpa_state.key, **(write.author.facts if write.author is not None else {})}
-            log.debug("status written", extra={"facts": facts})
+            if log.isEnabledFor(logging.DEBUG):
+                facts = {"hpa": hpa_state.key, **(write.author.facts if write.author is not None else {})}
+                log.debug("status written", extra={"facts": facts})
 
     async def _patch_status(
         self, hpa_state: HpaState, status: HorizontalPodAutoscalerStatus, memory: Memory

@@ -51,7 +51,7 @@ def test_a_namespace_whose_writes_hang_keeps_no_other_waiting():
         for task in stuck:
             task.cancel()
         await asyncio.gather(*stuck, return_exceptions=True)
-        assert (slots._free, slots._held, slots._grant_next(slots._scales)) == (16, Counter(), False)
+        assert (slots._free, slots._held, slots._grant_next(slots._scales)) == (16, {}, False)
 
     clock.run(main())
 
@@ -87,7 +87,7 @@ def test_slots_are_given_back_whoever_is_cancelled(most, writers):
                 task.cancel()
         async with asyncio.timeout(1000):
             await asyncio.gather(*tasks, return_exceptions=True)
-        assert (slots._free, slots._held) == (most, Counter())
+        assert (slots._free, slots._held) == (most, {})
 
     VirtualClock().run(main())
     assert max(total for total, _ in seen) <= most
