@@ -21,6 +21,7 @@ from trimtab.cluster.cache.watch import Watch, WatchBrokenError, WatchPace
 from trimtab.cluster.client import EVERYTHING, PAGE_SIZE, Client, ListOptions
 from trimtab.cluster.resource import Resource, TransformedResource
 from trimtab.cluster.transport.rate_limits import Backoff
+from trimtab.model.json.wire import WireError
 
 T = TypeVar("T", bound=Object)
 log = logging.getLogger(__name__)
@@ -343,6 +344,8 @@ class Informer(Generic[T]):
             return obj
         try:
             return self._reduce(whole)
+        except WireError as error:
+            return Unreadable(whole.metadata, str(error))
         except Exception as error:  # noqa: BLE001 - whatever an object makes it trip over, the others are kept
             return Unreadable(whole.metadata, f"{type(error).__name__}: {error}")
 

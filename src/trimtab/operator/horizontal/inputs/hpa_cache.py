@@ -23,7 +23,13 @@ from trimtab.model.hpa.types import (
 )
 from trimtab.model.json import wire
 from trimtab.operator.horizontal.inputs.hpa_state import HpaState, RecordHistory
-from trimtab.operator.horizontal.inputs.kinds import MEMORY_ANNOTATION, HpaCacheEntry
+from trimtab.operator.horizontal.inputs.kinds import (
+    MEMORY_ANNOTATION,
+    HpaCacheEntry,
+    UndecodedHpa,
+    known_cache_entry,
+    to_cache_entry,
+)
 
 V = TypeVar("V")
 
@@ -59,6 +65,14 @@ class HpaCache:
         found = [hpa_state for hpa_state in self._states.values() if hpa_state.key == key]
         return min(found, key=lambda hpa_state: hpa_state.is_native, default=None)
 
+    def read(self, undecoded: UndecodedHpa) -> HpaCacheEntry:
+        """Return the cache entry of a listed or watched HPA, decoded unless its version is known."""
+        meta = undecoded.metadata
+        known = self._states.get(meta.uid)
+        if known is not None and known.hpa.metadata.resource_version == meta.resource_version:
+            return known_cache_entry(meta)
+        return to_cache_entry(undecoded.decode())
+
     def event_handler(
         self, resource: Resource[HorizontalPodAutoscaler]
     ) -> Callable[[Delta[HpaCacheEntry]], None]:
@@ -66,7 +80,8 @@ class HpaCache:
 
         def handle(delta: Delta[HpaCacheEntry]) -> None:
             if delta.new is not None:
-                self._put(resource, delta.new.take())
+                if (new := delta.new.take()) is not None:
+                    self._put(resource, new)
             elif delta.old is not None:
                 self._drop(delta.old.metadata.uid)
 
@@ -95,7 +110,7 @@ class HpaCache:
         if is_older(new.metadata.resource_version, known.hpa.metadata.resource_version):
             return
         if new.metadata.resource_version == known.hpa.metadata.resource_version:
-            return  # the watch event of our own write, which was applied already
+            return  # the version of our own write, which was applied while a list with it arrived
         known.update_stored_memory(stored_memory(new))
         before = known.hpa
         self._replace(known, new)

@@ -129,16 +129,16 @@ class HpaState:
     _bands: tuple[UsageBand, ...] = ()
     _bands_for: Record | None = None
     _logged: tuple[str, str] = ("", "")
+    key: str = field(init=False)
+    """`namespace/name`."""
+
+    def __post_init__(self) -> None:
+        self.key = self.hpa.metadata.key
 
     @property
     def uid(self) -> str:
         """Return the HPA's uid."""
         return self.hpa.metadata.uid
-
-    @property
-    def key(self) -> str:
-        """Return `namespace/name`."""
-        return self.hpa.metadata.key
 
     @property
     def is_busy(self) -> bool:

@@ -15,8 +15,8 @@ from trimtab.operator.horizontal.inputs.hpa_cache import HpaCache
 from trimtab.operator.horizontal.inputs.kinds import (
     NATIVE_HPAS,
     OWN_HPAS,
+    UndecodedHpa,
     ensure_hpa_controller_is_off,
-    to_cache_entry,
 )
 from trimtab.operator.runtime import Runtime
 
@@ -72,9 +72,8 @@ class HpaWatches:
                 continue
             self._problems.pop(name, None)
             del self._missing[name]
-            self._caches.get(resource.with_transform(to_cache_entry)).subscribe(
-                self._hpas.event_handler(resource)
-            )
+            undecoded = resource.into(UndecodedHpa).with_transform(self._hpas.read)
+            self._caches.get(undecoded).subscribe(self._hpas.event_handler(resource))
         self._retry_at = self._clock.monotonic() + RETRY_SECONDS
         found = {f"{name} HPAs": problem for name, problem in self._problems.items()} | self._unseen()
         for name, problem in found.items():

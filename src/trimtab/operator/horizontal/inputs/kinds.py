@@ -16,8 +16,9 @@ from trimtab.cluster.resource import (
     Json,
     Resource,
 )
-from trimtab.model.core.meta import OwnerReference
+from trimtab.model.core.meta import ObjectMeta, OwnerReference
 from trimtab.model.hpa.types import HorizontalPodAutoscaler
+from trimtab.model.json import wire
 from trimtab.model.json.wire import Wire
 from trimtab.model.labels.selector import LabelSelector
 from trimtab.model.times import parse_time
@@ -52,30 +53,50 @@ class SlimMeta(Wire):
         return f"{self.namespace}/{self.name}"
 
 
+class UndecodedHpa(Wire):
+    """An HPA of which only the metadata is decoded. Most watch events show a version that we wrote ourselves."""
+
+    metadata: ObjectMeta = ObjectMeta()
+    spec: msgspec.Raw = msgspec.Raw(b"{}")
+    status: msgspec.Raw = msgspec.Raw(b"{}")
+
+    def decode(self) -> HorizontalPodAutoscaler:
+        """Return the whole HPA. Raise WireError if it does not fit its type."""
+        text = b'{"spec":' + bytes(self.spec) + b',"status":' + bytes(self.status) + b"}"
+        return msgspec.structs.replace(wire.decode(text, HorizontalPodAutoscaler), metadata=self.metadata)
+
+
 class HpaCacheEntry(msgspec.Struct, gc=False):
     """Cache entry that keeps only metadata, because `HpaCache` keeps the object (5 KB)."""
 
     metadata: SlimMeta
     whole: HorizontalPodAutoscaler | None
+    """The object until `HpaCache` takes it. None if `HpaCache` had this version already."""
 
-    def take(self) -> HorizontalPodAutoscaler:
+    def take(self) -> HorizontalPodAutoscaler | None:
         """Return the object and drop it."""
         whole, self.whole = self.whole, None
-        assert whole is not None, f"{self.metadata.key} was taken before"
         return whole
 
 
 def to_cache_entry(hpa: HorizontalPodAutoscaler) -> HpaCacheEntry:
     """Return the cache entry of an HPA."""
-    meta = hpa.metadata
-    slim = SlimMeta(
+    return HpaCacheEntry(_slim(hpa.metadata), hpa)
+
+
+def known_cache_entry(meta: ObjectMeta) -> HpaCacheEntry:
+    """Return the cache entry of a version that `HpaCache` has."""
+    return HpaCacheEntry(_slim(meta), None)
+
+
+def _slim(meta: ObjectMeta) -> SlimMeta:
+    return SlimMeta(
         name=meta.name,
         namespace=meta.namespace,
         uid=meta.uid,
         resource_version=meta.resource_version,
         owner_references=meta.owner_references,
     )
-    return HpaCacheEntry(slim, hpa)
 
 
 class SlimSpec(Wire):

@@ -1,5 +1,7 @@
 """The book of HPAs: each is kept with the defaults that an API server fills in, and filled in only where one did not."""
 
+import json
+
 import pytest
 
 from trimtab.cluster.cache.subscriptions import CacheEvent, Delta
@@ -8,7 +10,7 @@ from trimtab.model.hpa.types import HorizontalPodAutoscaler
 from trimtab.model.json import wire
 from trimtab.operator.horizontal.inputs.hpa_cache import HpaCache
 from trimtab.operator.horizontal.inputs.hpa_state import HpaState
-from trimtab.operator.horizontal.inputs.kinds import NATIVE_HPAS, to_cache_entry
+from trimtab.operator.horizontal.inputs.kinds import NATIVE_HPAS, UndecodedHpa, to_cache_entry
 
 POLICIES = [{"type": "Percent", "value": 900, "periodSeconds": 1}]
 UP = {"stabilizationWindowSeconds": 0, "selectPolicy": "Max", "policies": POLICIES}
@@ -86,3 +88,45 @@ def test_the_cache_does_not_keep_what_the_book_has():
     )
     book.event_handler(NATIVE_HPAS)(Delta(CacheEvent.DELETED, old=cached))
     assert len(book) == 0
+
+
+def undecoded(**parts: object) -> UndecodedHpa:
+    meta = {"name": "web", "namespace": "shop", "uid": "1", "resourceVersion": "7"}
+    return wire.decode(json.dumps({"metadata": meta, **parts}), UndecodedHpa)
+
+
+@pytest.mark.parametrize("name", [*WHOLE, *PARTS])
+def test_an_hpa_is_decoded_as_a_whole_unless_its_version_is_known(name):
+    hpa = seen((WHOLE | PARTS)[name])
+    book = HpaCache(records=1, on_change=lambda _: None, on_delete=lambda _: None)
+    entry = book.read(undecoded(spec=wire.to_builtins(hpa.spec), status={"currentReplicas": 3}))
+    assert entry.whole is not None
+    assert (entry.whole.spec, entry.whole.status.current_replicas) == (hpa.spec, 3)
+    book.event_handler(NATIVE_HPAS)(Delta(CacheEvent.ADDED, new=entry))
+    again = book.read(undecoded(spec={"maxReplicas": "never read"}))
+    assert (again.whole, again.metadata) == (None, entry.metadata)
+    book.event_handler(NATIVE_HPAS)(Delta(CacheEvent.UPDATED, old=entry, new=again))
+    found = book.named("shop", "web")
+    assert found is not None
+    assert found.hpa.status.current_replicas == 3
+
+
+@pytest.mark.parametrize(
+    ("parts", "why"),
+    [
+        ({"spec": {"maxReplicas": "ten"}}, r"^spec\.maxReplicas: expected `int`, got `str`$"),
+        ({"spec": 7}, r"^spec: expected `object`, got `int`$"),
+        ({"status": {"conditions": [{"type": 1}]}}, r"^status\.conditions\[0\]\.type: expected `str`"),
+    ],
+)
+def test_a_field_that_cannot_be_read_is_named_by_its_path(parts, why):
+    book = HpaCache(records=1, on_change=lambda _: None, on_delete=lambda _: None)
+    with pytest.raises(wire.WireError, match=why):
+        book.read(undecoded(**parts))
+
+
+def test_a_null_means_absent():
+    book = HpaCache(records=1, on_change=lambda _: None, on_delete=lambda _: None)
+    entry = book.read(undecoded(spec={"maxReplicas": 3, "behavior": None}, status=None))
+    assert entry.whole is not None
+    assert (entry.whole.spec.max_replicas, entry.whole.spec.behavior) == (3, None)
