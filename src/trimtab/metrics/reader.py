@@ -19,6 +19,7 @@ from trimtab.cluster.client import Client
 from trimtab.cluster.errors import ApiError, ClusterError, Forbidden
 from trimtab.cluster.transport.lanes import METRICS
 from trimtab.cluster.transport.transport import Deadlines, Request
+from trimtab.cpu_time import CpuMeter
 from trimtab.metrics.bulkheads import Bulkhead, SourceBusyError
 from trimtab.metrics.queries import (
     CUSTOM_GROUP,
@@ -57,6 +58,8 @@ class MetricsReader:
         deadline: float = 10.0,
         max_bytes: int = 16 * 1024 * 1024,
     ) -> None:
+        self.decoding = CpuMeter()
+        """The CPU time of decoding."""
         self._client = client.in_lane(METRICS)
         self._max_bytes = max_bytes
         self._deadlines = Deadlines().within(deadline)
@@ -136,7 +139,8 @@ class MetricsReader:
             usage: Any = PodMetricsList(items=tuple(await self._list(query, request)))
             return usage  # type: ignore[no-any-return]  # `kind` is the requested type
         answer = await self._client.sender.send_once(_act(query), request)
-        return decode(answer.body, kind)
+        with self.decoding.measure():
+            return decode(answer.body, kind)
 
     async def _list(self, query: Query, request: Request) -> list[PodMetrics]:
         """Decode the list of all pods while it arrives.
@@ -145,11 +149,17 @@ class MetricsReader:
         they are not all in memory together.
         """
         items = ListDecoder(PodMetrics)
-        request = msgspec.structs.replace(request, into=items.feed)
+
+        def feed(chunk: bytes) -> None:
+            with self.decoding.measure():
+                items.feed(chunk)
+
+        request = msgspec.structs.replace(request, into=feed)
         answer = await self._client.sender.send_once(_act(query), request)
         if answer.body:
-            items.feed(answer.body)  # from a transport that returns it whole
-        return items.finish(_act(query))
+            feed(answer.body)  # from a transport that returns it whole
+        with self.decoding.measure():
+            return items.finish(_act(query))
 
     async def close(self) -> None:
         """Cancel all queries in flight."""

@@ -10,9 +10,11 @@ from tests.scenarios.horizontal.bodies import NO_WINDOW, cpu_metric, external_me
 from tests.scenarios.horizontal.stage import NAMESPACES, PERIOD, Actor, Stage
 from trimtab.cluster.client import DeleteOptions
 from trimtab.cluster.resource import DEPLOYMENTS, PODS, Json, Resource
+from trimtab.operator.horizontal.schedule import SyncPeriods, slot_of
 
 EVERYWHERE = "/apis/metrics.k8s.io/v1beta1/pods"
 WORKLOADS = ("web", "shop", "mail")
+TURNS = SyncPeriods(PERIOD, 2.0).slots
 CONFIG_MAPS = Resource("", "v1", "configmaps", "ConfigMap", Json)
 
 
@@ -201,14 +203,17 @@ async def until_scaled(stage: Stage, name: str, replicas: int, within: float = 4
 
 @asynccontextmanager
 async def at_work(stage: Stage, **settings):
-    """One workload at its target, and an operator that goes its rounds by itself; a round has just begun."""
+    """One workload at its target, and an operator that goes its rounds by itself; its turn was a second ago."""
     await stage.deployment("web", 2)
     stage.use_cpu(web="50m")
     spec = {"metrics": [cpu_metric(50)], "behavior": NO_WINDOW} | settings.pop("spec", {})
     await stage.hpa("web", **{name: value for name, value in spec.items() if value is not None})
     actor = Actor(stage, stage.settings(**settings))
     async with going(actor):
-        await stage.pass_time(31)
+        await stage.pass_time(2 * PERIOD + 1)
+        if "compat" not in settings:
+            [hpa_state] = [state for state in actor.operator.hpas if state.hpa.metadata.name == "web"]
+            await stage.pass_time(slot_of(hpa_state, TURNS) * PERIOD / TURNS)
         yield actor
 
 
@@ -217,6 +222,19 @@ def test_usage_that_jumps_between_two_rounds_is_acted_on_within_a_look(play_lab)
         async with at_work(stage) as actor:
             stage.use_cpu(web="100m")
             assert await until_scaled(stage, "web", 4) <= 3
+            assert actor.count("trimtab_early_decisions_total") == 1
+
+    play_lab(scenario)
+
+
+def test_usage_that_jumps_is_acted_on_although_a_look_takes_long(play_lab):
+    """On a busy machine a look of 0.75 s or more waited until the next sync, and the sync moved it again."""
+
+    async def scenario(stage: Stage) -> None:
+        stage.metrics.delay["pods"] = 0.9
+        async with at_work(stage) as actor:
+            stage.use_cpu(web="100m")
+            assert await until_scaled(stage, "web", 4) <= 4
             assert actor.count("trimtab_early_decisions_total") == 1
 
     play_lab(scenario)
@@ -367,9 +385,8 @@ def test_what_was_made_of_a_target_goes_with_it(play_lab):
     play_lab(scenario)
 
 
-def test_many_take_turns_and_ask_once_per_turn(play_lab, monkeypatch):
-    """More HPAs than can be written in a moment: all are decided at the start, then in turns of about a look each."""
-    monkeypatch.setattr("trimtab.operator.horizontal.schedule.FEW", 2)
+def test_hpas_take_turns_and_ask_once_per_turn(play_lab):
+    """All are decided at the start, then in turns of about a look each."""
 
     async def scenario(stage: Stage) -> None:
         async with three_at_work(stage) as actor:
@@ -386,9 +403,7 @@ def test_many_take_turns_and_ask_once_per_turn(play_lab, monkeypatch):
     play_lab(scenario)
 
 
-def test_whoever_takes_turns_is_scaled_as_soon_as_before(play_lab, monkeypatch):
-    monkeypatch.setattr("trimtab.operator.horizontal.schedule.FEW", 2)
-
+def test_whoever_takes_turns_is_scaled_as_soon_as_before(play_lab):
     async def scenario(stage: Stage) -> None:
         async with three_at_work(stage):
             await stage.pass_time(2 * PERIOD + 1)
@@ -398,9 +413,8 @@ def test_whoever_takes_turns_is_scaled_as_soon_as_before(play_lab, monkeypatch):
     play_lab(scenario)
 
 
-def test_a_turn_soon_after_the_start_does_not_double_the_replicas_again(play_lab, monkeypatch):
+def test_a_turn_soon_after_the_start_does_not_double_the_replicas_again(play_lab):
     """Without `behavior` replicas at most double per sync; a turn may come a moment after the round of all."""
-    monkeypatch.setattr("trimtab.operator.horizontal.schedule.FEW", 0)
 
     async def scenario(stage: Stage) -> None:
         await stage.deployment("web", 2)

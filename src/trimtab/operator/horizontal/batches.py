@@ -49,9 +49,12 @@ class Batches:
 
         `also_queried` are HPAs whose usage is checked at the same time, so that one list may serve both.
         """
+        idle = [hpa_state for hpa_state in hpa_states if not hpa_state.is_busy]
+        if not idle:
+            return
         started_at = self._clock.monotonic()
         ready: list[ReconcileRequest] = []
-        for hpa_state in [hpa_state for hpa_state in hpa_states if not hpa_state.is_busy]:
+        for hpa_state in idle:
             hpa_state.schedule_next(-inf)
             request = hpa_state.start_reconcile(started_at)
             request.queries = self._reconciler.attempt(hpa_state, self._snapshots.queries_for, hpa_state)

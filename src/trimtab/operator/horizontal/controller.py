@@ -123,7 +123,13 @@ class HpaController:
     def _make_loop(self) -> Loop:
         clock, periods = self.runtime.clock, _sync_periods(self.runtime.settings)
         usage = UsageMonitor(
-            clock, self._fetcher, self._snapshots, self._reconciler, self.ownership.owns, periods
+            clock,
+            self._fetcher,
+            self._snapshots,
+            self._reconciler,
+            self.ownership.owns,
+            periods,
+            self._metrics,
         )
         return Loop(clock, self.hpas, self.ownership, self._batches, usage, periods)
 
@@ -247,7 +253,7 @@ class HpaController:
 
 
 def _sync_periods(settings: Settings) -> SyncPeriods:
-    # Upstream checks nothing between two syncs.
+    # Upstream checks nothing between two syncs, and has a timer for each HPA.
     is_upstream = KUBERNETES in upstreams(settings.compat)
     usage_check = 0.0 if is_upstream else settings.horizontal.look_period.total_seconds()
-    return SyncPeriods(settings.horizontal.sync_period.total_seconds(), usage_check)
+    return SyncPeriods(settings.horizontal.sync_period.total_seconds(), usage_check, has_timers=is_upstream)

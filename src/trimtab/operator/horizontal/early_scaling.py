@@ -8,9 +8,11 @@ later. Other metrics are not checked, because their sources may be expensive to 
 
 import asyncio
 from collections.abc import Callable, Iterable
-from math import inf
+from dataclasses import dataclass
+from math import ceil, inf
 
 from trimtab.clock import Clock
+from trimtab.cpu_time import CpuMeter
 from trimtab.decide.horizontal.records.usage_bands import counted_pods
 from trimtab.operator.horizontal.batches import RECONCILES_AT_ONCE
 from trimtab.operator.horizontal.inputs.hpa_state import HpaState
@@ -21,15 +23,45 @@ from trimtab.operator.horizontal.inputs.metric_queries import (
     usage_in,
 )
 from trimtab.operator.horizontal.inputs.pod_usage import NamespaceUsage
+from trimtab.operator.horizontal.metrics import HpaControllerMetrics
 from trimtab.operator.horizontal.reconciler import Reconciler
 from trimtab.operator.horizontal.schedule import SyncPeriods
 from trimtab.operator.horizontal.snapshot import SnapshotBuilder
 
-MOST_SHARE = 0.05
-"""The largest share of the time that usage checks may take."""
+MOST_CPU_SHARE = 0.10
+"""The largest share of one core that usage checks may take, on average."""
 
-SECONDS_PER_REQUEST = 0.25
-"""The pause per request of a usage check, so that a hundred namespaces are not listed all the time."""
+MOST_REQUESTS_PER_SECOND = 4.0
+"""How many lists of usage are requested per second, those of the syncs included."""
+
+LEAST_REQUESTS_PER_SECOND = 1.0
+"""How many of these are left for checks where the syncs need all of them."""
+
+
+@dataclass(frozen=True, slots=True)
+class CheckCost:
+    """What one usage check took: seconds, CPU seconds, and requests."""
+
+    seconds: float
+    cpu: float
+    requests: int
+
+
+def shortest_pause(cost: CheckCost, periods: SyncPeriods) -> tuple[float, str]:
+    """Return the shortest time from the start of a check to the next in seconds, and what limits it.
+
+    On a busy machine or with a slow source a check takes long. That does not make checks rare: the next one follows
+    half a period after the end.
+    """
+    # Each sync lists the namespaces once more, in its slots.
+    left = max(MOST_REQUESTS_PER_SECOND - cost.requests / periods.sync, LEAST_REQUESTS_PER_SECOND)
+    pauses = {
+        "cpu": cost.cpu / MOST_CPU_SHARE,
+        "requests": cost.requests / left,
+        "slow": cost.seconds + periods.usage_check / 2,
+    }
+    limit = max(pauses, key=lambda name: pauses[name])
+    return pauses[limit], limit
 
 
 class UsageMonitor:
@@ -43,6 +75,7 @@ class UsageMonitor:
         reconciler: Reconciler,
         owns: Callable[[str], bool],
         periods: SyncPeriods,
+        metrics: HpaControllerMetrics,
     ) -> None:
         self._clock = clock
         self._fetcher = fetcher
@@ -50,17 +83,20 @@ class UsageMonitor:
         self._reconciler = reconciler
         self._owns = owns
         self._periods = periods
-        self._pause = periods.usage_check
+        self._metrics = metrics
+        self.cpu = CpuMeter()
+        """The CPU time of the steps of checks."""
         self._is_running = False
+        self._earliest_at = -inf
         self.next_at = inf
         """When to check next, on the monotonic clock."""
         self.on_finished: Callable[[], None] = lambda: None
         """Called when a check ends and `next_at` changes."""
 
     def reschedule(self) -> None:
-        """Check again after a pause, because a sync has just read all usage."""
+        """Check again after a pause, because this replica does not decide now."""
         if self._periods.has_usage_checks and not self._is_running:
-            self.next_at = self._clock.monotonic() + self._pause
+            self.next_at = self._clock.monotonic() + self._periods.usage_check
 
     def due_again(self, hpa_states: Iterable[HpaState]) -> list[HpaState]:
         """Return the HPAs that were scaled between syncs one sync period ago."""
@@ -73,13 +109,16 @@ class UsageMonitor:
 
     def is_nearly_due(self) -> bool:
         """Return whether to check now, together with a sync, instead of a moment later."""
-        if self.next_at == inf:
-            return not self._is_running
-        return self.next_at - self._clock.monotonic() <= self._periods.usage_check / 2
+        if not self._periods.has_usage_checks or self._is_running:
+            return False
+        now = self._clock.monotonic()
+        return now >= self._earliest_at and (
+            self.next_at == inf or self.next_at - now <= self._periods.usage_check / 2
+        )
 
     def defer_just_scaled(self, hpa_states: Iterable[HpaState]) -> list[HpaState]:
         """Defer HPAs that were just scaled by a sync period, and return the others."""
-        recent = self._clock.monotonic() - self._periods.sync + self._periods.usage_check
+        recent = self._clock.monotonic() - self._periods.sync + self._periods.slot
         due: list[HpaState] = []
         for hpa_state in hpa_states:
             if hpa_state.scaled_at > recent and hpa_state.hpa.spec.behavior is None:
@@ -94,15 +133,26 @@ class UsageMonitor:
         self._reconciler.start(self._run(tuple(hpa_states)))
 
     async def _run(self, hpa_states: tuple[HpaState, ...]) -> None:
-        started_at = self._clock.monotonic()
+        started_at, cpu_before = self._clock.monotonic(), self._cpu_seconds()
+        requests = 0
         try:
-            requests = await self._check(hpa_states, started_at)
-            seconds = self._clock.monotonic() - started_at
-            self._pause = max(self._periods.usage_check, seconds / MOST_SHARE, requests * SECONDS_PER_REQUEST)
+            requests = await self.cpu.run(self._check(hpa_states, started_at))
         finally:
             self._is_running = False
-            self.reschedule()
+            seconds, cpu = self._clock.monotonic() - started_at, self._cpu_seconds() - cpu_before
+            self._plan_next(started_at, CheckCost(seconds, cpu, requests))
             self.on_finished()
+
+    def _plan_next(self, started_at: float, cost: CheckCost) -> None:
+        pause, limit = shortest_pause(cost, self._periods)
+        self._earliest_at = started_at + pause
+        self.next_at = started_at + max(pause, self._periods.usage_check)
+        skipped = ceil(round(pause / self._periods.usage_check, 6)) - 1
+        self._metrics.count_usage_check(cost.cpu, limit, skipped=skipped)
+
+    def _cpu_seconds(self) -> float:
+        """Return the CPU time of checks, and of decoding the lists of usage that they wait for."""
+        return self.cpu.seconds + self._fetcher.decoding.seconds
 
     async def _check(self, hpa_states: tuple[HpaState, ...], started_at: float) -> int:
         """Scale HPAs whose usage left its bands, and return the number of requests."""

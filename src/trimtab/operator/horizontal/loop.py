@@ -8,7 +8,7 @@ from trimtab.operator.horizontal.batches import Batches
 from trimtab.operator.horizontal.early_scaling import UsageMonitor
 from trimtab.operator.horizontal.inputs.hpa_cache import HpaCache
 from trimtab.operator.horizontal.inputs.hpa_state import HpaState
-from trimtab.operator.horizontal.schedule import SyncPeriods, SyncSchedule
+from trimtab.operator.horizontal.schedule import SyncPeriods, SyncSchedule, make_schedule
 from trimtab.operator.ownership import Ownership
 
 
@@ -53,7 +53,7 @@ class Loop:
         self, may_decide: Callable[[], bool], before_waiting: Callable[[], Awaitable[None]]
     ) -> None:
         """Run until cancelled, and reconcile while `may_decide` allows it."""
-        schedule = SyncSchedule(self._periods, self._clock.monotonic())
+        schedule = make_schedule(self._periods, self._clock.monotonic())
         while True:
             now = self._clock.monotonic()
             if not may_decide():
@@ -62,9 +62,9 @@ class Loop:
                 self._dequeue_deleted()
             elif now >= schedule.next_at:
                 self._start_due(schedule, now)
-                self._start_enqueued()
+                self._start_enqueued(schedule, now)
             elif self._queue:
-                self._start_enqueued()
+                self._start_enqueued(schedule, now)
             elif now >= self._usage.next_at:
                 self._start_usage_check()
             self._wake.clear()
@@ -81,24 +81,27 @@ class Loop:
     def _start_due(self, schedule: SyncSchedule, now: float) -> None:
         due = schedule.next_due(self.owned_hpas(), now)
         self._queue.difference_update(hpa_state.uid for hpa_state in due)
-        if not schedule.is_divided:
+        if self._periods.slots == 1:
             self.start_sync(due)
-            self._usage.reschedule()
             return
         # The sync and the usage check send a query that both need once.
         is_check_due = self._usage.is_nearly_due()
-        self.start_sync(self._usage.defer_just_scaled(due), self._hpas if is_check_due else ())
+        slot = {hpa_state.uid: hpa_state for hpa_state in self._usage.defer_just_scaled(due)}
+        slot |= {hpa_state.uid: hpa_state for hpa_state in self._usage.due_again(self._hpas)}
+        self.start_sync(slot.values(), self._hpas if is_check_due else ())
         if is_check_due:
-            self._start_usage_check()
+            self._usage.start(self._hpas)
 
-    def _start_enqueued(self) -> None:
-        changed = [self._hpas.get(uid) for uid in sorted(self._queue)]
+    def _start_enqueued(self, schedule: SyncSchedule, now: float) -> None:
+        enqueued = [self._hpas.get(uid) for uid in sorted(self._queue)]
         self._queue.clear()
-        self._batches.reconcile_all(
+        changed = [
             hpa_state
-            for hpa_state in changed
+            for hpa_state in enqueued
             if hpa_state is not None and self._ownership.owns(hpa_state.key)
-        )
+        ]
+        self._batches.reconcile_all(changed)
+        schedule.note_reconciled(changed, now)
 
     def _dequeue_deleted(self) -> None:
         """Keep no names of deleted HPAs in a replica that stands by for months."""

@@ -1,19 +1,24 @@
-"""Which HPAs are due: all of them once per sync period, at once or spread over it.
+"""Which HPAs are due: each once per sync period, spread over it from the first HPA on.
 
-A thousand statuses that are written at once keep the API server busy for seconds, every period. So the reconciles of
-many HPAs are spread over the period, by namespace: the HPAs of one namespace share their metric queries. The first
-sync reconciles all of them.
+A thousand statuses that are written at once keep the API server busy for seconds, every period, and HPAs that share
+one phase are all late together. So the period is divided into slots, and a namespace belongs to a slot by its name:
+the HPAs of one namespace share their metric queries. The first sync reconciles all HPAs. Upstream's controller has a
+timer for each HPA instead (`TimerSchedule`).
 """
 
 from collections.abc import Iterable
 from dataclasses import dataclass
 from math import ceil
+from typing import Protocol
 from zlib import crc32
 
 from trimtab.operator.horizontal.inputs.hpa_state import HpaState
 
-FEW = 200
-"""So many HPAs are reconciled and written in a fraction of a second, so they are not spread."""
+SLOT_SECONDS = 2.0
+"""The longest slot where usage is not checked between syncs. With checks, a slot is as long as their period."""
+
+TIMER_SECONDS = 0.1
+"""Timers that end within this time are one sync, so that their HPAs share queries."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -22,53 +27,121 @@ class SyncPeriods:
 
     sync: float
     usage_check: float
+    has_timers: bool = False
+    """Whether each HPA has a timer of its own, as upstream's do."""
 
     @property
     def has_usage_checks(self) -> bool:
         """Return whether usage is checked between two syncs."""
         return 0 < self.usage_check < self.sync
 
-
-class SyncSchedule:
-    """Divides the sync period into slots, each no longer than the time between two usage checks."""
-
-    def __init__(self, periods: SyncPeriods, now: float) -> None:
-        self._period = periods.sync
-        self._slots = ceil(periods.sync / periods.usage_check) if periods.has_usage_checks else 1
-        self._slot = 0
-        self._is_divided = False
-        self.next_at = now
-        """When the next slot starts, on the monotonic clock."""
+    @property
+    def slots(self) -> int:
+        """Return into how many slots the sync period is divided."""
+        if self.has_timers:
+            return 1
+        return ceil(self.sync / (self.usage_check if self.has_usage_checks else SLOT_SECONDS))
 
     @property
-    def is_divided(self) -> bool:
-        """Return whether the last slot covered only some HPAs."""
-        return self._is_divided
+    def slot(self) -> float:
+        """Return the length of a slot in seconds."""
+        return self.sync / self.slots
+
+
+class SyncSchedule(Protocol):
+    """Says which HPAs are due, and when the next ones are."""
+
+    @property
+    def next_at(self) -> float:
+        """Return when to ask for due HPAs again, on the monotonic clock."""
+        ...
 
     def start_over(self, at: float) -> None:
         """Make all HPAs due at that time."""
-        self._slot, self._is_divided, self.next_at = 0, False, at
+        ...
+
+    def next_due(self, hpa_states: Iterable[HpaState], now: float) -> list[HpaState]:
+        """Return those of these HPAs that are due, and advance."""
+        ...
+
+    def note_reconciled(self, hpa_states: Iterable[HpaState], now: float) -> None:
+        """Note HPAs that are reconciled now because they are new or changed."""
+        ...
+
+
+def make_schedule(periods: SyncPeriods, now: float) -> SyncSchedule:
+    """Return the schedule for these periods, with all HPAs due now."""
+    return TimerSchedule(periods.sync, now) if periods.has_timers else SlotSchedule(periods, now)
+
+
+class SlotSchedule:
+    """Divides the sync period into slots. A slot is not longer than the time between two usage checks."""
+
+    def __init__(self, periods: SyncPeriods, now: float) -> None:
+        self._slots = periods.slots
+        self._seconds = periods.slot
+        self._slot = 0
+        self._covers_all = True
+        self.next_at = now
+        """When the next slot starts, on the monotonic clock."""
+
+    def start_over(self, at: float) -> None:
+        """Make all HPAs due at that time."""
+        self._slot, self._covers_all, self.next_at = 0, True, at
 
     def next_due(self, hpa_states: Iterable[HpaState], now: float) -> list[HpaState]:
         """Return the HPAs of this slot, and advance to the next."""
-        owned = list(hpa_states)
-        if self._slot == 0 and not self._stays_divided(len(owned)):
-            due = owned
-        else:
-            due = [hpa_state for hpa_state in owned if self._slot_of(hpa_state) == self._slot]
-        self._advance(now)
+        slot, covers_all = self._slot, self._covers_all
+        self._slot, self._covers_all = (slot + 1) % self._slots, False
+        # The grid stays: a late slot does not delay the later ones.
+        self.next_at = max(self.next_at + self._seconds, now)
+        return [
+            hpa_state for hpa_state in hpa_states if covers_all or slot_of(hpa_state, self._slots) == slot
+        ]
+
+    def note_reconciled(self, hpa_states: Iterable[HpaState], now: float) -> None:
+        """Do nothing: the slot of an HPA follows from its namespace."""
+
+
+def slot_of(hpa_state: HpaState, slots: int) -> int:
+    """Return the slot of an HPA, which is that of its namespace."""
+    return crc32(hpa_state.hpa.metadata.namespace.encode()) % slots
+
+
+class TimerSchedule:
+    """Makes each HPA due one sync period after it was first reconciled, and so on.
+
+    Upstream's queue does the same. An HPA that changed in between is reconciled at once and keeps its timer.
+    """
+
+    def __init__(self, period: float, now: float) -> None:
+        self._period = period
+        self._timers: dict[str, float] = {}
+        """When the timer of each HPA ends, by uid."""
+        self.next_at = now
+        """When the next timers end, on the monotonic clock. At most one period from the last call."""
+
+    def start_over(self, at: float) -> None:
+        """Make all HPAs due at that time."""
+        self._timers, self.next_at = {}, at
+
+    def next_due(self, hpa_states: Iterable[HpaState], now: float) -> list[HpaState]:
+        """Return the HPAs whose timers ended or that have none, and start their next timers."""
+        due: list[HpaState] = []
+        timers: dict[str, float] = {}
+        for hpa_state in hpa_states:
+            ends_at = self._timers.get(hpa_state.uid, now)
+            if ends_at <= now:
+                due.append(hpa_state)
+                # The timer keeps its phase, however late this call is.
+                ends_at += self._period * (1 + (now - ends_at) // self._period)
+            timers[hpa_state.uid] = ends_at
+        self._timers = timers
+        first = min(timers.values(), default=now + self._period)
+        self.next_at = min(first + TIMER_SECONDS, now + self._period)
         return due
 
-    def _stays_divided(self, count: int) -> bool:
-        """Decide whether the new period is divided, and return whether the last one was too."""
-        was_divided, self._is_divided = self._is_divided, count > FEW and self._slots > 1
-        return was_divided and self._is_divided
-
-    def _slot_of(self, hpa_state: HpaState) -> int:
-        return crc32(hpa_state.hpa.metadata.namespace.encode()) % self._slots
-
-    def _advance(self, now: float) -> None:
-        slots = self._slots if self._is_divided else 1
-        self._slot = (self._slot + 1) % slots
-        # The grid stays: a late slot does not delay the later ones.
-        self.next_at = max(self.next_at + self._period / slots, now)
+    def note_reconciled(self, hpa_states: Iterable[HpaState], now: float) -> None:
+        """Start the timers of HPAs that have none."""
+        for hpa_state in hpa_states:
+            self._timers.setdefault(hpa_state.uid, now + self._period)

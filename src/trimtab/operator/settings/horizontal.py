@@ -36,7 +36,7 @@ class HorizontalSettings:
         timedelta(seconds=2),
         "--metrics-look-period",
         "How often the usage of pods is read between two syncs. An HPA whose replicas would change is reconciled at once. 0 switches this off.",
-        why="It costs one request. Checks take at most 5 % of the time, so they are rarer in a large cluster. Off with --compat.",
+        why="It costs one request. Checks take at most 10 % of one core, so they are rarer in a large cluster. Off with --compat.",
     )
     tolerance: float = setting(
         0.1,

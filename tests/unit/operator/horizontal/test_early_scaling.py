@@ -1,19 +1,23 @@
 """Which HPAs a usage check scales, and when the next check follows."""
 
+import asyncio
 from collections.abc import Callable
 from math import inf
 from typing import Any
 
 import pytest
+from prometheus_client import CollectorRegistry
 
 from tests.unit.decide.horizontal.builders import behavior, external, observe, unreadable, value
 from tests.unit.operator.horizontal.fakes import edit_spec, hpa_state, queries_of
 from trimtab.clock import VirtualClock
+from trimtab.cpu_time import CpuMeter
 from trimtab.decide.horizontal.decide import decide
 from trimtab.decide.horizontal.records.record import Record
 from trimtab.metrics.queries import PodUsage
 from trimtab.operator.horizontal.early_scaling import UsageMonitor
 from trimtab.operator.horizontal.inputs.pod_usage import NamespaceUsage
+from trimtab.operator.horizontal.metrics import HpaControllerMetrics
 from trimtab.operator.horizontal.schedule import SyncPeriods
 
 PERIODS = SyncPeriods(15.0, 5.0)
@@ -23,7 +27,15 @@ USAGE = {PodUsage("shop"): NamespaceUsage({}, (0.0, 0.0))}
 class World:
     """A monitor of one HPA, and all that it asks, in one."""
 
-    def __init__(self, samples: Any = USAGE, *, seconds: float = 0.0, periods: SyncPeriods = PERIODS) -> None:
+    def __init__(
+        self,
+        samples: Any = USAGE,
+        *,
+        seconds: float = 0.0,
+        cpu: float = 0.0,
+        decoding: float = 0.0,
+        periods: SyncPeriods = PERIODS,
+    ) -> None:
         self.clock = VirtualClock()
         self.clock.advance(100.0)
         self.state = hpa_state()
@@ -31,10 +43,20 @@ class World:
         self.is_owned = True
         self.scaled: list[str] = []
         self.meanwhile: Callable[[], object] = lambda: None
+        self.cpu, self.decoding_cpu, self.cpu_clock = cpu, decoding, 0.0
+        self.decoding = CpuMeter(lambda: self.cpu_clock)
+        self.registry = CollectorRegistry()
         collaborator: Any = self
         self.monitor = UsageMonitor(
-            self.clock, collaborator, collaborator, collaborator, lambda _: self.is_owned, periods
+            self.clock,
+            collaborator,
+            collaborator,
+            collaborator,
+            lambda _: self.is_owned,
+            periods,
+            HpaControllerMetrics(self.registry),
         )
+        self.monitor.cpu = CpuMeter(lambda: self.cpu_clock)
 
     def check(self) -> "World":
         async def main() -> None:
@@ -54,9 +76,21 @@ class World:
         return queries_of(state)
 
     async def fetch_usage(self, queries: Any) -> Any:
+        self.cpu_clock += self.cpu
+        others = asyncio.ensure_future(self._others())
         await self.clock.sleep(self.seconds)
+        await others
         self.meanwhile()
         return self.samples if list(queries) else {}
+
+    async def _others(self) -> None:
+        """Spend CPU time that is not the check's, then decode."""
+        self.cpu_clock += 60.0
+        with self.decoding.measure():
+            self.cpu_clock += self.decoding_cpu
+
+    def count(self, name: str, **labels: str) -> float:
+        return self.registry.get_sample_value(name, labels) or 0.0
 
     def scale_between_syncs(self, state: Any, _queries: Any, _samples: Any) -> None:
         self.scaled.append(state.key)
@@ -137,20 +171,61 @@ def test_an_hpa_with_another_metric_is_not_checked():
 
 
 @pytest.mark.parametrize(
-    ("requests", "seconds", "pause"),
+    ("requests", "cost", "pause", "skipped"),
     [
-        pytest.param(1, 0.1, 5.0, id="a quick check"),
-        pytest.param(1, 0.5, 10.0, id="a check takes a twentieth of the time"),
-        pytest.param(40, 0.1, 10.0, id="a quarter of a second per request"),
+        pytest.param(1, {}, 5.0, {}, id="a quick check"),
+        pytest.param(1, {"seconds": 2.5}, 5.0, {}, id="wall time does not count"),
+        pytest.param(1, {"seconds": 7.0}, 9.5, {"slow": 1}, id="half a period after the end of a slow check"),
+        pytest.param(1, {"cpu": 0.5}, 5.0, {}, id="a tenth of a core"),
+        pytest.param(1, {"cpu": 0.6}, 6.0, {"cpu": 1}, id="more than a tenth of a core"),
+        pytest.param(1, {"cpu": 0.4, "decoding": 1.1}, 15.0, {"cpu": 2}, id="decoding counts"),
+        pytest.param(30, {}, 15.0, {"requests": 2}, id="4 requests per second, 2 of them of the syncs"),
+        pytest.param(90, {}, 90.0, {"requests": 17}, id="1 request per second is always left"),
     ],
 )
-def test_the_pause_grows_with_the_cost_of_a_check(requests, seconds, pause):
+def test_the_pause_grows_with_the_cpu_time_and_the_requests_of_a_check(requests, cost, pause, skipped):
     samples = {PodUsage(f"shop-{number}"): unreadable() for number in range(requests)}
-    world = World(samples, seconds=seconds)
-    ended: list[float] = []
-    world.monitor.on_finished = lambda: ended.append(world.until_next())
+    world = World(samples, **cost)
+    started_at, ended = world.clock.monotonic(), []
+    world.monitor.on_finished = lambda: ended.append(world.monitor.next_at - started_at)
     world.check()
     assert ended == [pytest.approx(pause)]
+    limits = ("cpu", "requests", "slow")
+    counted = {limit: world.count("trimtab_usage_checks_skipped_total", limit=limit) for limit in limits}
+    assert {limit: count for limit, count in counted.items() if count} == skipped
+    assert world.count("trimtab_usage_checks_total") == 1
+    spent = cost.get("cpu", 0.0) + cost.get("decoding", 0.0)
+    assert world.count("trimtab_usage_check_cpu_seconds_total") == pytest.approx(spent)
+
+
+@pytest.mark.parametrize(
+    ("seconds", "cpu", "checks"),
+    [
+        pytest.param(0.01, 0.01, 1800, id="idle machine"),
+        pytest.param(0.9, 0.01, 1800, id="busy machine: checks that took 0.75 s or more never came again"),
+        pytest.param(3.0, 0.01, 900, id="very busy machine"),
+        pytest.param(1.0, 0.5, 720, id="large cluster"),
+        pytest.param(1.0, 4.0, 90, id="a check that costs more than a sync period allows"),
+    ],
+)
+def test_checks_go_on_for_an_hour_within_a_tenth_of_a_core(seconds, cpu, checks):
+    """A check of 0.75 s waited until the next sync, and every sync moved it again."""
+    world = World(seconds=seconds, cpu=cpu, periods=SyncPeriods(15.0, 2.0))
+    began = world.clock.monotonic()
+
+    async def hour() -> None:
+        world.monitor.reschedule()
+        next_slot = began
+        while world.clock.monotonic() < began + 3600:
+            await world.clock.sleep(min(next_slot, world.monitor.next_at) - world.clock.monotonic())
+            next_slot += PERIODS.sync / 8 if world.clock.monotonic() >= next_slot else 0.0
+            if world.monitor.is_nearly_due():
+                world.monitor.start([world.state])
+                await world.running
+
+    world.clock.run(hour())
+    assert world.count("trimtab_usage_checks_total") == pytest.approx(checks, rel=0.1)
+    assert world.count("trimtab_usage_check_cpu_seconds_total") <= 0.1 * 3600 + cpu
 
 
 def test_no_check_is_scheduled_while_one_runs_or_if_checks_are_off():
@@ -168,6 +243,7 @@ def test_no_check_is_scheduled_while_one_runs_or_if_checks_are_off():
     off = World(periods=SyncPeriods(15.0, 0.0))
     off.monitor.reschedule()
     assert off.monitor.next_at == inf
+    assert not off.monitor.is_nearly_due()
 
 
 @pytest.mark.parametrize(("passed", "is_near"), [(2.4, False), (2.5, True), (5.0, True)])

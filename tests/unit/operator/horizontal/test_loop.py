@@ -1,14 +1,17 @@
-"""The loop of a replica that stands by keeps nothing of HPAs that are gone, and starts those that are left."""
+"""When the loop starts reconciles: at once for new HPAs, then once per period, and never without the right to write."""
 
 import asyncio
+from collections import defaultdict
 from math import inf
 from types import SimpleNamespace
 from typing import Any
 
+import pytest
+
 from tests.unit.operator.horizontal.fakes import hpa_state
 from trimtab.clock import VirtualClock
 from trimtab.operator.horizontal.loop import Loop
-from trimtab.operator.horizontal.schedule import SyncPeriods
+from trimtab.operator.horizontal.schedule import SyncPeriods, slot_of
 
 
 class Hpas(dict[str, Any]):
@@ -19,24 +22,37 @@ class Hpas(dict[str, Any]):
 
 
 class Started:
-    """Batches that only note which HPAs they got."""
+    """Batches that only note which HPAs they got, and when."""
 
-    def __init__(self):
+    def __init__(self, clock):
+        self.clock = clock
         self.uids = []
+        self.times = defaultdict(list)
 
     def reconcile_all(self, states, also_queried=()):
-        self.uids += [state.uid for state in states]
+        for state in states:
+            self.uids.append(state.uid)
+            self.times[state.hpa.metadata.name].append(round(self.clock.monotonic(), 3))
+
+
+def no_usage_checks() -> Any:
+    return SimpleNamespace(
+        next_at=inf,
+        on_finished=None,
+        reschedule=lambda: None,
+        is_nearly_due=lambda: False,
+        defer_just_scaled=lambda due: due,
+        due_again=lambda _: [],
+    )
 
 
 def test_a_standby_forgets_deleted_hpas_and_starts_the_others_when_it_leads():
     clock = VirtualClock()
     states = [hpa_state(f"web-{number}") for number in range(100)]
     hpas: Any = Hpas({state.uid: state for state in states})
-    started: Any = Started()
+    started: Any = Started(clock)
     leads = False
-    usage: Any = SimpleNamespace(
-        next_at=inf, on_finished=None, reschedule=lambda: None, is_nearly_due=lambda: False
-    )
+    usage = no_usage_checks()
     everything: Any = SimpleNamespace(owns=lambda key: True)
 
     async def nothing():
@@ -60,3 +76,41 @@ def test_a_standby_forgets_deleted_hpas_and_starts_the_others_when_it_leads():
 
     assert clock.run(play()) == 1
     assert set(started.uids) == {states[0].uid}
+
+
+@pytest.mark.parametrize("has_timers", [False, True], ids=["slots", "timers"])
+def test_a_new_hpa_is_reconciled_at_once_and_then_on_its_phase(has_timers):
+    """With timers, as upstream's, the phase is that of the creation. With slots, the name of the namespace sets it."""
+    clock = VirtualClock()
+    first = hpa_state("first", "shop")
+    hpas: Any = Hpas({first.uid: first})
+    started: Any = Started(clock)
+    everything: Any = SimpleNamespace(owns=lambda key: True)
+    periods = SyncPeriods(15.0, 2.0, has_timers=has_timers)
+    created = {3.0: hpa_state("early", "shop"), 7.5: hpa_state("late", "mail")}
+
+    async def nothing():
+        """Do nothing before waiting."""
+
+    async def play():
+        loop = Loop(clock, hpas, everything, started, no_usage_checks(), periods)
+        running = asyncio.ensure_future(loop.run(lambda: True, nothing))
+        for at, state in created.items():
+            await clock.sleep(at - clock.monotonic())
+            hpas[state.uid] = state
+            loop.enqueue_now(state.uid)
+        await clock.sleep(60.0 - clock.monotonic())
+        running.cancel()
+        await asyncio.gather(running, return_exceptions=True)
+
+    clock.run(play())
+    phases = {"first": 0.0, "early": 3.0, "late": 7.5}
+    if not has_timers:
+        of = {state.hpa.metadata.name: slot_of(state, periods.slots) for state in hpas}
+        phases = {name: slot * periods.slot for name, slot in of.items()}
+        assert of["first"] == of["early"] != of["late"]
+    for name, born in (("first", 0.0), ("early", 3.0), ("late", 7.5)):
+        at_once, *later = started.times[name]
+        assert at_once == pytest.approx(born, abs=1e-3)
+        assert len(later) in {3, 4}
+        assert [at % 15.0 for at in later] == pytest.approx([phases[name]] * len(later), abs=0.11)

@@ -122,6 +122,8 @@ class MetricFetcher:
         on_samples: Callable[[str, float], None] = lambda _source, _newest: None,
     ) -> None:
         self.list_all = list_all
+        self.decoding = reader.decoding
+        """The CPU time that lists of usage took to decode and index."""
         self._reader = reader
         self._discovery = discovery
         self._is_strict = is_strict
@@ -176,9 +178,10 @@ class MetricFetcher:
         try:
             if isinstance(query, PodUsage):
                 usage = await self._reader.pod_usage(query)
-                if query == ALL_NAMESPACES:
-                    return ClusterUsage(usage)
-                return namespace_usage(usage, query.namespace if self._is_strict else None)
+                with self.decoding.measure():
+                    if query == ALL_NAMESPACES:
+                        return ClusterUsage(usage)
+                    return namespace_usage(usage, query.namespace if self._is_strict else None)
             expected = _expected(query) if self._is_strict else None
             if isinstance(query, ExternalMetric):
                 return read_external_metric(await self._reader.external(query), expected)
