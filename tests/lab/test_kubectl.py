@@ -193,6 +193,14 @@ def test_auth_can_i_and_whoami(kubectl):
     assert "system:masters" in kubectl("auth", "whoami")
 
 
+def test_create_token_logs_in_as_a_service_account(kubectl):
+    """kubectl sends the request as protobuf, which was refused although the table of messages has it."""
+    kubectl("create", "serviceaccount", "robot")
+    token = kubectl("create", "token", "robot", "--duration=10m").strip()
+    whoami = kubectl(f"--token={token}", "auth", "whoami", "-o", "jsonpath={.status.userInfo.username}")
+    assert whoami == "system:serviceaccount:default:robot"
+
+
 def test_get_events(kubectl):
     event = {
         "apiVersion": "v1",

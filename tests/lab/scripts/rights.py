@@ -86,6 +86,24 @@ IMPERSONATION = Script(
         acting(User="eve", Extra_colours="all"),
         acting(User="system:serviceaccount:{ns}:other"),
         acting(User="system:serviceaccount:{ns}:another"),
+        # Names that only look like those of service accounts, and the user who is nobody.
+        acting("message", "details", User="system:serviceaccount::other"),
+        acting("message", "details", User="system:serviceaccount:{ns}:"),
+        acting("message", "details", User="system:serviceaccount:{ns}:Other"),
+        *granted(
+            "anyone",
+            rule("", "users", "impersonate"),
+            rule("", "groups", "impersonate", "devs", "system:authenticated", "system:unauthenticated"),
+        ),
+        Step("GET", f"{CORE}/pods", settle=1),
+        acting(User="system:serviceaccount::other"),
+        acting(User="system:serviceaccount:{ns}:Other"),
+        acting(User="system:anonymous"),
+        acting(User="system:anonymous", Group="devs"),
+        acting(User="system:anonymous", Group="system:authenticated"),
+        acting(User="system:anonymous", Group="system:unauthenticated"),
+        acting(User="eve", Group="system:unauthenticated"),
+        acting(User="eve", Group="system:authenticated"),
     ),
 )
 
@@ -130,6 +148,8 @@ ESCALATION = Script(
         binding("strong", "Role", "strong", has_kept_token=True),
         binding("dangling", "Role", "missing", has_kept_token=True),
         binding("dangling", "ClusterRole", "{ns}-missing", has_kept_token=True),
+        binding("{ns}-dangling", "ClusterRole", "{ns}-missing", f"{RBAC}/clusterrolebindings", has_kept_token=True),
+        binding("dangling", "Role", "", has_kept_token=True),
         binding("boss", "ClusterRole", "cluster-admin", has_kept_token=True),
         binding("{ns}-boss", "ClusterRole", "cluster-admin", f"{RBAC}/clusterrolebindings", has_kept_token=True),
         Step("PATCH", f"{RBAC_PATH}/rolebindings/held", {"subjects": []}, media=MERGE, has_kept_token=True),

@@ -10,7 +10,7 @@ from itertools import product
 from typing import NamedTuple
 
 from trimtab.lab.admission import AdmissionAttributes, AdmissionPlugin
-from trimtab.lab.apiserver.errors import forbidden, not_found, qualified
+from trimtab.lab.apiserver.errors import bad_request, forbidden, not_found, qualified
 from trimtab.lab.apiserver.rbac import GROUP, Attributes, RbacAuthorizer
 from trimtab.lab.apiserver.request import RequestUser, ResourceRequest
 from trimtab.lab.storage.codec import JsonObject
@@ -76,6 +76,10 @@ class RoleEscalation(AdmissionPlugin):
         name, namespace = reference.get("name", ""), request.info.namespace
         if self._authorizer.allows(request.user, Attributes("bind", GROUP, plural, "", namespace, name)):
             return
+        if not name:
+            raise bad_request(
+                "Name parameter required."
+            )  # the real server looks the role up before it validates
         key = name if plural == "clusterroles" else f"{namespace}/{name}"
         role = self._store.get(qualified(plural, GROUP), key)
         if role is None:

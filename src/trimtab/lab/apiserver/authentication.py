@@ -8,15 +8,20 @@ from trimtab.lab.apiserver.errors import bad_request, unauthorized
 from trimtab.lab.apiserver.rbac import Attributes
 from trimtab.lab.apiserver.request import ApiRequest, RequestUser
 from trimtab.lab.storage.identities import Identities
+from trimtab.model.labels.names import dns1123_label_problems, dns1123_subdomain_problems
 
 AUTHENTICATION = "authentication.k8s.io"
+ANONYMOUS = "system:anonymous"
+AUTHENTICATED = "system:authenticated"
+UNAUTHENTICATED = "system:unauthenticated"
 _EXTRA = "impersonate-extra-"
-ADMIN = RequestUser("admin", ("system:masters", "system:authenticated"))
+_SERVICE_ACCOUNT = "system:serviceaccount:"
+ADMIN = RequestUser("admin", ("system:masters", AUTHENTICATED))
 
 
 def service_account_user(namespace: str, name: str, uid: str = "") -> RequestUser:
     """Return the user that a service account acts as."""
-    groups = ("system:serviceaccounts", f"system:serviceaccounts:{namespace}", "system:authenticated")
+    groups = ("system:serviceaccounts", f"system:serviceaccounts:{namespace}", AUTHENTICATED)
     return RequestUser(f"system:serviceaccount:{namespace}:{name}", groups, uid)
 
 
@@ -92,19 +97,29 @@ def impersonation_of(request: ApiRequest) -> Impersonation | None:
 
 
 def _needed_for_user(name: str) -> Attributes:
-    if _is_service_account(name):
-        _, _, namespace, account = name.split(":")
-        return Attributes("impersonate", "", "serviceaccounts", namespace=namespace, name=account)
+    account = _service_account(name)
+    if account is not None:
+        return Attributes("impersonate", "", "serviceaccounts", namespace=account[0], name=account[1])
     return Attributes("impersonate", "", "users", name=name)
 
 
 def _groups_of(name: str, groups: tuple[str, ...]) -> tuple[str, ...]:
-    if _is_service_account(name) and not groups:
-        _, _, namespace, account = name.split(":")
-        return service_account_user(namespace, account).groups
-    is_complete = {"system:unauthenticated", "system:authenticated"} & set(groups)
-    return groups if is_complete else (*groups, "system:authenticated")
+    account = _service_account(name)
+    if account is not None and not groups:
+        return service_account_user(*account).groups
+    if name == ANONYMOUS:
+        return groups if UNAUTHENTICATED in groups else (*groups, UNAUTHENTICATED)
+    is_complete = {UNAUTHENTICATED, AUTHENTICATED} & set(groups)
+    return groups if is_complete else (*groups, AUTHENTICATED)
 
 
-def _is_service_account(name: str) -> bool:
-    return name.startswith("system:serviceaccount:") and name.count(":") == 3
+def _service_account(name: str) -> tuple[str, str] | None:
+    """Return the namespace and name of the service account that a user is, or None.
+
+    A name whose parts are invalid or empty is that of a plain user.
+    """
+    prefix, _, rest = name.partition(_SERVICE_ACCOUNT)
+    namespace, _, account = rest.partition(":")
+    if prefix or dns1123_label_problems(namespace) or dns1123_subdomain_problems(account):
+        return None
+    return namespace, account

@@ -104,7 +104,7 @@ def _is_subject(subject: JsonObject, user: RequestUser, namespace: str) -> bool:
     if kind == "Group":
         return name in user.groups
     place = subject.get("namespace") or namespace
-    return user.name == f"system:serviceaccount:{place}:{name}"
+    return bool(place) and user.name == f"system:serviceaccount:{place}:{name}"
 
 
 def _covers(rule: JsonObject, attributes: Attributes) -> bool:

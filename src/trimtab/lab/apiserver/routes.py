@@ -5,7 +5,7 @@ from collections.abc import Awaitable, Callable
 from trimtab.lab.apiserver.access_reviews import GROUPS as REVIEW_GROUPS
 from trimtab.lab.apiserver.access_reviews import ReviewHandler
 from trimtab.lab.apiserver.aggregator import Aggregation
-from trimtab.lab.apiserver.authentication import Tokens, service_account_user
+from trimtab.lab.apiserver.authentication import AUTHENTICATION, Tokens, service_account_user
 from trimtab.lab.apiserver.discovery import SUBRESOURCES, VERSION_INFO, DiscoveryDocuments, wants_aggregated
 from trimtab.lab.apiserver.errors import StatusError, method_not_allowed, no_such_resource, not_acceptable
 from trimtab.lab.apiserver.openapi import OpenApi
@@ -17,6 +17,7 @@ from trimtab.lab.apiserver.request import (
     ResourceRequest,
     page_not_found,
 )
+from trimtab.lab.handlers.bodies import read_typed
 from trimtab.lab.handlers.context import HandlerContext
 from trimtab.lab.handlers.create_update import WriteHandler
 from trimtab.lab.handlers.delete import DeleteHandler
@@ -28,7 +29,6 @@ from trimtab.lab.handlers.watch import WatchHandler
 from trimtab.lab.metrics.usage import GROUP as METRICS
 from trimtab.lab.metrics.usage import ResourceMetrics, ResourceMetricsHandler
 from trimtab.lab.resources.registry import Registry, ServedResource
-from trimtab.lab.storage.codec import decode_body
 
 Handler = Callable[[ResourceRequest], Awaitable[ApiResponse]]
 
@@ -107,11 +107,10 @@ class ResourceRoutes:
 
     async def _create_token(self, request: ResourceRequest) -> ApiResponse:
         """Issue a token for a service account."""
-        body = decode_body(request.body, request.content_type) if request.body else {}
+        body = read_typed(request, AUTHENTICATION, "v1", "TokenRequest")
         entry, namespace, name = self._context.get(request), request.info.namespace, request.info.name
         user = service_account_user(namespace, name, entry.uid)
-        body.update(kind="TokenRequest", apiVersion="authentication.k8s.io/v1")
-        body.setdefault("metadata", {"name": name, "namespace": namespace})
+        body["metadata"] = {**body["metadata"], "name": name, "namespace": namespace}
         body["status"] = {"token": self._tokens.issue(user), "expirationTimestamp": "2999-12-31T00:00:00Z"}
         return ApiResponse.of(body, 201)
 
