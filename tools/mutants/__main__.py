@@ -135,8 +135,15 @@ def _job(number: int, mutant: Mutant, tests: list[RecordedTest]) -> dict[str, An
     }
 
 
+class PartFailedError(Exception):
+    """A session of this tool ended without having done its work."""
+
+
 def run_part(kind: str, job: dict[str, Any], directory: str) -> None:
-    """Run a session of this tool in a fresh interpreter, with compiled files beside the map."""
+    """Run a session of this tool in a fresh interpreter, with compiled files beside the map.
+
+    Raise PartFailedError if it fails: a score without its results would mean nothing.
+    """
     path = Path(directory) / f"{kind}.json"
     path.write_text(json.dumps(job))
     environment = {name: value for name, value in os.environ.items() if name != "PYTHONDONTWRITEBYTECODE"}
@@ -144,12 +151,13 @@ def run_part(kind: str, job: dict[str, Any], directory: str) -> None:
         "PYTHONPYCACHEPREFIX": str((CACHE / "pycache").resolve()),
         "HYPOTHESIS_STORAGE_DIRECTORY": str(Path(directory) / "hypothesis"),
     }
-    subprocess.run(
-        [sys.executable, "-m", f"tools.mutants.{kind}", str(path)],
-        env=environment,
-        check=False,
-        stdout=subprocess.DEVNULL,
-    )
+    command = [sys.executable, "-m", f"tools.mutants.{kind}", str(path)]
+    status = subprocess.run(command, env=environment, check=False, stdout=subprocess.DEVNULL).returncode
+    if status:
+        reason = f"signal {-status}" if status < 0 else f"exit status {status}"
+        raise PartFailedError(
+            f"tools.mutants.{kind} ended with {reason}; mend what the lines above name, or run it again"
+        )
 
 
 def test_files() -> list[str]:
@@ -206,9 +214,13 @@ def main(arguments: Iterable[str] | None = None) -> int:
 
     started = time.monotonic()
     mutants = catalogue.sample(packages, options.count, options.seed, options.operator)
-    run = Run(current_map(options.jobs, options.map), options.budget, options.jobs)
-    mapped = time.monotonic()
-    run.execute(mutants)
+    try:
+        run = Run(current_map(options.jobs, options.map), options.budget, options.jobs)
+        mapped = time.monotonic()
+        run.execute(mutants)
+    except PartFailedError as error:
+        sys.stderr.write(f"mutants: {error}\n")
+        return 1
     print_report(run.verdicts, sys.stdout)
     print(
         f"\nseed {options.seed}: {len(mutants)} mutants in {time.monotonic() - mapped:.0f} s, map in {mapped - started:.0f} s"

@@ -34,6 +34,8 @@ class RecordPlugin:
         self.store = store
         self.forks = Forks(jobs)
         self.at_import: dict[str, dict[str, list[int]]] = {}
+        self.unrecorded: list[str] = []
+        """Test files that could not be collected, or whose tests ended without a result."""
 
     @pytest.hookimpl(wrapper=True)
     def pytest_make_collect_report(self, collector: pytest.Collector) -> Iterator[None]:
@@ -42,6 +44,12 @@ class RecordPlugin:
         if isinstance(collector, pytest.Module):
             self.at_import[str(collector.path.relative_to(self.store.root))] = self.recorder.take()
         return report
+
+    def pytest_collectreport(self, report: pytest.CollectReport) -> None:
+        """Name a test file that cannot be collected. pytest's own report goes nowhere."""
+        if report.failed:
+            self.unrecorded.append(report.nodeid)
+            sys.stderr.write(f"\n{report.nodeid}: cannot be collected:\n{report.longreprtext}\n")
 
     @pytest.hookimpl(tryfirst=True)
     def pytest_runtestloop(self, session: pytest.Session) -> bool:
@@ -69,6 +77,7 @@ class RecordPlugin:
         """Save one recording, and name what did not pass."""
         if tests is None:
             sys.stderr.write(f"\n{file}: the recording ended without a result\n")
+            self.unrecorded.append(file)
             return
         for name, test in tests.items():
             if not test["passed"]:
@@ -109,12 +118,16 @@ def _caches() -> tuple[Any, ...]:
 
 
 def main(arguments: list[str]) -> int:
-    """Record the test files that a JSON file lists."""
+    """Record the test files that a JSON file lists. Return 0 only if each of them was recorded."""
     root, job = Path.cwd(), json.loads(Path(arguments[0]).read_text())
     recorder = Recorder(root)
     Finder(recorder.compile, recorder.prepare).install()
     plugin = RecordPlugin(recorder, Store(root, Path(job["map"])), job["jobs"])
-    return int(pytest.main([*OPTIONS, *job["files"]], plugins=[plugin]))
+    status = pytest.main([*OPTIONS, *job["files"]], plugins=[plugin])
+    if plugin.unrecorded:
+        return 1
+    # A file whose tests all need another platform has none to record.
+    return 0 if status == pytest.ExitCode.NO_TESTS_COLLECTED else int(status)
 
 
 if __name__ == "__main__":
