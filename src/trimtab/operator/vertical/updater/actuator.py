@@ -13,7 +13,7 @@ import msgspec
 
 from trimtab.clock import Clock
 from trimtab.cluster import errors
-from trimtab.cluster.client import Client, PatchType, Preconditions, retry_on_conflict
+from trimtab.cluster.client import Client, PatchType, Preconditions
 from trimtab.cluster.resource import PODS
 from trimtab.decide.vertical.update.actions import Action, ActionResult, Evict, Resize
 from trimtab.decide.vertical.update.refused_replacements import REFUSED_ANNOTATION
@@ -23,7 +23,10 @@ from trimtab.operator.vertical.updater.replacement import REFUSED, Obstacle, Rep
 
 log = logging.getLogger(__name__)
 _NODE_CAPACITY = "NodeCapacity"
-_Write = Callable[[Resize, Preconditions], Awaitable[Preconditions]]
+_Write = Callable[[Resize, Preconditions], Awaitable[Pod | None]]
+"""Writes a pod and returns it as written, or None if there is nothing to write."""
+_MAX_WRITES = 5
+"""How often a write is sent to a pod that others write at the same time."""
 _METHOD_NOT_ALLOWED = 405
 _UNSURE = (errors.TransportError, errors.ServerError)
 """Errors after which a write may have been stored or not."""
@@ -147,12 +150,10 @@ class UpdateActuator:
     async def _resize(self, action: Resize) -> tuple[ActionResult, str]:
         if not await self.resizes.take(self.until):
             return ActionResult.RATE_LIMITED, "the rate limit of resizes is reached"
-        meta = action.pod.metadata
-        same = Preconditions(meta.uid, meta.resource_version or None)
         # The originals first: without them the next resize could not keep the ratio of limits to requests.
-        same = await self._send(action, self._annotate_before, same)
+        known = await self._send(action, self._annotate_before, action.pod)
         try:
-            same = await self._send(action, self._request_resize, same)
+            known = await self._send(action, self._request_resize, known)
         except (errors.Invalid, errors.Forbidden) as error:
             if any(cause.reason == _NODE_CAPACITY for cause in error.details.causes):
                 return ActionResult.INFEASIBLE, str(error)
@@ -166,42 +167,36 @@ class UpdateActuator:
                 return ActionResult.FAILED, str(error)  # this server cannot resize
             raise
         try:
-            await self._annotate_after(action, same)
+            await self._send(action, self._annotate_after, known)
         except errors.ClusterError as error:
             # Only a note for users: the resize itself is done.
-            log.warning("pod %s is resized but not annotated: %s", meta.key, error)
+            log.warning("pod %s is resized but not annotated: %s", action.pod.metadata.key, error)
         return ActionResult.DONE, ""
 
-    async def _send(self, action: Resize, write: _Write, same: Preconditions) -> Preconditions:
-        """Send a write to the pod that was decided on, and return what holds afterwards."""
-        try:
-            return await write(action, same)
-        except errors.Conflict:
-            return await write(action, await self._unless_resized(action))
+    async def _send(self, action: Resize, write: _Write, known: Pod) -> Pod:
+        """Send a write to the pod as it was decided on or last written, and return it as written.
 
-    async def _annotate_before(self, action: Resize, same: Preconditions) -> Preconditions:
+        The kubelet and others write pods all the time, and report a resize at once. A conflict therefore reads the pod
+        again, and the write is repeated unless the spec changed.
+        """
+        for _ in range(_MAX_WRITES - 1):
+            try:
+                return await write(action, _same(known)) or known
+            except errors.Conflict:
+                known = await self._unless_resized(known)
+        return await write(action, _same(known)) or known
+
+    async def _annotate_before(self, action: Resize, same: Preconditions) -> Pod | None:
         return await self._annotate(action, action.plan.annotations_before, same)
 
-    async def _annotate_after(self, action: Resize, same: Preconditions) -> None:
-        """Note the resize. The kubelet reports it at the same time, so a conflict only reads the version again."""
-        meta = action.pod.metadata
+    async def _annotate_after(self, action: Resize, same: Preconditions) -> Pod | None:
+        return await self._annotate(action, action.plan.annotations_after, same)
 
-        async def note() -> None:
-            nonlocal same
-            try:
-                await self._annotate(action, action.plan.annotations_after, same)
-            except errors.Conflict:
-                now = await self.client.get(PODS, meta.name, meta.namespace)
-                same = Preconditions(meta.uid, now.metadata.resource_version)
-                raise
-
-        await retry_on_conflict(note)
-
-    async def _request_resize(self, action: Resize, same: Preconditions) -> Preconditions:
+    async def _request_resize(self, action: Resize, same: Preconditions) -> Pod | None:
         meta = action.pod.metadata
         if not action.operations:
-            return same
-        resized = await self.client.patch(
+            return None
+        return await self.client.patch(
             PODS,
             meta.name,
             meta.namespace,
@@ -210,30 +205,25 @@ class UpdateActuator:
             preconditions=same,
             subresource="resize",
         )
-        return Preconditions(meta.uid, resized.metadata.resource_version)
 
-    async def _unless_resized(self, action: Resize) -> Preconditions:
-        """Return the pod's new version. Raise Conflict if more changed than its status and metadata.
-
-        The kubelet and others write pods all the time, and a resize depends on the spec only.
-        """
-        meta = action.pod.metadata
+    async def _unless_resized(self, known: Pod) -> Pod:
+        """Return the pod as it is now. Raise Conflict if more changed than its status and metadata."""
+        meta = known.metadata
         now = await self.client.get(PODS, meta.name, meta.namespace)
-        if now.metadata.uid != meta.uid or now.spec != action.pod.spec:
+        if now.metadata.uid != meta.uid or now.spec != known.spec:
             status = errors.Status(message="the pod changed since the decision", code=409, reason="Conflict")
             raise errors.Conflict(f"resizing pod {meta.key}", status)
-        return Preconditions(meta.uid, now.metadata.resource_version)
+        return now
 
     async def _annotate(
         self, action: Resize, annotations: Mapping[str, str | None], same: Preconditions
-    ) -> Preconditions:
-        """Set annotations, or remove those that are None, and keep all others. Return what holds afterwards."""
+    ) -> Pod | None:
+        """Set annotations, or remove those that are None, and keep all others."""
         meta = action.pod.metadata
         if not annotations:
-            return same
+            return None
         body = {"metadata": {"annotations": dict(annotations)}}
-        written = await self.client.patch(PODS, meta.name, meta.namespace, body, preconditions=same)
-        return Preconditions(meta.uid, written.metadata.resource_version)
+        return await self.client.patch(PODS, meta.name, meta.namespace, body, preconditions=same)
 
     async def _evict(self, action: Evict) -> tuple[ActionResult, str]:
         meta = action.pod.metadata
@@ -249,8 +239,7 @@ class UpdateActuator:
         if not await self.evictions.take(self.until):
             return ActionResult.RATE_LIMITED, "the eviction rate limit is reached"
         try:
-            same = Preconditions(meta.uid, meta.resource_version or None)
-            await self.client.evict(meta.name, meta.namespace, preconditions=same)
+            await self.client.evict(meta.name, meta.namespace, preconditions=_same(action.pod))
         except errors.TooManyRequests as error:
             return ActionResult.REFUSED, str(error)
         except _UNSURE as error:
@@ -289,6 +278,11 @@ async def write_refusal_notes(client: Client, notes: Iterable[tuple[Pod, str | N
             raise
         except errors.ClusterError as error:
             log.warning("pod %s: its refused replacement is not noted: %s", meta.key, error)
+
+
+def _same(pod: Pod) -> Preconditions:
+    """Return what holds while nobody else wrote a pod."""
+    return Preconditions(pod.metadata.uid, pod.metadata.resource_version or None)
 
 
 def _facts(action: Action) -> dict[str, str]:

@@ -196,27 +196,73 @@ def test_a_dry_run_counts_what_it_would_do_and_sends_nothing(caplog):
     assert refused.done == []
 
 
-class ReportingApi(Api):
-    """A client of a cluster whose kubelet writes the pod right after a resize."""
+class SharedPod(Api):
+    """A client of a pod that others write, too: before some of our writes, and right after our resize."""
 
-    version = 1
+    def __init__(self, before: str = "", times: int = 0, memory: str = "") -> None:
+        super().__init__()
+        self.now = versioned(pod(), 1)
+        self._before, self._times, self._memory = before, times, memory
 
     async def patch(self, *names: Any, **options: Any) -> Any:
-        if options["preconditions"].resource_version not in {None, "", str(self.version)}:
+        sent = options.get("subresource") or next(iter(names[3]["metadata"]["annotations"]))
+        if sent == self._before and self._times:
+            self._times -= 1
+            self._write(pod(memory=self._memory) if self._memory else self.now)
+        if options["preconditions"].resource_version != self.now.metadata.resource_version:
             raise answer(errors.Conflict, 409)
-        self.sent.append(options.get("subresource") or "note")
-        found = await self.get()
-        self.version += 1
-        return found
+        self.sent.append(sent)
+        self._write(pod(memory="7Gi") if sent == "resize" else self.now)
+        written = self.now
+        if sent == "resize":
+            self._write(self.now)  # the kubelet reports it
+        return written
 
     async def get(self, *_names: Any) -> Any:
-        found = pod()
-        return replace(found, metadata=replace(found.metadata, resource_version=str(self.version)))
+        return self.now
+
+    def _write(self, content: Any) -> None:
+        self.now = versioned(content, int(self.now.metadata.resource_version) + 1)
 
 
-def test_a_resize_is_noted_although_the_kubelet_reports_it_at_once():
-    """The annotation of a boost that had ended stayed on the pod."""
-    plan = ResizePlan(operations=PLAN.operations, annotations_after={"boost": None})
-    api = ReportingApi()
-    assert perform(actuator(api), Resize(pod(), vpa("base"), plan, "its size")) == [ActionResult.DONE]
-    assert api.sent == ["resize", "note"]
+def versioned(content: Any, version: int) -> Any:
+    return replace(content, metadata=replace(content.metadata, resource_version=str(version)))
+
+
+def resized(api: SharedPod) -> ActionResult:
+    """Resize a pod with a note before and one after, and return what became of it."""
+    plan = ResizePlan(PLAN.operations, annotations_before={"first": "1"}, annotations_after={"last": None})
+    (result,) = perform(actuator(api), Resize(versioned(pod(), 1), vpa("base"), plan, "its size"))
+    return result
+
+
+WRITES = ["first", "resize", "last"]
+
+
+@pytest.mark.parametrize("times", [0, 1, 3])
+@pytest.mark.parametrize("before", WRITES)
+def test_writes_of_the_kubelet_stop_none_of_ours(before, times):
+    """The note after a resize was tried five times, the two writes before it only twice."""
+    api = SharedPod(before, times)
+    assert (resized(api), api.sent) == (ActionResult.DONE, WRITES)
+
+
+@pytest.mark.parametrize(
+    ("before", "result", "sent"),
+    [
+        ("first", ActionResult.FAILED, []),
+        ("resize", ActionResult.FAILED, ["first"]),
+        ("last", ActionResult.DONE, ["first", "resize"]),
+    ],
+)
+def test_a_spec_that_others_changed_stops_our_writes(before, result, sent):
+    """The note after a resize went to a pod that was resized again meanwhile."""
+    api = SharedPod(before, 1, memory="9Gi")
+    assert (resized(api), api.sent) == (result, sent)
+
+
+@pytest.mark.parametrize("before", WRITES)
+def test_a_pod_that_is_written_all_the_time_is_left_to_the_next_loop(before):
+    api = SharedPod(before, 1000)
+    assert resized(api) is (ActionResult.DONE if before == "last" else ActionResult.FAILED)
+    assert api.sent == WRITES[: WRITES.index(before)]
