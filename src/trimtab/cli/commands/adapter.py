@@ -29,6 +29,7 @@ from trimtab.cluster.errors import ConfigError
 from trimtab.cluster.http import HttpTransport
 from trimtab.metrics.prometheus import PrometheusClient
 from trimtab.operator import log_format
+from trimtab.operator.settings.bounds import reject_bad_namespaces
 from trimtab.operator.settings.settings import Settings, with_values
 from trimtab.serving.server import ListenError
 
@@ -57,7 +58,11 @@ def adapter(ctx: click.Context, /, config: Path | None, kubeconfig: str, context
     log_format.set_up(settings.log_format)
     require_descriptors()
     try:
+        reject_bad_namespaces(settings)
         configuration = load_configuration(config)
+    except ValueError as error:  # ConfigurationError is one
+        raise CommandError(str(error)) from error
+    try:
         _run(_serve(configuration, config.absolute().parent, settings))
     except (ConfigurationError, ConfigError) as error:
         raise CommandError(str(error)) from error

@@ -17,7 +17,7 @@ from trimtab.cli.vpa_flags import as_pflag, upstream_options, with_upstream_flag
 from trimtab.model.feature_gates import BOOLEANS
 from trimtab.model.times import format_duration, parse_duration
 from trimtab.operator import gc_tuning
-from trimtab.operator.settings.bounds import reject_out_of_range
+from trimtab.operator.settings.bounds import reject_bad_namespaces, reject_out_of_range
 from trimtab.operator.settings.flags import Flag
 from trimtab.operator.settings.settings import Settings, declared, with_values
 from trimtab.operator.vertical.admission.tls import refuse_unusable_tls
@@ -192,6 +192,10 @@ def run_settings(settings: Settings) -> None:
 
 def start(settings: Settings, announce: Callable[[str], None] | None = None) -> None:
     """Run an operator until stopped. `announce` receives the dashboard's address."""
+    try:
+        reject_bad_namespaces(settings)
+    except ValueError as error:
+        raise CommandError(str(error)) from error
     require_descriptors()
     gc_tuning.collect_less_often()
     from trimtab.clock import SystemClock  # noqa: PLC0415 - imported when it runs, so that --help is quick

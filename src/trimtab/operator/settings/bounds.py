@@ -3,11 +3,13 @@
 from datetime import timedelta
 from typing import Final
 
+from trimtab.model.labels.names import dns1123_label_problems
 from trimtab.operator.settings.settings import Settings, declared
 
 _FRACTIONS: Final = ("eviction_tolerance",)
 _NOT_NEGATIVE: Final = ("min_replicas", "recommendation_margin_fraction")
 _ABOVE_ZERO: Final = ("recommender_interval", "updater_interval")
+_NAMESPACES: Final = ("watch_namespaces", "ignored_namespaces")
 
 
 def reject_out_of_range(settings: Settings) -> None:
@@ -22,3 +24,18 @@ def reject_out_of_range(settings: Settings) -> None:
     for name in _ABOVE_ZERO:
         if settings.value(name) <= timedelta():
             raise ValueError(f"{flags[name]} must be longer than zero")
+
+
+def reject_bad_namespaces(settings: Settings) -> None:
+    """Raise ValueError with the flag's name if a text cannot be a namespace.
+
+    The API server answers with an empty list for such a namespace, so that nothing else would show the mistake.
+    """
+    flags = {field.name: flag.name for field, flag in declared()}
+    for name in _NAMESPACES:
+        for namespace in settings.value(name):
+            if problems := dns1123_label_problems(namespace):
+                raise ValueError(
+                    f"{flags[name]}: {namespace!r} cannot be a namespace: {'; '.join(problems)}; "
+                    "write names separated by commas"
+                )
