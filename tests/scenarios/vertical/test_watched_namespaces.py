@@ -3,6 +3,8 @@
 import asyncio
 from datetime import timedelta
 
+import pytest
+
 from tests.scenarios.line import status
 from tests.scenarios.vertical.stage import FOLLOWER, NAMESPACES, Actor, Stage
 from trimtab.cluster.client import ListOptions
@@ -151,5 +153,48 @@ def test_rh5_a_history_stays_while_the_server_cannot_say_whether_its_vpa_exists(
             actor.line.answer = lambda _: None
             await _collect_twice(stage, actor)
             assert "gone-app" not in await stage.checkpoints()
+
+    play_lab(scenario)
+
+
+async def _names(stage: Stage, namespace: str) -> set[str]:
+    return {
+        found.metadata.name for found in (await stage.client.list(CHECKPOINTS, ListOptions(namespace))).items
+    }
+
+
+@pytest.mark.parametrize("kinds", [("verticalpodautoscalers",), ("verticalpodautoscalercheckpoints",), ()])
+@pytest.mark.parametrize("is_restarted", [False, True])
+def test_a_namespace_that_is_refused_keeps_only_its_own_orphans(play_lab, kinds, is_restarted):
+    """One refused namespace kept the orphans of all, and after a restart no history was loaded anywhere."""
+
+    async def scenario(stage: Stage) -> None:
+        await _database(stage)
+        other = f"{stage.namespace}-other"
+        await stage.client.create(NAMESPACES, {"metadata": {"name": other}})
+        await _checkpoint(stage, stage.namespace, "gone")
+        await _checkpoint(stage, other, "gone")
+
+        def refuse(actor: Actor) -> None:
+            paths = [f"/namespaces/{other}/{kind}" for kind in kinds] or [f"/namespaces/{other}/"]
+            actor.line.answer = lambda request: (
+                status(403, "Forbidden") if any(path in f"{request.path}" for path in paths) else None
+            )
+            actor.line.drop_all()
+
+        both = (stage.namespace, other)
+        before = refuse if is_restarted else lambda _: None
+        async with stage.running(
+            watch_namespaces=both, is_narrow=False, checkpoints_gc_interval=GC, before=before
+        ) as actor:
+            refuse(actor)
+            await stage.clock.sleep(1)
+            await _collect_twice(stage, actor)
+            assert set(await stage.checkpoints()) == {"base-app"}
+            assert await _names(stage, other) == {"gone-app"}
+            actor.line.answer = lambda _: None
+            await stage.clock.sleep(120)
+            await _collect_twice(stage, actor)
+            assert await _names(stage, other) == set()
 
     play_lab(scenario)

@@ -97,6 +97,17 @@ class NamespacedInformer(Generic[T]):
             if not informer.is_absent and informer.stale_reason()
         }
 
+    def doubtful(self) -> frozenset[str]:
+        """Return the namespaces whose first list is missing or whose last request failed.
+
+        An empty name means all.
+        """
+        return frozenset(
+            namespace
+            for namespace, informer in self._informers.items()
+            if not informer.has_synced or informer.last_error
+        )
+
     def get(self, name: str, namespace: str = "") -> T | None:
         """Return an object, or None."""
         informer = self.informer_of(namespace)

@@ -34,6 +34,7 @@ from trimtab.operator.vertical.recommender.cluster_states import ShardedClusterS
 
 T = TypeVar("T")
 log = logging.getLogger(__name__)
+ALL_NAMESPACES = ""
 
 
 class _LastSample(wire.Wire):
@@ -146,7 +147,8 @@ class CheckpointStore:
         """The last write of each checkpoint of our VPAs, by key."""
         self._present: dict[str, _Stored] = {}
         """The existing checkpoints as last read or written, by key."""
-        self._orphans: set[str] = set()
+        self._orphans: dict[str, frozenset[str]] = {}
+        """The uids that the last call of `collect_orphans` found orphaned, by place."""
 
     @property
     def may_write(self) -> bool:
@@ -154,10 +156,16 @@ class CheckpointStore:
         return not self._client.is_dry_run
 
     async def read(self, vpas: Collection[NamespacedName]) -> dict[NamespacedName, list[Checkpoint]]:
-        """Read the checkpoints of some VPAs, or raise ClusterError if a list fails."""
-        listed = await self._list(CHECKPOINTS)
-        self._present = {item.metadata.key: _Stored.of(item) for item in listed}
+        """Read the checkpoints of some VPAs, or raise ClusterError if a list fails.
+
+        Other namespaces are not listed: one that was deleted with its rights stops no other.
+        """
         wanted = frozenset(vpas)
+        homes = {vpa.namespace for vpa in wanted}
+        places = [namespace for namespace in self._places() if namespace in {*homes, ALL_NAMESPACES}]
+        listed = [item for place in places for item in await self._list(CHECKPOINTS, place)]
+        self._forget_present(places)
+        self._present |= {item.metadata.key: _Stored.of(item) for item in listed}
         stored: dict[NamespacedName, list[Checkpoint]] = {}
         for checkpoint in listed:
             owner = owner_vpa(checkpoint)
@@ -173,12 +181,19 @@ class CheckpointStore:
             del self._written[key]
             self._present.pop(key, None)
 
-    async def _list(self, resource: Resource[T]) -> list[T]:
-        listings = [
-            await self._client.list(resource, ListOptions(namespace or None))
-            for namespace in self._options.namespaces or ("",)
-        ]
-        return [item for listing in listings for item in listing.items]
+    def _places(self) -> Sequence[str]:
+        """Return the namespaces that are listed one by one, or one name for all."""
+        return self._options.namespaces or (ALL_NAMESPACES,)
+
+    def _forget_present(self, places: Collection[str]) -> None:
+        self._present = {
+            key: stored
+            for key, stored in self._present.items()
+            if not {key.partition("/")[0], ALL_NAMESPACES} & set(places)
+        }
+
+    async def _list(self, resource: Resource[T], namespace: str) -> Sequence[T]:
+        return (await self._client.list(resource, ListOptions(namespace or None))).items
 
     async def write(
         self, checkpoints: Iterable[Checkpoint], deadline_seconds: float, *, is_last: bool = False
@@ -291,26 +306,41 @@ class CheckpointStore:
     async def collect_orphans(
         self,
         vpas: frozenset[NamespacedName],
+        places: Sequence[str] = (ALL_NAMESPACES,),
         is_left_over: Callable[[OwnedCheckpoint], bool] = lambda _: False,
     ) -> list[str]:
-        """Delete checkpoints that two calls in a row find orphaned or left over, and return their keys.
+        """Delete checkpoints that two calls for their place find orphaned or left over, and return their keys.
+
+        A place is a namespace, or an empty name for all. The caller knows all its VPAs.
 
         A checkpoint is orphaned without its VPA, and left over if the VPA's pods lost its container. Deleted history
         cannot be restored, and an empty list of VPAs is more often a mistake (a new CRD, a stale server) than the end
         of all VPAs. So by default an empty list deletes nothing, and each VPA is read from the API server first.
         """
         if (self._options.compat.orphans_need_a_vpa and not vpas) or self._client.is_dry_run:
-            self._orphans = set()
+            self._orphans = {}
             return []
-        listed = await self._list(CHECKPOINTS.into(OwnedCheckpoint))
+        deleted: list[str] = []
+        for place in places:
+            try:
+                deleted += await self._collect_in(place, vpas, is_left_over)
+            except errors.ClusterError as error:
+                where = f" of namespace {place}" if place else ""
+                log.warning("orphaned checkpoints%s are not collected: %s", where, error)
+        return deleted
+
+    async def _collect_in(
+        self, place: str, vpas: frozenset[NamespacedName], is_left_over: Callable[[OwnedCheckpoint], bool]
+    ) -> list[str]:
         orphans = {
             checkpoint.metadata.uid: checkpoint
-            for checkpoint in listed
+            for checkpoint in await self._list(CHECKPOINTS.into(OwnedCheckpoint), place)
             if checkpoint.metadata.namespace not in self._options.ignored_namespaces
             and (checkpoint.vpa not in vpas or is_left_over(checkpoint))
         }
-        doomed = [checkpoint for uid, checkpoint in orphans.items() if uid in self._orphans]
-        self._orphans = set(orphans)
+        before = self._orphans.get(place, frozenset())
+        self._orphans[place] = frozenset(orphans)
+        doomed = [checkpoint for uid, checkpoint in orphans.items() if uid in before]
         return [
             checkpoint.metadata.key
             for checkpoint in doomed

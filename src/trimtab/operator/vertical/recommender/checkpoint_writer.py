@@ -54,7 +54,8 @@ class CheckpointWriter:
         self._schedule = CheckpointSchedule(clock, interval)
         self._complete: tuple[NamespacedName, ...] = ()
         """VPAs whose history is loaded."""
-        self._orphans_at: float | None = None
+        self._orphans_at: dict[str, float] = {}
+        """When orphans were last collected, by namespace. An empty name means all."""
         self._flushes: dict[int, asyncio.Task[None]] = {}
 
     async def save_due(self, complete: tuple[NamespacedName, ...]) -> None:
@@ -89,17 +90,22 @@ class CheckpointWriter:
         await self._save_last(self._complete)
 
     async def collect_orphans(self, vpas: NamespacedInformer[VerticalPodAutoscaler], interval: float) -> None:
-        """Delete checkpoints whose VPA is gone, once per interval."""
-        now = self._clock.monotonic()
-        is_due = self._orphans_at is None or now - self._orphans_at >= interval
-        if not self._states.collects_orphans or not is_due or not vpas.has_synced or vpas.last_error():
+        """Delete checkpoints whose VPA is gone, once per interval and namespace.
+
+        A namespace whose VPAs cannot be listed is left out until they can.
+        """
+        if not self._states.collects_orphans:
             return
-        self._orphans_at = now
-        names = frozenset(vpa.metadata.namespaced_name for vpa in vpas)
-        try:
-            await self._store.collect_orphans(names, self._is_left_over)
-        except errors.ClusterError as error:
-            log.warning("orphaned checkpoints are not collected: %s", error)
+        now, unknown = self._clock.monotonic(), vpas.doubtful()
+        due = [
+            namespace
+            for namespace, _ in vpas.informers()
+            if namespace not in unknown and now - self._orphans_at.get(namespace, -interval) >= interval
+        ]
+        self._orphans_at |= dict.fromkeys(due, now)
+        if due:
+            names = frozenset(vpa.metadata.namespaced_name for vpa in vpas)
+            await self._store.collect_orphans(names, due, self._is_left_over)
 
     def _is_left_over(self, checkpoint: OwnedCheckpoint) -> bool:
         """Return whether the VPA's pods lost the container and the checkpoint is too old to be loaded."""
