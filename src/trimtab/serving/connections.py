@@ -34,6 +34,9 @@ class ClientLimits:
     """Connections of one address. None behind a proxy or on loopback, where all clients share an address."""
 
 
+LOG_SECONDS = 60.0
+
+
 def _never_made() -> None:
     """End a connection that does not exist yet."""
 
@@ -49,6 +52,20 @@ class ClientConnection:
     end: Callable[[], object] = field(default=_never_made)
 
 
+class OncePerMinute:
+    """Decides whether a line is logged that clients could cause at any rate."""
+
+    def __init__(self) -> None:
+        self._logged_at: float | None = None
+
+    def is_due(self, now: float) -> bool:
+        """Return whether the last line is a minute old. Count this one if so."""
+        if self._logged_at is not None and now - self._logged_at < LOG_SECONDS:
+            return False
+        self._logged_at = now
+        return True
+
+
 class Connections:
     """The connections of one server."""
 
@@ -56,6 +73,9 @@ class Connections:
         self.limits = limits
         self.ended = 0
         """How many connections ended or were refused because of a limit that they share."""
+        self.malformed = 0
+        """How many requests were not HTTP."""
+        self.malformed_log = OncePerMinute()
         self._open: dict[ClientConnection, None] = {}
         self._per_address: Counter[str] = Counter()
         self._bytes: Counter[str] = Counter()

@@ -14,15 +14,19 @@ because each of them takes memory before it is served.
 """
 
 import asyncio
+import logging
 import ssl
 from enum import Enum, auto
 from typing import Any
 
+import httptools
 from uvicorn.config import Config
 from uvicorn.protocols.http.httptools_impl import HttpToolsProtocol
 from uvicorn.server import ServerState
 
 from trimtab.serving.connections import ClientConnection, Connections
+
+log = logging.getLogger(__name__)
 
 CERTIFICATES = "trimtab.client-certificates"
 """The key in the `state` of a request's scope for the certificates (DER) that the client sent, its own first."""
@@ -112,13 +116,29 @@ class BoundedProtocol(HttpToolsProtocol):
         Refuse what does not end: a head, or a trailer or a chunk's extension that calls nothing back.
         """
         before, self._has_parsed = self._phase, False
-        super().data_received(data)
+        self._feed(data)
         if self._phase is Phase.HEAD and before in (Phase.HEAD, Phase.IDLE):
             self._head_bytes += len(data)  # all of it, because there are no requests in advance
         elif not self._has_parsed:
             self._unparsed_bytes += len(data)
         if max(self._head_bytes, self._unparsed_bytes) > self._limits.head_bytes:
             self._refuse(_TOO_LARGE)
+
+    def _feed(self, data: bytes) -> None:
+        """Feed the parser. uvicorn's own method logs a line per malformed request, without its address."""
+        self._unset_keepalive_if_required()
+        try:
+            self.parser.feed_data(data)
+        except httptools.HttpParserUpgrade:
+            pass  # it was parsed, and is answered like any other request
+        except httptools.HttpParserError:
+            self._all.malformed += 1
+            if self._all.malformed_log.is_due(self.loop.time()):
+                log.warning(
+                    "malformed requests are answered 400; one line per minute",
+                    extra={"facts": {"from": self._connection.address, "malformed": self._all.malformed}},
+                )
+            self.send_400_response("the request is not HTTP/1.1")
 
     def on_message_begin(self) -> None:
         """Start the deadline for the head of a request. Refuse a request in advance."""

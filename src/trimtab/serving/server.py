@@ -20,7 +20,7 @@ from typing import Any
 from uvicorn.config import Config
 from uvicorn.server import ServerState
 
-from trimtab.serving.connections import ClientConnection, ClientLimits, Connections
+from trimtab.serving.connections import ClientConnection, ClientLimits, Connections, OncePerMinute
 from trimtab.serving.protocol import CERTIFICATES, BoundedProtocol
 
 __all__ = ["CERTIFICATES", "ClientLimits", "HttpServer", "served"]
@@ -38,7 +38,6 @@ _ACCEPTED_AT_ONCE = 64
 """Connections that are accepted before other tasks run again."""
 _EXHAUSTED = frozenset({errno.EMFILE, errno.ENFILE, errno.ENOBUFS, errno.ENOMEM})
 _EXHAUSTED_SECONDS = 1.0
-_LOG_SECONDS = 60.0
 _TURNS = 5
 
 
@@ -73,7 +72,7 @@ class HttpServer:
         self._listeners: list[socket.socket] = []
         self._accepting: list[asyncio.Task[None]] = []
         self._handshakes: set[asyncio.Task[None]] = set()
-        self._logged_at: float | None = None
+        self._full_log = OncePerMinute()
 
     @property
     def port(self) -> int:
@@ -173,8 +172,7 @@ class HttpServer:
                 client.close()
 
     def _log_full(self, now: float) -> None:
-        if self._logged_at is None or now - self._logged_at >= _LOG_SECONDS:
-            self._logged_at = now
+        if self._full_log.is_due(now):
             log.warning(
                 "too many connections: stalled connections end, or new connections are refused",
                 extra={"facts": {"connections": len(self.connections), "ended": self.connections.ended}},

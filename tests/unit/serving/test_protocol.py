@@ -58,9 +58,17 @@ class Wire(asyncio.Transport):
 class Client:
     """A client of a server in memory."""
 
-    def __init__(self, app: Any, limits: ClientLimits = LIMITS, *, reads: bool = True) -> None:
-        self.connections = Connections(limits)
-        connection = self.connections.open("client", 0.0)
+    def __init__(
+        self,
+        app: Any,
+        limits: ClientLimits = LIMITS,
+        *,
+        reads: bool = True,
+        address: str = "client",
+        connections: Connections | None = None,
+    ) -> None:
+        self.connections = Connections(limits) if connections is None else connections
+        connection = self.connections.open(address, 0.0)
         assert connection is not None
         self.connection = connection
         config = Config(app, http="httptools", ws="none", lifespan="off", interface="asgi3", log_config=None)
@@ -250,3 +258,47 @@ def test_a_body_beyond_the_bytes_of_all_requests_ends_its_connection():
         assert len(client.connections) == 0
 
     VirtualClock().run(run())
+
+
+MALFORMED = [
+    b"\x16\x03\x01\x02\x00",
+    b"GET / HTTP/1.1\r\nno colon\r\n\r\n",
+    b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n",
+]
+UPGRADE = b"GET / HTTP/1.1\r\nhost: x\r\nconnection: upgrade\r\nupgrade: h2c\r\n\r\n"
+
+
+def test_malformed_requests_log_one_line_per_minute_with_an_address(caplog):
+    """Each of them logged a warning of its own, which did not say where it came from."""
+    clock = VirtualClock()
+    shared = Connections(LIMITS)
+
+    async def attack(address: str) -> None:
+        for request in MALFORMED * 5:
+            client = Client(echo, connections=shared, address=address)
+            await client.send(request)
+            assert client.wire.sent.startswith(b"HTTP/1.1 400 ")
+            assert client.wire.is_closing()
+
+    async def main() -> None:
+        await attack("10.0.0.1")
+        await attack("10.0.0.2")
+        assert [record.facts for record in caplog.records] == [{"from": "10.0.0.1", "malformed": 1}]
+        await clock.sleep(60)
+        await attack("10.0.0.2")
+        assert [record.facts for record in caplog.records[1:]] == [{"from": "10.0.0.2", "malformed": 31}]
+        assert shared.malformed == 45
+
+    clock.run(main())
+
+
+def test_a_request_to_upgrade_is_answered_as_any_other_and_logs_nothing(caplog):
+    clock = VirtualClock()
+
+    async def main() -> None:
+        client = Client(echo)
+        await client.send(UPGRADE)
+        assert client.wire.sent.startswith(b"HTTP/1.1 200 ")
+        assert caplog.records == []
+
+    clock.run(main())
