@@ -7,8 +7,10 @@ import ipaddress
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 from datetime import datetime, timedelta
+from pathlib import Path
 
 from cryptography import x509
+from cryptography.exceptions import UnsupportedAlgorithm
 from cryptography.hazmat.primitives import hashes, serialization
 from cryptography.hazmat.primitives.asymmetric import ec
 from cryptography.x509.oid import ExtendedKeyUsageOID, NameOID
@@ -49,6 +51,61 @@ class KeyPair:
     def created_at(self) -> datetime:
         """Return when the certificate was created, if it was created here."""
         return self.certificate.not_valid_before_utc + CLOCK_SKEW
+
+
+@dataclass(frozen=True)
+class PairOrigin:
+    """Which server a pair belongs to, and the files that hold it, for messages."""
+
+    server: str
+    """The server with its article, as `the webhook`."""
+    certificate: Path | None = None
+    key: Path | None = None
+
+    def read(self) -> KeyPair:
+        """Return the pair in the files. Raise CertificateError if it is unreadable or does not belong together."""
+        assert self.certificate is not None, "a pair without files is not read"
+        assert self.key is not None, "a certificate has its key beside it"
+        try:
+            pair = KeyPair(self.certificate.read_bytes(), self.key.read_bytes())
+        except OSError as error:
+            raise CertificateError(
+                f"cannot read {self.server}'s certificate or key: {error.filename}: {error.strerror}; "
+                "put a certificate and its key there"
+            ) from error
+        self.check(pair)
+        return pair
+
+    def check(self, pair: KeyPair, now: datetime | None = None) -> None:
+        """Raise CertificateError if a pair does not belong together, or has expired."""
+        try:
+            certificate = pair.certificate
+            key = serialization.load_pem_private_key(pair.key_pem, None)
+        except CertificateError as error:
+            raise CertificateError(
+                f"{self.server}'s certificate is {error}{_in(self.certificate)}; put a PEM certificate there"
+            ) from error
+        except (ValueError, TypeError, UnsupportedAlgorithm) as error:  # TypeError: it is encrypted
+            raise CertificateError(
+                f"{self.server}'s key cannot be read: {error}{_in(self.key)}; put a PEM key without a password there"
+            ) from error
+        serial = f"serial {certificate.serial_number:x}"
+        if key.public_key() != certificate.public_key():
+            where = f"; {self.key}, {self.certificate}" if self.key else ""
+            raise CertificateError(
+                f"{self.server}'s key does not belong to its certificate ({serial}{where}); "
+                "put both of one pair in their place"
+            )
+        if now is not None and now >= pair.not_after:
+            where = f"; {self.certificate}" if self.certificate else ""
+            raise CertificateError(
+                f"{self.server}'s certificate ({serial}{where}) expired on {pair.not_after:%Y-%m-%d %H:%M:%S} UTC; "
+                "put a valid pair in its place"
+            )
+
+
+def _in(path: Path | None) -> str:
+    return f" ({path})" if path else ""
 
 
 def make_authority(common_name: str, now: datetime, lifetime: timedelta) -> KeyPair:

@@ -8,6 +8,7 @@ from errno import ENOTDIR
 from pathlib import Path
 
 from trimtab.clock import Clock
+from trimtab.serving.certificates import CertificateError, PairOrigin
 from trimtab.serving.files import replace_file
 
 log = logging.getLogger(__name__)
@@ -67,7 +68,7 @@ class FileCertificate:
     """A server's context that follows the files of its certificate and key."""
 
     def __init__(self, certificate: Path, key: Path, server: str) -> None:
-        self._server = server
+        self._origin = PairOrigin(server, certificate, key)
         self._files = WatchedFile(certificate), WatchedFile(key)
         self.context = server_context()
         self._is_loaded = False
@@ -81,7 +82,7 @@ class FileCertificate:
         try:
             self._load()
         except ValueError as error:
-            log.warning("%s keeps its last certificate: %s", self._server, error)
+            log.warning("%s keeps its last certificate: %s", self._origin.server, error)
 
     async def run(self, clock: Clock) -> None:
         """Follow the files until cancelled."""
@@ -93,8 +94,13 @@ class FileCertificate:
         self._is_loaded = False
         for file in self._files:
             file.has_changed()
+        pair = self._origin.read()
         try:
-            self.context.load_cert_chain(self._files[0].path, self._files[1].path)
+            # A context that rejects a pair may have lost its last one, so a spare context tries first.
+            for context in (server_context(), self.context):
+                load_pair(context, pair.certificate_pem, pair.key_pem)
             self._is_loaded = True
-        except (OSError, ssl.SSLError) as error:
-            raise ValueError(f"the certificate of {self._server} cannot be used: {error}") from error
+        except OSError as error:  # ssl.SSLError is one
+            raise CertificateError(
+                f"the certificate of {self._origin.server} cannot be used: {error} ({self._origin.certificate})"
+            ) from error

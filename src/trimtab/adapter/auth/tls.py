@@ -16,7 +16,7 @@ from trimtab.adapter.errors import ConfigurationError
 from trimtab.adapter.files import below
 from trimtab.clock import Clock
 from trimtab.serving import tls
-from trimtab.serving.certificates import CertificateError, KeyPair, issue_with_own_authority
+from trimtab.serving.certificates import CertificateError, KeyPair, PairOrigin, issue_with_own_authority
 from trimtab.serving.tls import WatchedFile
 
 log = logging.getLogger(__name__)
@@ -87,15 +87,12 @@ class ReloadingTls:
 
 def read_pair(certificate_file: Path, key_file: Path, now: datetime) -> KeyPair:
     """Read a pair from files. Raise ConfigurationError if it is invalid or expired."""
+    origin = PairOrigin("the adapter", certificate_file, key_file)
     try:
-        pair = KeyPair(certificate_file.read_bytes(), key_file.read_bytes())
-        expires = pair.not_after
-    except OSError as error:
-        raise ConfigurationError(f"tls: cannot read {error.filename}: {error.strerror}") from error
+        pair = origin.read()
+        origin.check(pair, now)
     except CertificateError as error:
-        raise ConfigurationError(f"tls: {certificate_file} is {error}") from error
-    if expires < now:
-        raise ConfigurationError(f"tls: {certificate_file} expired on {expires:%Y-%m-%d %H:%M} UTC; renew it")
+        raise ConfigurationError(f"tls: {error}") from error
     return pair
 
 

@@ -12,54 +12,29 @@ from pathlib import Path
 from typing import Protocol
 
 from cryptography import x509
-from cryptography.exceptions import UnsupportedAlgorithm
-from cryptography.hazmat.primitives import serialization
 
 from trimtab.clock import Clock
 from trimtab.cluster import errors
 from trimtab.cluster.client import Client, retry_on_conflict
 from trimtab.cluster.resource import Json, Resource
 from trimtab.serving import certificates
-from trimtab.serving.certificates import CertificateError, KeyPair
+from trimtab.serving.certificates import CertificateError, KeyPair, PairOrigin
 
 AUTHORITY_LIFETIME = timedelta(days=5 * 365)
 LEAF_LIFETIME = timedelta(days=30)
 PUBLISHED_BEFORE_USE = timedelta(minutes=2)
 """How long a new authority is in the webhook configurations before it signs."""
+ORIGIN = PairOrigin("the webhook")
 
 
 def is_due(pair: KeyPair, now: datetime) -> bool:
     """Return whether two thirds of a pair's life are over, or it is invalid."""
     try:
-        check_key(pair)
+        ORIGIN.check(pair)
         life = pair.not_after - pair.created_at
     except CertificateError:
         return True
     return now >= pair.created_at + life * 2 / 3
-
-
-def check_key(pair: KeyPair) -> None:
-    """Raise CertificateError if the key is not that of the certificate."""
-    try:
-        key = serialization.load_pem_private_key(pair.key_pem, None)
-    except (ValueError, TypeError, UnsupportedAlgorithm) as error:  # TypeError: it is encrypted
-        raise CertificateError(f"the webhook's key cannot be read: {error}") from error
-    if key.public_key() != pair.certificate.public_key():
-        raise CertificateError(
-            f"the webhook's key does not belong to its certificate (serial {pair.certificate.serial_number:x}); "
-            "put both of one pair in their place"
-        )
-
-
-def check_validity(pair: KeyPair, now: datetime) -> None:
-    """Raise CertificateError if a pair does not belong together or has expired."""
-    check_key(pair)
-    if now >= pair.not_after:
-        serial = pair.certificate.serial_number
-        raise CertificateError(
-            f"the webhook's certificate (serial {serial:x}) expired on {pair.not_after:%Y-%m-%d %H:%M:%S} UTC; "
-            "put a valid pair in its place"
-        )
 
 
 @dataclass(frozen=True)
@@ -200,18 +175,19 @@ class FileCertificates:
 
     def __init__(self, clock: Clock, certificate: Path, key: Path, authority: Path | None) -> None:
         self._clock = clock
-        self._certificate = certificate
-        self._key = key
+        self._origin = PairOrigin("the webhook", certificate, key)
         self._authority = authority
 
     async def current(self) -> Serving:
         """Return the pair in the files, or raise CertificateError if it is invalid."""
+        pair = self._origin.read()
+        self._origin.check(pair, self._clock.now())
         try:
-            pair = KeyPair(self._certificate.read_bytes(), self._key.read_bytes())
             bundle = self._authority.read_bytes() if self._authority else pair.certificate_pem
         except OSError as error:
-            raise CertificateError(f"cannot read the webhook's certificate: {error}") from error
-        check_validity(pair, self._clock.now())
+            raise CertificateError(
+                f"cannot read the authority of the webhook's certificate: {error}"
+            ) from error
         return Serving(pair, bundle)
 
 
@@ -240,7 +216,7 @@ def _read(secret: Json) -> Material | None:
         following = KeyPair(parts["ca-next.crt"], parts["ca-next.key"]) if "ca-next.crt" in parts else None
         for pair in (authority, following):
             if pair is not None:
-                check_key(pair)
+                ORIGIN.check(pair)
     except (KeyError, binascii.Error, CertificateError, AttributeError):
         return None
     return Material(leaf, authority, following, parts.get("ca-old.crt", b""))

@@ -14,11 +14,11 @@ from trimtab.operator.settings.admission import STATUS_LEASE_NAMESPACE
 from trimtab.operator.settings.settings import Settings
 from trimtab.operator.vertical.admission.app import AdmissionApp
 from trimtab.operator.vertical.admission.certificates import (
+    ORIGIN,
     Certificates,
     FileCertificates,
     SecretCertificates,
     Serving,
-    check_validity,
 )
 from trimtab.operator.vertical.admission.registration import Registration
 from trimtab.operator.vertical.admission.reviews import Reviewer
@@ -117,7 +117,7 @@ class AdmissionWebhook:
                 advice = "; create the namespace, or name another one with --namespace"
                 missing = f"{error}{advice if isinstance(error, errors.NotFound) else ''}"
             else:
-                check_validity(serving.pair, self._clock.now())
+                ORIGIN.check(serving.pair, self._clock.now())
                 return serving
             if missing != self._missing:
                 self._missing = missing
@@ -143,7 +143,7 @@ class AdmissionWebhook:
 
     async def _renew_certificate(self) -> None:
         current = await self._certificates.current()
-        check_validity(current.pair, self._clock.now())
+        ORIGIN.check(current.pair, self._clock.now())
         # Publish the authority before serving its certificate, so that callers always trust the server.
         if self._settings.admission.register_webhook and not self._client.is_dry_run:
             await self._registration.ensure(current.bundle)

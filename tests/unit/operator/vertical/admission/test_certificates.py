@@ -13,11 +13,11 @@ from trimtab.operator.settings.settings import Settings
 from trimtab.operator.vertical.admission.certificates import (
     AUTHORITY_LIFETIME,
     LEAF_LIFETIME,
+    ORIGIN,
     FileCertificates,
     Serving,
     _data,
     _read,
-    check_key,
     make_authority,
     make_material,
     names_of,
@@ -111,7 +111,7 @@ def test_a_key_of_another_pair_in_the_secret_is_replaced_under_the_same_authorit
     material, other = make_material(NAMES, NOW), make_material(NAMES, NOW)
     mixed = replace(material, leaf=replace(material.leaf, key_pem=other.leaf.key_pem))
     later = renewed(mixed, NAMES, NOW)
-    check_key(later.leaf)
+    ORIGIN.check(later.leaf)
     assert later.bundle == material.bundle
 
 
