@@ -66,6 +66,11 @@ def refusing(part: str, error: str = "bad_data") -> Any:
     return fault
 
 
+def answering(status: int, kind: str, text: str) -> Any:
+    """Return a fault that answers every query with an error of Prometheus, or with a text if it has no kind."""
+    return failing(status, {"status": "error", "errorType": kind, "error": text} if kind else text.encode())
+
+
 async def hanging(_query: str) -> None:
     """Never answer."""
     await asyncio.Event().wait()

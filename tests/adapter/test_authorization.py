@@ -19,6 +19,17 @@ async def test_a_user_without_the_right_is_told_what_is_missing(proxy, cluster):
     assert 'in the namespace "default"' in body["message"]
 
 
+async def test_a_refused_external_metric_is_named_without_an_empty_object(proxy, cluster):
+    """The message began with `spend "" is forbidden`."""
+    cluster.may = lambda spec: False
+    status, body = await proxy.get(f"{EXTERNAL}/namespaces/default/spend", HPA)
+    assert status == 403
+    assert body["message"] == (
+        'spend.external.metrics.k8s.io is forbidden: User "hpa" cannot list resource "spend" in API group '
+        '"external.metrics.k8s.io" in the namespace "default"'
+    )
+
+
 @pytest.mark.parametrize(
     ("path", "want"),
     [

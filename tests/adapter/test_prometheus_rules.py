@@ -17,7 +17,7 @@ from tests.adapter.conftest import (
     write,
     write_configuration,
 )
-from tests.adapter.fake_prometheus import FakePrometheus, failing, hanging, listening, refusing
+from tests.adapter.fake_prometheus import FakePrometheus, answering, failing, hanging, listening, refusing
 
 RULES = [
     {
@@ -47,6 +47,7 @@ RULES = [
     },
     {"name": "backlog", "type": "external", "series": "sqs_visible", "metric": "sqs"},
     {"name": "everywhere", "type": "external", "series": "world", "namespaceLabel": ""},
+    {"name": "widgets", "series": "widget_load", "resources": {"widgets.example.com": "widget"}},
     {"name": "no-matchers", "series": "m", "resources": {"pods": "pod"}, "query": "sum(<<series>>)"},
     {"name": "typo", "series": "m", "resorces": {"pods": "pod"}},
 ]
@@ -217,6 +218,57 @@ async def test_a_query_that_prometheus_refuses_is_paused_alone(over_prometheus, 
     assert (await over_prometheus.get(f"{bad}?metricLabelSelector=a%3Db", HPA))[0] == 503
     _, text = await over_prometheus.get("/readyz?verbose")
     assert "[-]rule prom/queues failing" in text
+
+
+@pytest.mark.parametrize("name", ["w", "*?labelSelector=a%3Db"])
+async def test_objects_of_a_group_that_the_cluster_does_not_serve_are_not_found(
+    over_prometheus, prometheus, name
+):
+    """It was a 503, which asks autoscalers to wait for what cannot come."""
+    prometheus.default = [({"widget": "w"}, "1")]
+    path, _, query = name.partition("?")
+    answer = await over_prometheus.get(
+        f"{CUSTOM}/namespaces/shop/widgets.example.com/{path}/widget_load?{query}", HPA
+    )
+    assert answer[0] == 404
+    assert "no API group example.com" in answer[1]["message"]
+
+
+SECRET = 'many-to-many matching not allowed: {pod="ledger-7",namespace="bank"} at 10.1.2.3:9090'
+"""What Prometheus says about the series of other tenants."""
+
+
+@pytest.mark.parametrize(
+    ("fault", "words"),
+    [
+        (answering(400, "bad_data", SECRET), "rule prom/queues: this query is out of service"),
+        (answering(422, "execution", SECRET), "rule prom/queues: this query is out of service"),
+        (answering(503, "unavailable", SECRET), "source prom: Prometheus gives no usable answer"),
+        (answering(500, "", SECRET), "source prom: Prometheus gives no usable answer"),
+    ],
+    ids=["rejected", "failed on series", "unavailable", "not JSON of Prometheus"],
+)
+async def test_tenants_get_the_kind_of_a_failure_and_the_log_its_text(
+    over_prometheus, prometheus, caplog, fault, words
+):
+    """Prometheus' own text, with pods and labels of other tenants, was in the answer."""
+    prometheus.fault = fault
+    for _ in range(2):
+        status, body = await over_prometheus.get(QUEUE, HPA)
+        assert (status, words in body["message"]) == (503, True)
+        assert not [part for part in ("ledger-7", "bank", "10.1.2.3") if part in body["message"]]
+        assert "log says why" in body["message"]
+    assert "ledger-7" in caplog.text
+
+
+async def test_the_rule_that_prometheus_rejects_keeps_the_text_from_tenants(
+    over_prometheus, prometheus, caplog
+):
+    source = source_of(over_prometheus.adapter)
+    source.rules[0].health.disable(f"discovering its series: {SECRET}")
+    status, body = await over_prometheus.get(QUEUE, HPA)
+    assert (status, "ledger-7" in body["message"], "ledger-7" in caplog.text) == (503, False, True)
+    assert "rule prom/queues is out of service: Prometheus rejects its query" in body["message"]
 
 
 ATTACK = 'http_x_total{namespace="victim"}[2m])) or sum by (pod) (rate(http_y_total'

@@ -76,6 +76,7 @@ class PausedQueries:
         self._clock = clock
         self._name = name
         self._rejected: OrderedDict[MetricQuery, tuple[BackOff, str]] = OrderedDict()
+        self._logged_at = float("-inf")
 
     def reason(self, query: MetricQuery) -> str:
         """Return why a query is paused at the moment, or an empty text."""
@@ -84,7 +85,10 @@ class PausedQueries:
 
     def pause(self, query: MetricQuery, reason: str) -> None:
         """Pause a query."""
-        if not self._rejected:
+        now = self._clock.monotonic()
+        # Tenants do not get the reason, so that the log must have it, and they choose how many queries there are.
+        if query not in self._rejected and now - self._logged_at >= FIRST_PAUSE_SECONDS:
+            self._logged_at = now
             log.warning("%s: %s is rejected: %s", self._name, query, reason)
         back_off, _ = self._rejected.pop(query, (BackOff(self._clock), ""))
         back_off.pause()

@@ -26,4 +26,5 @@ def _refusal(user: UserInfo, attributes: Attributes, reason: str) -> str:
     resource = attributes.resource + (f"/{attributes.subresource}" if attributes.subresource else "")
     where = f' in the namespace "{attributes.namespace}"' if attributes.namespace else " at the cluster scope"
     what = f'cannot {attributes.verb} resource "{resource}" in API group "{attributes.group}"{where}'
-    return f'{resource} "{attributes.name}" is forbidden: User "{user.name}" {what}: {reason}'.rstrip(": ")
+    named = f' "{attributes.name}"' if attributes.name else f".{attributes.group}"
+    return f'{resource}{named} is forbidden: User "{user.name}" {what}: {reason}'.rstrip(": ")

@@ -10,6 +10,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from trimtab import tasks
 from trimtab.adapter.api.health import Health, State
 from trimtab.adapter.errors import NotFound, ServiceUnavailable
+from trimtab.cluster import errors
 from trimtab.cluster.cache.informer import Informer
 from trimtab.cluster.cache.namespaced_informer import NamespacedInformer
 from trimtab.cluster.client import Client, ListOptions
@@ -123,7 +124,10 @@ class ClusterObjects:
         plural, _, group = resource.partition(".")
         version = "v1"
         if group:
-            api_group = await self._client.read(f"discovering {group}", f"/apis/{group}", _Group)
+            try:
+                api_group = await self._client.read(f"discovering {group}", f"/apis/{group}", _Group)
+            except errors.NotFound as error:
+                raise NotFound(f"the cluster serves no {resource}: it has no API group {group}") from error
             version = api_group.preferred_version.version
         served = await self._discovery.served(group, version, plural)
         if served is None:

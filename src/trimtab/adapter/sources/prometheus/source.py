@@ -42,6 +42,7 @@ _LARGEST = Decimal(2**63 - 1)
 """Clients of the metrics APIs use int64; larger values overflow in some of them."""
 
 _NANOS = Decimal(10**9)
+_QUERY_REJECTED = ": this query is out of service: Prometheus rejects it"
 
 
 class RejectedSampleError(ValueError):
@@ -264,8 +265,7 @@ class PrometheusSource:
         try:
             present = set(await self._client.names(selector, active.checked.max_age_seconds))
         except PrometheusError as error:
-            self._server.record_failure(str(error))
-            raise ServiceUnavailable(f"source {self.name}: {error}") from error
+            raise self._unread(error) from error
         return next((name for name in series if name in present), series[0])
 
     def _find_rule(self, query: MetricQuery) -> ActiveRule | None:
@@ -284,13 +284,9 @@ class PrometheusSource:
         if active is None:
             raise NotFound(f"no rule of {self.name} serves {query}")
         if active.health.is_paused:
-            raise ServiceUnavailable(
-                f"rule {self.name}/{active.checked.name} is out of service: {active.health.reason}"
-            )
-        if reason := active.health.queries.reason(query):
-            raise ServiceUnavailable(
-                f"rule {self.name}/{active.checked.name}: this query is out of service: {reason}"
-            )
+            raise self._rejected(active, " is out of service: Prometheus rejects its query")
+        if active.health.queries.reason(query):
+            raise self._rejected(active, _QUERY_REJECTED)
         return active
 
     async def _evaluate(self, active: ActiveRule, query: MetricQuery, promql: str) -> list[Instant]:
@@ -298,13 +294,26 @@ class PrometheusSource:
             instants = await self._client.instant(promql, lookback=active.checked.max_age_seconds)
         except QueryRefusedError as error:
             active.health.queries.pause(query, str(error))
-            raise ServiceUnavailable(f"rule {self.name}/{active.checked.name}: {error}") from error
+            raise self._rejected(active, _QUERY_REJECTED) from error
         except PrometheusError as error:
-            self._server.record_failure(str(error))
-            raise ServiceUnavailable(f"source {self.name}: {error}") from error
+            raise self._unread(error) from error
         self._server.record_success()
         active.health.queries.resume(query)
         return instants
+
+    def _rejected(self, active: ActiveRule, what: str) -> AdapterError:
+        """Return the error for a query that Prometheus rejects.
+
+        Its text is for tenants. Prometheus' own contains queries, labels and series of others, and goes to the log.
+        """
+        return ServiceUnavailable(f"rule {self.name}/{active.checked.name}{what}; the adapter's log says why")
+
+    def _unread(self, error: PrometheusError) -> AdapterError:
+        """Record that Prometheus gave no answer, and return the error for tenants, without its address."""
+        self._server.record_failure(str(error))
+        return ServiceUnavailable(
+            f"source {self.name}: Prometheus gives no usable answer at the moment; the adapter's log says why"
+        )
 
     def _value(self, checked: CheckedRule, instant: Instant) -> tuple[Quantity, datetime, int | None]:
         measured = sample_time(instant.at, self._clock.now(), checked.max_age_seconds)
