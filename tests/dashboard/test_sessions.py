@@ -4,14 +4,17 @@ import asyncio
 import base64
 import json
 import sys
+from collections import Counter
 from types import SimpleNamespace
+from typing import cast
 
 import pytest
 
 from tests.dashboard import stage
 from tests.dashboard.asking import Browser, app_of, ask, entered, stream
 from trimtab.clock import VirtualClock
-from trimtab.dashboard.auth.access import OneToken
+from trimtab.cluster.client import Client
+from trimtab.dashboard.auth.access import ClusterAccess, OneToken
 from trimtab.dashboard.auth.rights import LocalViewer
 from trimtab.dashboard.auth.sessions import (
     LIFETIME_SECONDS,
@@ -20,7 +23,12 @@ from trimtab.dashboard.auth.sessions import (
     REVIEW_SECONDS,
     Session,
 )
-from trimtab.dashboard.auth.tokens import MAX_FAILURES, RECOVERY_SECONDS
+from trimtab.dashboard.auth.tokens import (
+    INVALID_SECONDS,
+    MAX_FAILURES,
+    SHARED_FAILURES,
+    SHARED_PER_SECOND,
+)
 from trimtab.dashboard.web.http import RefusedError, WebRequest
 
 
@@ -89,6 +97,8 @@ def test_a_session_ends_after_twelve_hours():
 
 class Named:
     """Knows the viewers whose tokens a test gives, until it takes them away."""
+
+    login_token = "a token of a test"
 
     def __init__(self, **viewers):
         self.viewers = viewers
@@ -228,28 +238,90 @@ def test_a_session_outlives_an_outage_of_the_cluster():
     clock.run(main())
 
 
-def test_invalid_tokens_are_limited_by_address_and_valid_ones_are_not():
-    """Every guess was a TokenReview of the cluster."""
+async def guesses(app, numbers, **browser):
+    """Log in with tokens that nobody has, and return the statuses."""
+    return Counter([(await Browser(app, **browser).login(f"guess-{number}")).status for number in numbers])
+
+
+def test_invalid_tokens_are_limited_and_valid_ones_of_the_same_address_are_not():
+    """Every guess was a TokenReview of the cluster, and 20 of them shut out everybody behind the same proxy."""
+    clock = VirtualClock()
+
+    async def main():
+        access = Named(**{f"token-{number}": "ann" for number in range(100)})
+        app = app_of(clock=clock, access=access)
+        assert await guesses(app, range(MAX_FAILURES + 10)) == {401: MAX_FAILURES + 10}
+        for number in range(60):
+            await logged_in(app, f"token-{number}")
+        flood = await guesses(app, range(1000, 1500))
+        assert flood == {401: SHARED_FAILURES - 10, 429: 500 - (SHARED_FAILURES - 10)}
+        assert len(access.asked) == MAX_FAILURES + SHARED_FAILURES + 60, "the cluster is asked for no more"
+        await logged_in(app, "token-0")
+        other = Browser(app, address="10.0.0.2")
+        assert (await other.login("token-70")).status == 204, "another address has its own limit"
+        await clock.sleep(1.0)
+        await logged_in(app, "token-80")
+        access.asked.clear()
+        for second in range(60):
+            await clock.sleep(1.0)
+            await guesses(app, range(2000 + 100 * second, 2100 + 100 * second))
+        assert len(access.asked) <= 60 * (SHARED_PER_SECOND + 1) + MAX_FAILURES
+
+    clock.run(main())
+
+
+def test_a_script_that_repeats_an_expired_token_costs_one_review_and_refuses_nobody():
+    """A forgotten script behind the same proxy shut out every viewer there."""
     clock = VirtualClock()
 
     async def main():
         access = Named(a="ann")
         app = app_of(clock=clock, access=access)
-        for _ in range(MAX_FAILURES - 1):
-            assert (await Browser(app).login("guess")).status == 401
-        for _ in range(50):
-            await logged_in(app, "a")
-        headers = {"authorization": "Bearer guess"}
-        assert (await ask(app, "GET", "/api/overview", headers=headers)).status == 401
-        asked = len(access.asked)
-        assert (await ask(app, "GET", "/api/overview", headers=headers)).status == 429
-        assert (await Browser(app).login("a")).status == 429
-        assert len(access.asked) == asked, "the cluster is not asked"
-        assert (await Browser(app, address="10.0.0.2").login("a")).status == 204
-        await clock.sleep(RECOVERY_SECONDS)
+        headers = {"authorization": "Bearer expired"}
+        for _ in range(200):
+            assert (await ask(app, "GET", "/api/overview", headers=headers)).status == 401
+        assert access.asked == ["expired"]
         await logged_in(app, "a")
+        access.viewers["expired"] = "eve"
+        await clock.sleep(INVALID_SECONDS)
+        assert (await ask(app, "GET", "/api/overview", headers=headers)).status == 200
 
     clock.run(main())
+
+
+def test_a_token_that_was_valid_is_refused_once_it_is_not():
+    clock = VirtualClock()
+
+    async def main():
+        access = Named(a="ann")
+        app = app_of(clock=clock, access=access)
+        await logged_in(app, "a")
+        access.viewers.clear()
+        assert (await Browser(app).login("a")).status == 401
+        assert (await Browser(app).login("a")).status == 401
+        assert len(access.asked) == 2
+
+    clock.run(main())
+
+
+@pytest.mark.parametrize(
+    ("access", "words"),
+    [
+        (OneToken("a-token-of-a-program"), "the token that the program printed"),
+        (ClusterAccess(VirtualClock(), cast("Client", None)), "kubectl create token NAME"),
+    ],
+    ids=["own token", "token of the cluster"],
+)
+async def test_a_refusal_says_where_a_token_comes_from(access, words):
+    """In a cluster it named a token that the program had printed. It prints none there."""
+    app = app_of(access=access)
+    ended = {"cookie": "trimtab-session-8081=an-ended-session"}
+    for headers in (ended, {}):
+        for path in ("/api/session", "/events"):
+            answer = await ask(app, "GET", path, headers=headers)
+            assert (answer.status, words in answer.json()["message"]) == (401, True)
+    answer = await Browser(app).login("")
+    assert (answer.status, words in answer.json()["message"]) == (401, True)
 
 
 def test_a_token_is_in_no_representation_of_a_session():

@@ -68,6 +68,7 @@ class Granted:
     """Logs everybody in as a viewer of the listings that a test grants."""
 
     name = "ann"
+    login_token = "any token"
 
     def __init__(self, *listings):
         self.listings = set(listings)

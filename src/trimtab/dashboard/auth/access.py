@@ -44,6 +44,11 @@ MAX_USERS: Final = 256
 class Access(Protocol):
     """Authenticates tokens."""
 
+    @property
+    def login_token(self) -> str:
+        """Return which token logs in and where a viewer gets it, as a part of a sentence."""
+        ...
+
     async def viewer(self, token: str) -> Viewer | None:
         """Return the viewer of a token, or None."""
         ...
@@ -51,6 +56,8 @@ class Access(Protocol):
 
 class OneToken:
     """A random token for the user of this machine."""
+
+    login_token = "the token that the program printed"  # noqa: S105 - words about it
 
     def __init__(self, token: str) -> None:
         if len(token) < 16:
@@ -64,6 +71,8 @@ class OneToken:
 
 class ClusterAccess:
     """Authenticates tokens of the cluster, and reviews what a user may list."""
+
+    login_token = "a token of your own: kubectl create token NAME"  # noqa: S105 - words about it
 
     def __init__(self, clock: Clock, client: Client) -> None:
         self.clock = clock

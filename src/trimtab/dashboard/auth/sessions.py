@@ -53,12 +53,10 @@ class Sessions:
     async def login(self, request: WebRequest, token: str) -> Session:
         """Open a session. Raise RefusedError if the token is invalid."""
         viewer = await self._authenticate(request, token)
-        if viewer is None:
-            raise RefusedError(401, "this token is not known here; use the one that the program printed")
         now = self._clock.monotonic()
         session = Session(viewer, self._end_of(token), token, now)
         if not now < session.expires_at:
-            raise RefusedError(401, "this token has expired; create a new one")
+            raise RefusedError(401, f"this token has expired; use {self._access.login_token}")
         self._open[session.identity] = session
         self._drop_oldest(viewer.name)
         return session
@@ -103,17 +101,18 @@ class Sessions:
             return session
         scheme, _, token = request.headers.get("authorization", "").partition(" ")
         if scheme.lower() != "bearer":
-            raise RefusedError(401, "log in with the token that the program printed")
+            raise self.not_logged_in()
         viewer = await self._authenticate(request, token.strip())
-        if viewer is None:
-            raise RefusedError(401, "this token is not known here; use the one that the program printed")
         return Session(viewer, self._clock.monotonic())
 
-    async def _authenticate(self, request: WebRequest, token: str) -> Viewer | None:
-        self._failures.begin(request.address)
-        viewer = await self._access.viewer(token)
-        if viewer is not None:
-            self._failures.succeeded(request.address)
+    def not_logged_in(self) -> RefusedError:
+        """Return the error of a request without an open session."""
+        return RefusedError(401, f"log in with {self._access.login_token}")
+
+    async def _authenticate(self, request: WebRequest, token: str) -> Viewer:
+        viewer = await self._failures.authenticate(request.address, token, self._access.viewer)
+        if viewer is None:
+            raise RefusedError(401, f"this token is not known here; use {self._access.login_token}")
         return viewer
 
     def _end_of(self, token: str) -> float:

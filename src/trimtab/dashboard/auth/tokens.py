@@ -1,9 +1,11 @@
-"""What a token says about itself, and how many invalid tokens an address may send."""
+"""What a token says about itself, and how many invalid tokens are reviewed."""
 
 import binascii
+import hashlib
 from base64 import urlsafe_b64decode
 from collections import OrderedDict
-from typing import Final
+from collections.abc import Awaitable, Callable, Hashable
+from typing import Final, TypeVar
 
 import msgspec
 
@@ -14,8 +16,19 @@ MAX_FAILURES: Final = 20
 """Invalid tokens that an address may send at once."""
 RECOVERY_SECONDS: Final = 3.0
 """The time after which an address may send one more."""
-_MAX_ADDRESSES: Final = 1024
+SHARED_FAILURES: Final = 50
+"""Invalid tokens that all addresses together may send beyond their own limits at once."""
+SHARED_PER_SECOND: Final = 10
+"""How many of them become free again per second: the TokenReviews that a flood can cause."""
+INVALID_SECONDS: Final = 10.0
+"""How long an invalid token is refused without a review."""
+_MAX_ENTRIES: Final = 1024
 _JWT_PARTS: Final = 3
+
+T = TypeVar("T")
+K = TypeVar("K", bound=Hashable)
+V = TypeVar("V")
+Review = Callable[[str], Awaitable[T | None]]
 
 
 class _Claims(msgspec.Struct):
@@ -38,31 +51,76 @@ def expiry_of(token: str) -> float | None:
 
 
 class FailureLimit:
-    """Limits the invalid tokens of each address, so that guesses do not reach the cluster.
+    """Limits the reviews of invalid tokens, so that guesses do not reach the cluster.
 
-    Valid tokens do not count. Behind a proxy all viewers share an address, and open sessions go on.
+    Behind a proxy all viewers share an address, and only its review distinguishes a valid token from a guess. So
+    an address that sent too many invalid tokens is not refused at once: its tokens are reviewed from a small budget that
+    all such addresses share. A token that was valid before, and one that was just found invalid, take nothing from it.
     """
 
     def __init__(self, clock: Clock, clock_speed: float = 1.0) -> None:
         self._clock = clock
-        self._recovery = RECOVERY_SECONDS * clock_speed
-        self._free_at: OrderedDict[str, float] = OrderedDict()
-        """When all failures of an address are forgotten."""
+        self._speed = clock_speed
+        self._addresses = Budget(clock, MAX_FAILURES, RECOVERY_SECONDS * clock_speed)
+        self._shared = Budget(clock, SHARED_FAILURES, clock_speed / SHARED_PER_SECOND)
+        self._valid: OrderedDict[bytes, None] = OrderedDict()
+        """Hashes of tokens that were valid at their last review."""
+        self._invalid: OrderedDict[bytes, float] = OrderedDict()
+        """When a token that was invalid may be reviewed again, by its hash."""
 
-    def begin(self, address: str) -> None:
-        """Count a token as invalid until `succeeded`. Raise RefusedError if the address sent too many."""
+    async def authenticate(self, address: str, token: str, review: Review[T]) -> T | None:
+        """Return the viewer of a token, or None. Raise RefusedError if too many invalid tokens arrive."""
+        digest = hashlib.sha256(token.encode("utf-8", "surrogatepass")).digest()
+        if self._clock.monotonic() < self._invalid.get(digest, 0.0):
+            return None
+        spent = None if digest in self._valid else self._spend(address)
+        viewer = await review(token)
+        if viewer is None:
+            self._valid.pop(digest, None)
+            self._invalid.pop(digest, None)
+            _put(self._invalid, digest, self._clock.monotonic() + INVALID_SECONDS * self._speed)
+        else:
+            self._valid.pop(digest, None)
+            _put(self._valid, digest, None)
+            if spent is not None:
+                budget, key = spent
+                budget.give_back(key)
+        return viewer
+
+    def _spend(self, address: str) -> tuple["Budget", str]:
+        """Count a token as invalid until its review says otherwise."""
+        for budget, key in ((self._addresses, address), (self._shared, "")):
+            if budget.spend(key):
+                return budget, key
+        raise RefusedError(429, "too many invalid tokens arrive from your address; try again in some seconds")
+
+
+class Budget:
+    """Some units at once for each key, and one more after each `recovery` seconds."""
+
+    def __init__(self, clock: Clock, units: int, recovery: float) -> None:
+        self._clock = clock
+        self._units = units
+        self._recovery = recovery
+        self._full_at: OrderedDict[str, float] = OrderedDict()
+        """When a key has all its units again."""
+
+    def spend(self, key: str) -> bool:
+        """Take a unit, and return whether there was one."""
         now = self._clock.monotonic()
-        free_at = max(self._free_at.pop(address, now), now) + self._recovery
-        if free_at - now > MAX_FAILURES * self._recovery:
-            self._free_at[address] = free_at - self._recovery
-            raise RefusedError(
-                429, "too many invalid tokens came from your address; try again in some seconds"
-            )
-        self._free_at[address] = free_at
-        while len(self._free_at) > _MAX_ADDRESSES:
-            self._free_at.popitem(last=False)
+        before = max(self._full_at.pop(key, now), now)
+        has_unit = before + self._recovery - now <= self._units * self._recovery
+        _put(self._full_at, key, before + self._recovery if has_unit else before)
+        return has_unit
 
-    def succeeded(self, address: str) -> None:
-        """Take back the last count."""
-        if address in self._free_at:
-            self._free_at[address] -= self._recovery
+    def give_back(self, key: str) -> None:
+        """Return a unit."""
+        if key in self._full_at:
+            self._full_at[key] -= self._recovery
+
+
+def _put(table: OrderedDict[K, V], key: K, value: V) -> None:
+    """Add an entry, and drop the oldest if there are too many."""
+    table[key] = value
+    while len(table) > _MAX_ENTRIES:
+        table.popitem(last=False)

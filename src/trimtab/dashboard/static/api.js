@@ -89,7 +89,7 @@ export function follow(onLoggedOut) {
       await session();
       setTimeout(() => follow(onLoggedOut), 2000);
     } catch (error) {
-      if (error.status === 401) onLoggedOut();
+      if (error.status === 401) onLoggedOut(error.message);
       else setTimeout(() => follow(onLoggedOut), 5000);
     }
   });

@@ -33,7 +33,7 @@ function App() {
   const [problem, setProblem] = useState("");
   const enter = () => begin().then(([found, message]) => (setWho(found), setProblem(message)));
   useEffect(() => void enter(), []);
-  useEffect(() => (who ? follow(() => (setProblem("Your session has ended. Log in again."), setWho(null))) : undefined), [who]);
+  useEffect(() => (who ? follow((how) => (setProblem(`Your session has ended; ${how}`), setWho(null))) : undefined), [who]);
   if (who === undefined) return html`<p class="quiet loading" role="status">Loading …</p>`;
   if (who === null) return html`<${Login} onDone=${enter} problem=${problem} />`;
   return html`<${Shell} who=${who} leave=${() => logout().then(() => (setProblem(""), setWho(null)))} />`;

@@ -209,7 +209,7 @@ class DashboardApp:
     ) -> None:
         session = await self._sessions.by_cookie(request)
         if session is None:
-            raise RefusedError(401, "log in with the token that the program printed")
+            raise self._sessions.not_logged_in()
         await self._streams.serve(session, self._sessions.is_open, channel, security)
 
     async def _session(self, _request: WebRequest, session: Session) -> Reply:

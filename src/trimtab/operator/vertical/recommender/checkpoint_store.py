@@ -311,7 +311,7 @@ class CheckpointStore:
     ) -> list[str]:
         """Delete checkpoints that two calls for their place find orphaned or left over, and return their keys.
 
-        A place is a namespace, or an empty name for all. The caller knows all its VPAs.
+        A place is a namespace, or an empty name for all. `vpas` are all VPAs of these places.
 
         A checkpoint is orphaned without its VPA, and left over if the VPA's pods lost its container. Deleted history
         cannot be restored, and an empty list of VPAs is more often a mistake (a new CRD, a stale server) than the end

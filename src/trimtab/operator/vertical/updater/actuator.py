@@ -281,7 +281,7 @@ async def write_refusal_notes(client: Client, notes: Iterable[tuple[Pod, str | N
 
 
 def _same(pod: Pod) -> Preconditions:
-    """Return what holds while nobody else wrote a pod."""
+    """Return the preconditions of a write to a pod that did not change."""
     return Preconditions(pod.metadata.uid, pod.metadata.resource_version or None)
 
 
