@@ -1,5 +1,8 @@
 """Fixtures for every tier."""
 
+import json
+import ssl
+import urllib.request
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -28,3 +31,21 @@ def real_cluster(tmp_path_factory: pytest.TempPathFactory) -> Iterator[peers.Rea
     directory = Path(tmp_path_factory.mktemp("real"))
     with peers.RealCluster(directory) as cluster:
         yield cluster
+
+
+@pytest.fixture(autouse=True)
+def _leave_no_node_behind(request: pytest.FixtureRequest) -> Iterator[None]:
+    """Fail the test that leaves nodes on the shared cluster: a DaemonSet of a later test would wait for them."""
+    yield
+    if "real_cluster" in request.fixturenames:
+        left = _node_names(request.getfixturevalue("real_cluster"))
+        assert not left, f"the test left nodes on the shared cluster: {', '.join(left)}"
+
+
+def _node_names(cluster: peers.RealCluster) -> list[str]:
+    asked = urllib.request.Request(
+        f"{cluster.url}/api/v1/nodes", headers={"authorization": f"Bearer {cluster.tokens['admin']}"}
+    )
+    trusted = ssl.create_default_context(cafile=cluster.directory / "ca.crt")
+    with urllib.request.urlopen(asked, context=trusted) as answer:
+        return [node["metadata"]["name"] for node in json.load(answer)["items"]]
