@@ -148,6 +148,10 @@ class StandIn:
     def _read(self, path: str, query: dict[str, str]) -> bytes:
         if path in {"/api", "/apis"}:
             return json.dumps(_discovery(path)).encode()
+        if path == "/apis/metrics.k8s.io":
+            return json.dumps(
+                {"versions": [{"version": "v1"}], "preferredVersion": {"version": "v1"}}
+            ).encode()
         plural = path.rpartition("/")[2]
         if path.startswith("/apis/metrics.k8s.io/"):
             return self._usage(path)
@@ -320,7 +324,7 @@ def _discovery(path: str) -> Json:
         ("", "v1"): [("pods", "Pod", [])],
         ("apps", "v1"): [("deployments", "Deployment", ["scale"])],
         ("autoscaling", "v2"): [("horizontalpodautoscalers", "HorizontalPodAutoscaler", ["status"])],
-        ("metrics.k8s.io", "v1beta1"): [("pods", "PodMetrics", [])],
+        ("metrics.k8s.io", "v1"): [("pods", "PodMetrics", [])],
     }
     items = [
         {

@@ -40,6 +40,8 @@ class Counted:
     async def request(self, request: Request) -> Response:
         """Answer usage, pass on the rest."""
         self.requests += 1
+        if request.path == "/apis/metrics.k8s.io":
+            return Response(200, {}, b'{"versions":[{"version":"v1"}],"preferredVersion":{"version":"v1"}}')
         if "metrics.k8s.io" in request.path:
             namespace = request.path.split("/")[-2]
             return Response(200, {}, usage_of(namespace, self._clock.now()))

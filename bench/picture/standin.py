@@ -16,6 +16,8 @@ from tools.peers import build
 
 _SOURCE = Path(__file__).parents[1] / "go" / "standin"
 _PATIENCE = 30
+_VERSIONS = ("v1", "v1beta1")
+"""Each contender takes the one that it prefers. Both hold the same fields."""
 
 
 class NoStandinError(Exception):
@@ -55,26 +57,19 @@ class Standin:
         name, space = "bench-metrics", "kube-system"
         service = {"metadata": {"name": name}, "spec": {"type": "ExternalName", "externalName": "localhost"}}
         api.create(f"/api/v1/namespaces/{space}/services", service, "bench")
-        spec = {
-            "group": "metrics.k8s.io",
-            "version": "v1beta1",
-            "groupPriorityMinimum": 100,
-            "versionPriority": 100,
-            "insecureSkipTLSVerify": True,
-            "service": {"name": name, "namespace": space, "port": self._port},
-        }
-        body = {"metadata": {"name": "v1beta1.metrics.k8s.io"}, "spec": spec}
-        api.create("/apis/apiregistration.k8s.io/v1/apiservices", body, "bench")
-        deadline = time.monotonic() + _PATIENCE
-        while True:
-            try:
-                api.get("/apis/metrics.k8s.io/v1beta1/namespaces/none/pods")
-            except (OSError, RuntimeError, ValueError):
-                if time.monotonic() > deadline:
-                    raise
-                time.sleep(0.2)
-            else:
-                return
+        for version in _VERSIONS:
+            spec = {
+                "group": "metrics.k8s.io",
+                "version": version,
+                "groupPriorityMinimum": 100,
+                "versionPriority": 100 if version == _VERSIONS[0] else 50,
+                "insecureSkipTLSVerify": True,
+                "service": {"name": name, "namespace": space, "port": self._port},
+            }
+            body = {"metadata": {"name": f"{version}.metrics.k8s.io"}, "spec": spec}
+            api.create("/apis/apiregistration.k8s.io/v1/apiservices", body, "bench")
+        for version in _VERSIONS:
+            _wait_for(api, f"/apis/metrics.k8s.io/{version}/namespaces/none/pods")
 
     def know(self, load: Load) -> None:
         """Tell it all workloads."""
@@ -102,6 +97,19 @@ class Standin:
         request = urllib.request.Request(self._control + path, data=data, method=method)
         with urllib.request.urlopen(request, timeout=60):
             pass
+
+
+def _wait_for(api: Api, path: str) -> None:
+    deadline = time.monotonic() + _PATIENCE
+    while True:
+        try:
+            api.get(path)
+        except (OSError, RuntimeError, ValueError):
+            if time.monotonic() > deadline:
+                raise
+            time.sleep(0.2)
+        else:
+            return
 
 
 def _described(load: Load, names: Names) -> Json:

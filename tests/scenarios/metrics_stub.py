@@ -36,6 +36,8 @@ class MetricsStub:
     """Seconds that answers take, by the last part of the path."""
     versions: tuple[str, ...] = ("v1beta2", "v1beta1")
     """Versions of the custom metrics API that are served; the first is preferred."""
+    usage_versions: tuple[str, ...] = ("v1", "v1beta1")
+    """Versions of metrics.k8s.io that are served, and listed."""
     shares: dict[str, dict[str, str]] = field(default_factory=dict)
     """What each pod uses whose name is this or begins with it and a dash; the longest name counts."""
     pods: Callable[[], Awaitable[list[tuple[str, str]]]] | None = None
@@ -67,7 +69,9 @@ class MetricsStub:
         if group in self.hang or any(name in request.path for name in self.hang if "/" in name):
             await asyncio.Event().wait()
         await asyncio.sleep(self.delay.get(parts[-1], 0.0))
-        code = self.fail.get(group) or self.fail.get(request.path)
+        # The aggregator lists the versions of usage itself, whatever their server does.
+        is_usage_list = request.path == "/apis/metrics.k8s.io"
+        code = self.fail.get(request.path) or (None if is_usage_list else self.fail.get(group))
         if code is not None:
             return _json(
                 {"kind": "Status", "status": "Failure", "message": "metrics are down", "code": code}, code
@@ -76,15 +80,20 @@ class MetricsStub:
             return _json(self.raw[request.path])
         query = dict(request.query)
         if len(parts) == 2:
-            versions = [{"version": version} for version in self.versions]
+            served = self.usage_versions if is_usage_list else self.versions
+            if not served:
+                return _missing()
+            versions = [{"version": version} for version in served]
             return _json({"versions": versions, "preferredVersion": versions[0]})
         if group == "metrics.k8s.io":
+            if parts[2] not in self.usage_versions:
+                return _missing()
             await self._share()
             return _json(self._pods(parts[4] if len(parts) > 4 else None))
         if group == "external.metrics.k8s.io":
             return _json(self._external(parts[4], parts[5], query.get("labelSelector", "")))
         if parts[2] not in self.versions:
-            return _json({"kind": "Status", "status": "Failure", "code": 404}, 404)
+            return _missing()
         answer = self._custom(parts[4], parts[5:], query.get("metricLabelSelector", ""))
         return _json(_as_v1beta1(answer) if parts[2] == "v1beta1" else answer)
 
@@ -169,6 +178,11 @@ def _as_v1beta1(answer: Any) -> Any:
     for item in answer["items"]:
         item["metricName"] = item.pop("metric")["name"]
     return answer
+
+
+def _missing() -> Response:
+    message = "the server could not find the requested resource"
+    return _json({"kind": "Status", "status": "Failure", "message": message, "code": 404}, 404)
 
 
 def _json(body: Any, status: int = 200) -> Response:

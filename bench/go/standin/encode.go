@@ -8,16 +8,13 @@ import (
 	"time"
 )
 
-const (
-	apiVersion = "metrics.k8s.io/v1beta1"
-	window     = 15 * time.Second
-)
+const window = 15 * time.Second
 
 // An encoding writes the pods of a workload, and a list of such parts.
 type encoding struct {
 	contentType string
 	fragment    func(one *Workload, cpu, memory int64, at time.Time) []byte
-	list        func(parts [][]byte, size int) []byte
+	list        func(apiVersion string, parts [][]byte, size int) []byte
 }
 
 var encodings = [2]encoding{
@@ -37,7 +34,7 @@ func jsonFragment(one *Workload, cpu, memory int64, at time.Time) []byte {
 	return out
 }
 
-func jsonList(parts [][]byte, size int) []byte {
+func jsonList(apiVersion string, parts [][]byte, size int) []byte {
 	out := make([]byte, 0, size+128)
 	out = append(out, `{"kind":"PodMetricsList","apiVersion":"`+apiVersion+`","metadata":{},"items":[`...)
 	start := len(out)
@@ -91,7 +88,7 @@ func protobufFragment(one *Workload, cpu, memory int64, at time.Time) []byte {
 	return out
 }
 
-func protobufList(parts [][]byte, size int) []byte {
+func protobufList(apiVersion string, parts [][]byte, size int) []byte {
 	raw := field(make([]byte, 0, size+16), 1, nil)
 	for _, part := range parts {
 		raw = append(raw, part...)

@@ -1,4 +1,4 @@
-// standin: a metrics.k8s.io/v1beta1 whose values the benchmark sets.
+// standin: a metrics.k8s.io, v1 and v1beta1, whose values the benchmark sets.
 //
 // It answers JSON and protobuf over TLS and HTTP/2, as metrics-server does, so that neither controller under test pays
 // for the stand-in. A plain-HTTP port on loopback takes the orders:

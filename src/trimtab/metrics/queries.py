@@ -25,7 +25,7 @@ class PodUsage:
         """Return the API group."""
         return RESOURCE_GROUP
 
-    def path(self, version: str = "v1beta1") -> str:
+    def path(self, version: str) -> str:
         """Return the request path."""
         within = f"/namespaces/{_segment(self.namespace)}" if self.namespace else ""
         return f"/apis/{RESOURCE_GROUP}/{version}{within}/pods"

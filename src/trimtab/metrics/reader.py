@@ -16,7 +16,7 @@ import msgspec
 from trimtab.clock import Clock
 from trimtab.cluster.cache.list_decoder import ListDecoder
 from trimtab.cluster.client import Client
-from trimtab.cluster.errors import ApiError, ClusterError, Forbidden
+from trimtab.cluster.errors import ApiError, ClusterError, Forbidden, NotFound, Unavailable
 from trimtab.cluster.transport.lanes import METRICS
 from trimtab.cluster.transport.transport import Deadlines, Request
 from trimtab.cpu_time import CpuMeter
@@ -32,7 +32,7 @@ from trimtab.metrics.queries import (
     PodUsage,
     Query,
 )
-from trimtab.metrics.versions import CustomMetricsVersion
+from trimtab.metrics.versions import CustomMetricsVersion, UsageVersion
 from trimtab.model.json.wire import WireError, decode
 from trimtab.model.metrics_api import ExternalMetricValueList, MetricValueList, PodMetrics, PodMetricsList
 
@@ -64,7 +64,8 @@ class MetricsReader:
         self._max_bytes = max_bytes
         self._deadlines = Deadlines().within(deadline)
         self._deadline = deadline
-        self._version = CustomMetricsVersion(clock, self._client)
+        self._custom_version = CustomMetricsVersion(clock, self._client)
+        self._usage_version = UsageVersion(clock, self._client)
         self._sources = {
             group: Bulkhead[Query](clock, deadline)
             for group in (RESOURCE_GROUP, CUSTOM_GROUP, EXTERNAL_GROUP)
@@ -72,8 +73,9 @@ class MetricsReader:
         self._flights: dict[Query, asyncio.Task[Answer | _Failure]] = {}
 
     def believe_versions_for(self, seconds: float) -> None:
-        """How long a version of the custom metrics API is used before it is looked up again."""
-        self._version.believed_for = seconds
+        """Set how long a version of the custom metrics API, or the loss of a version of usage, is believed."""
+        self._custom_version.believed_for = seconds
+        self._usage_version.recheck_after = seconds
 
     async def pod_usage(self, query: PodUsage) -> PodMetricsList:
         """Return CPU and memory of pods, without items of other namespaces."""
@@ -109,7 +111,8 @@ class MetricsReader:
         try:
             # Before the slots: the API server itself answers the look-up, and all queries of a sync share it.
             version = await self._version_of(query)
-            return await self._sources[query.group].run(query, lambda: self._fetch(query, version, kind))
+            fetch = self._fetch_usage if query.group == RESOURCE_GROUP else self._fetch
+            return await self._sources[query.group].run(query, lambda: fetch(query, version, kind))
         except SourceBusyError:
             return _Failure(
                 f"{query.group} was not asked: too many of its queries are slow; see why it takes so long to answer"
@@ -122,10 +125,30 @@ class MetricsReader:
             return _Failure(str(error))
 
     async def _version_of(self, query: Query) -> str:
-        if query.group != CUSTOM_GROUP:
+        if query.group == EXTERNAL_GROUP:
             return "v1beta1"
         async with asyncio.timeout(self._deadline):
-            return await self._version.current()
+            source = self._usage_version if query.group == RESOURCE_GROUP else self._custom_version
+            return await source.current()
+
+    async def _fetch_usage(self, query: Query, version: str, kind: type[T]) -> T:
+        """Fetch usage in `version`, or in another one if that is not answered.
+
+        A list of usage is never absent: a 404 means that the version is not served any more, and a 503 that its
+        server is not available, which may be another one than that of the next version.
+        """
+        failures: dict[str, ApiError] = {}
+        try:
+            while version not in failures:
+                try:
+                    return await self._fetch(query, version, kind)
+                except (NotFound, Unavailable) as error:
+                    failures[version] = error
+                self._usage_version.note_failed(version)
+                version = await self._usage_version.current()
+            raise next(iter(failures.values()))
+        finally:
+            failures.clear()  # an error refers to this frame
 
     async def _fetch(self, query: Query, version: str, kind: type[T]) -> T:
         request = Request(

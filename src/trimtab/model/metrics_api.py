@@ -30,7 +30,7 @@ class MeasuredPod(Wire):
 
 
 class PodMetrics(Wire):
-    """metrics.k8s.io/v1beta1 PodMetrics: usage of one pod over the window before `timestamp`."""
+    """PodMetrics of metrics.k8s.io, v1 or v1beta1: usage of a pod over the window before `timestamp`."""
 
     metadata: MeasuredPod = MeasuredPod()
     timestamp: str | None = None

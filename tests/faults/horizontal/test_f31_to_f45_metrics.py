@@ -339,7 +339,7 @@ def test_f40_usage_of_a_pod_of_the_same_name_in_another_namespace_does_not_count
             item["metadata"]["namespace"] = "elsewhere"
             item["containers"] = [{"name": "app", "usage": {"cpu": "5", "memory": "0"}}]
             answer["items"].append(item)
-        stage.metrics.raw[f"/apis/metrics.k8s.io/v1beta1/namespaces/{stage.namespace}/pods"] = answer
+        stage.metrics.raw[f"/apis/metrics.k8s.io/v1/namespaces/{stage.namespace}/pods"] = answer
         await stage.hpa("web", metrics=[cpu_metric(50)])
         assert await rounds(stage) == 2
 
@@ -352,7 +352,7 @@ def test_f41_a_pod_that_is_told_twice_counts_once(lab):
         stage.use_cpu(web="50m")
         answer = stage.metrics._pods(stage.namespace)
         answer["items"] += answer["items"]
-        stage.metrics.raw[f"/apis/metrics.k8s.io/v1beta1/namespaces/{stage.namespace}/pods"] = answer
+        stage.metrics.raw[f"/apis/metrics.k8s.io/v1/namespaces/{stage.namespace}/pods"] = answer
         await stage.hpa("web", metrics=[cpu_metric(50)])
         assert await rounds(stage) == 2
 

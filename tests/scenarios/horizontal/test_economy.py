@@ -12,7 +12,7 @@ from trimtab.cluster.client import DeleteOptions
 from trimtab.cluster.resource import DEPLOYMENTS, PODS, Json, Resource
 from trimtab.operator.horizontal.schedule import SyncPeriods, slot_of
 
-EVERYWHERE = "/apis/metrics.k8s.io/v1beta1/pods"
+EVERYWHERE = "/apis/metrics.k8s.io/v1/pods"
 WORKLOADS = ("web", "shop", "mail")
 TURNS = SyncPeriods(PERIOD, 2.0).slots
 CONFIG_MAPS = Resource("", "v1", "configmaps", "ConfigMap", Json)
@@ -46,8 +46,8 @@ async def beside(stage: Stage) -> Stage:
 
 
 def asked(stage: Stage) -> list[str]:
-    """Return what was asked of the metrics APIs since the last call."""
-    paths = [path for path in stage.metrics.asked if path.startswith("/apis/metrics.k8s.io")]
+    """Return which usage was asked for since the last call."""
+    paths = [path for path in stage.metrics.asked if path.startswith("/apis/metrics.k8s.io/")]
     stage.metrics.asked.clear()
     return paths
 
@@ -78,7 +78,7 @@ def test_namespaces_are_asked_one_by_one_when_most_pods_are_elsewhere(play_lab, 
         async with three_namespaces(stage) as (actor, places):
             await stage.step(actor)
             assert sorted(asked(stage)) == sorted(
-                f"/apis/metrics.k8s.io/v1beta1/namespaces/{place}/pods" for place in places
+                f"/apis/metrics.k8s.io/v1/namespaces/{place}/pods" for place in places
             )
             [first, *_] = await batch.pods_of("batch")
             at_once = DeleteOptions(grace_seconds=0)
@@ -96,7 +96,7 @@ def test_namespaces_are_asked_one_by_one_when_one_answer_would_be_huge(play_lab,
         async with three_namespaces(stage) as (actor, places):
             await stage.step(actor)
             assert sorted(asked(stage)) == sorted(
-                f"/apis/metrics.k8s.io/v1beta1/namespaces/{place}/pods" for place in places
+                f"/apis/metrics.k8s.io/v1/namespaces/{place}/pods" for place in places
             )
 
     play_lab(scenario)

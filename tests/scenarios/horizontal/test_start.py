@@ -6,8 +6,8 @@ from tests.scenarios.horizontal.bodies import cpu_metric
 from tests.scenarios.horizontal.stage import Actor, Stage
 
 WORKLOADS = 6
-MOST_REQUESTS = 9
-"""Two of discovery; lists and watches of pods, HPAs and Deployments; one list of metrics."""
+MOST_REQUESTS = 10
+"""Two of discovery; lists and watches of pods, HPAs and Deployments; the versions of metrics.k8s.io and one list."""
 
 
 async def made(stage: Stage) -> None:

@@ -14,7 +14,7 @@ from trimtab.lab.embedded import EmbeddedCluster
 from trimtab.lab.load.curves import Daily
 from trimtab.lab.load.plan import LoadPlan, WorkloadLoad
 from trimtab.lab.metrics.apis import MetricsApis
-from trimtab.lab.metrics.server import MetricsApp
+from trimtab.lab.metrics.server import API_SERVICES, MetricsApp
 from trimtab.lab.metrics.values import MetricValues
 from trimtab.model.json import wire
 from trimtab.model.metrics_api import DescribedObject
@@ -57,15 +57,29 @@ def test_the_same_seed_gives_the_same_bytes_and_another_seed_others():
 
 
 @virtual()
-async def test_metrics_are_served_for_running_pods(cluster):
+async def test_metrics_are_served_for_running_pods_in_both_versions(cluster):
     await cluster.apply(workload("Deployment", "web", replicas=2))
     await cluster.settle()
     cluster.use_cpu(web="40m")
-    path = "/apis/metrics.k8s.io/v1beta1/namespaces/default/pods"
-    answer = await cluster.client.read("reading metrics", path, dict, query=[("labelSelector", "app=web")])
-    assert [item["containers"][0]["usage"]["cpu"] for item in answer["items"]] == ["40m", "40m"]
-    nodes = await cluster.client.read("reading metrics", "/apis/metrics.k8s.io/v1beta1/nodes", dict)
-    assert nodes["items"][0]["usage"]["cpu"] == "80m"
+    group = await cluster.client.read("discovering", "/apis/metrics.k8s.io", dict)
+    assert [listed["version"] for listed in group["versions"]] == ["v1", "v1beta1"]
+    for version in ("v1", "v1beta1"):
+        root = f"/apis/metrics.k8s.io/{version}"
+        listed = await cluster.client.read("discovering", root, dict)
+        assert [(found["name"], found["kind"]) for found in listed["resources"]] == [
+            ("nodes", "NodeMetrics"),
+            ("pods", "PodMetrics"),
+        ]
+        selector = [("labelSelector", "app=web")]
+        answer = await cluster.client.read(
+            "reading metrics", f"{root}/namespaces/default/pods", dict, query=selector
+        )
+        assert [item["containers"][0]["usage"]["cpu"] for item in answer["items"]] == ["40m", "40m"]
+        assert {found["apiVersion"] for found in (answer, *answer["items"])} == {f"metrics.k8s.io/{version}"}
+        nodes = await cluster.client.read("reading metrics", f"{root}/nodes", dict)
+        assert nodes["items"][0]["usage"]["cpu"] == "80m"
+        service = await cluster.client.get(API_SERVICES, f"{version}.metrics.k8s.io")
+        assert service["status"]["conditions"][0]["status"] == "True"
 
 
 @virtual()

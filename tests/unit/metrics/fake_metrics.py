@@ -12,6 +12,7 @@ from trimtab.cluster.transport.in_process import InProcessTransport
 from trimtab.metrics.reader import MetricsReader
 
 LOOK_UP = "/apis/custom.metrics.k8s.io"
+USAGE_LOOK_UP = "/apis/metrics.k8s.io"
 
 
 class Api:
@@ -21,6 +22,8 @@ class Api:
         self.asked: list[str] = []
         self.versions = ["v1beta2", "v1beta1"]
         self.look_up: Any = None
+        self.usage_versions: Any = ["v1", "v1beta1"]
+        """The versions of usage that are listed, or the answer to their look-up."""
         self.answer: Callable[[str], Any] = lambda path: {"items": []}
         self.hang = asyncio.Event()
 
@@ -44,7 +47,9 @@ class Api:
         if path == LOOK_UP:
             listed = [{"version": version} for version in self.versions]
             return {"versions": listed, "preferredVersion": listed[0]}
-        return self.answer(path)
+        if path == USAGE_LOOK_UP and isinstance(self.usage_versions, list):
+            return {"versions": [{"version": version} for version in self.usage_versions]}
+        return self.usage_versions if path == USAGE_LOOK_UP else self.answer(path)
 
 
 def run(api, act, **options):

@@ -4,18 +4,25 @@ import asyncio
 
 import pytest
 
-from tests.unit.metrics.fake_metrics import LOOK_UP, Api, run
-from trimtab.metrics.queries import ExternalMetric, MetricsError, ObjectMetric, PodsMetric, PodUsage
+from tests.unit.metrics.fake_metrics import LOOK_UP, USAGE_LOOK_UP, Api, run
+from trimtab.metrics.queries import (
+    CUSTOM_GROUP,
+    EXTERNAL_GROUP,
+    RESOURCE_GROUP,
+    ExternalMetric,
+    MetricsError,
+    ObjectMetric,
+    PodsMetric,
+    PodUsage,
+)
 from trimtab.metrics.versions import choose
 
 
 @pytest.mark.parametrize(
     ("query", "want"),
     [
-        pytest.param(
-            PodUsage("shop"), "/apis/metrics.k8s.io/v1beta1/namespaces/shop/pods", id="one namespace"
-        ),
-        pytest.param(PodUsage(), "/apis/metrics.k8s.io/v1beta1/pods", id="all namespaces"),
+        pytest.param(PodUsage("shop"), "/apis/metrics.k8s.io/v1/namespaces/shop/pods", id="one namespace"),
+        pytest.param(PodUsage(), "/apis/metrics.k8s.io/v1/pods", id="all namespaces"),
         pytest.param(
             ExternalMetric("shop", "queue", "a=b,c in (x,y)"),
             "/apis/external.metrics.k8s.io/v1beta1/namespaces/shop/queue",
@@ -39,7 +46,8 @@ from trimtab.metrics.versions import choose
     ],
 )
 def test_each_question_goes_to_its_path(query, want):
-    assert query.path("v1beta2" if query.group.startswith("custom") else "v1beta1") == want
+    versions = {CUSTOM_GROUP: "v1beta2", EXTERNAL_GROUP: "v1beta1", RESOURCE_GROUP: "v1"}
+    assert query.path(versions[query.group]) == want
 
 
 def test_the_metric_selector_and_the_pod_selector_are_two_parameters():
@@ -91,7 +99,7 @@ def test_equal_questions_share_one_flight():
         await asyncio.gather(*(reader.pod_usage(PodUsage("shop")) for _ in range(10)))
 
     run(api, act)
-    assert api.asked == ["/apis/metrics.k8s.io/v1beta1/namespaces/shop/pods"]
+    assert api.asked == [USAGE_LOOK_UP, "/apis/metrics.k8s.io/v1/namespaces/shop/pods"]
 
 
 def test_an_upgraded_adapter_is_noticed_within_one_period():

@@ -73,13 +73,13 @@ def test_only_the_list_of_all_pods_is_decoded_while_it_arrives(query, is_decoded
     transport = Recording(USAGE)
     answer = read(transport, lambda reader: reader.pod_usage(query))
     assert [item.metadata.name for item in answer.items] == ["web", "db"]
-    assert (transport.requests[0].into is not None) == is_decoded_while_it_arrives
+    assert (transport.requests[-1].into is not None) == is_decoded_while_it_arrives
 
 
 def test_a_metrics_answer_has_at_most_16_mib_and_10_seconds_by_default():
     transport = Recording(USAGE)
     read(transport, lambda reader: reader.pod_usage(PodUsage("shop")))
-    request = transport.requests[0]
+    request = transport.requests[-1]
     assert request.max_body == 16 * MIB
     assert request.deadlines == Deadlines(5.0, 10.0, 10.0, 10.0)
 
@@ -87,7 +87,7 @@ def test_a_metrics_answer_has_at_most_16_mib_and_10_seconds_by_default():
 def test_the_limits_of_a_metrics_answer_can_be_set():
     transport = Recording(USAGE)
     read(transport, lambda reader: reader.pod_usage(PodUsage("shop")), deadline=3.0, max_bytes=1000)
-    request = transport.requests[0]
+    request = transport.requests[-1]
     assert request.max_body == 1000
     assert request.deadlines == Deadlines(3.0, 3.0, 3.0, 3.0)
 

@@ -1,6 +1,6 @@
 """GET requests of the metrics APIs: metrics.k8s.io, custom.metrics.k8s.io and external.metrics.k8s.io."""
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Mapping
 from datetime import datetime
 
 from trimtab.lab.apiserver.errors import StatusError, bad_request
@@ -16,7 +16,11 @@ from trimtab.model.labels.selector import Selector, SelectorError
 from trimtab.model.times import format_time
 
 RESOURCE, CUSTOM, EXTERNAL = usage.GROUP, "custom.metrics.k8s.io", "external.metrics.k8s.io"
-VERSIONS = {RESOURCE: (usage.VERSION,), CUSTOM: ("v1beta2", "v1beta1"), EXTERNAL: ("v1beta1",)}
+VERSIONS: Mapping[str, tuple[str, ...]] = {
+    RESOURCE: usage.VERSIONS,
+    CUSTOM: ("v1beta2", "v1beta1"),
+    EXTERNAL: ("v1beta1",),
+}
 
 
 class MetricsApis:
@@ -30,11 +34,14 @@ class MetricsApis:
         source: UsageSource | None = None,
         pods: WriteThroughCache[LabPod] | None = None,
         nodes: WriteThroughCache[Node] | None = None,
+        versions: Mapping[str, tuple[str, ...]] = VERSIONS,
     ) -> None:
         self._usage = ResourceMetrics(now, source)
         self._values = values
         self._pods = pods
         self._nodes = nodes
+        #: The versions of each group, preferred first. They can be changed while the APIs are served.
+        self.versions = dict(versions)
 
     def get(self, path: str, query: str) -> ApiResponse:
         """Return the response of a GET."""
@@ -48,11 +55,11 @@ class MetricsApis:
     def _get(self, path: str, query: str) -> JsonObject:
         info = parse_path(path)
         parts = info.rest if not info.is_resource else ("apis", info.group)
-        if parts[0] != "apis" or (len(parts) > 1 and parts[1] not in VERSIONS):
+        if parts[0] != "apis" or (len(parts) > 1 and parts[1] not in self.versions):
             raise _not_served(path)
         if not info.is_resource:
             return self._discover(*parts[1:])
-        if info.version not in VERSIONS[info.group]:
+        if info.version not in self.versions[info.group]:
             raise _not_served(f"{info.group}/{info.version}")
         request = ApiRequest("GET", path, parse_query(query), {})
         if info.group == EXTERNAL:
@@ -123,16 +130,23 @@ class MetricsApis:
             if info.name in ("", obj.metadata.name) and selector.matches(obj.metadata.labels)
         ]
         if not info.name:
-            return self._usage.list_objects(info.resource, found)
+            return self._usage.list_objects(info.version, info.resource, found)
         key = f"{info.namespace}/{info.name}" if info.resource == "pods" else info.name
-        return self._usage.get(info.resource, found, key)
+        return self._usage.get(info.version, info.resource, found, key)
 
     def _discover(self, group: str = "", version: str = "") -> JsonObject:
         if version:
             return self._resources(group, version)
         if group:
-            return {"kind": "APIGroup", "apiVersion": "v1", **_group(group)}
-        return {"kind": "APIGroupList", "apiVersion": "v1", "groups": [_group(name) for name in VERSIONS]}
+            return {"kind": "APIGroup", "apiVersion": "v1", **self._group(group)}
+        groups = [self._group(name) for name in self.versions]
+        return {"kind": "APIGroupList", "apiVersion": "v1", "groups": groups}
+
+    def _group(self, name: str) -> JsonObject:
+        versions = [
+            {"groupVersion": f"{name}/{version}", "version": version} for version in self.versions[name]
+        ]
+        return {"name": name, "versions": versions, "preferredVersion": versions[0]}
 
     def _resources(self, group: str, version: str) -> JsonObject:
         kinds: dict[str, str] = dict(usage.KINDS) if group == RESOURCE else {}
@@ -195,8 +209,3 @@ def _custom_item(value: SeriesValue, version: str) -> JsonObject:
 
 def _list(kind: str, api_version: str, items: list[JsonObject]) -> JsonObject:
     return {"kind": kind, "apiVersion": api_version, "metadata": {}, "items": items}
-
-
-def _group(name: str) -> JsonObject:
-    versions = [{"groupVersion": f"{name}/{version}", "version": version} for version in VERSIONS[name]]
-    return {"name": name, "versions": versions, "preferredVersion": versions[0]}

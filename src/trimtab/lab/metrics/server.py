@@ -90,7 +90,10 @@ class MetricsApp:
 
 
 async def serve_in_process(server: Server, client: Client, values: MetricValues) -> None:
-    """Serve custom and external metrics through the aggregator of a lab's API server."""
+    """Serve custom and external metrics through the aggregator of a lab's API server.
+
+    The server itself serves metrics.k8s.io. Its APIServices name no service, as those of other built-in groups do.
+    """
     apis = MetricsApis(server.clock.now, values)
 
     async def backend(_method: str, target: str, _headers: Mapping[str, str], _body: bytes) -> ApiResponse:
@@ -99,7 +102,8 @@ async def serve_in_process(server: Server, client: Client, values: MetricValues)
 
     server.outbound.register(NAMESPACE, SERVICE, backend)
     for group in (CUSTOM, EXTERNAL):
-        await _register(client, group, 443)
+        await _register(client, {group: VERSIONS[group]}, 443)
+    await _register(client, {RESOURCE: VERSIONS[RESOURCE]}, None)
 
 
 class MetricsServer:
@@ -108,9 +112,7 @@ class MetricsServer:
     `register` makes an API server's aggregator proxy the APIs to it.
     """
 
-    def __init__(
-        self, data_plane: DataPlane, *, groups: tuple[str, ...] = (RESOURCE, CUSTOM, EXTERNAL)
-    ) -> None:
+    def __init__(self, data_plane: DataPlane, *, versions: Mapping[str, tuple[str, ...]] = VERSIONS) -> None:
         self._client, caches, values = data_plane.client, data_plane.caches, data_plane.values
         apis = MetricsApis(
             self._client.clock.now,
@@ -118,9 +120,10 @@ class MetricsServer:
             source=data_plane.kubelet.samples,
             pods=caches.pods,
             nodes=caches.nodes,
+            versions=versions,
         )
         self.app = MetricsApp(apis, values)
-        self._groups = groups
+        self._versions = versions
         self._http: HttpServer | None = None
 
     @property
@@ -150,38 +153,40 @@ class MetricsServer:
             "spec": {"type": "ExternalName", "externalName": "localhost", "ports": [{"port": self.port}]},
         }
         await self._client.patch(SERVICES, SERVICE, NAMESPACE, service, how=PatchType.APPLY)
-        for group in self._groups:
-            await _register(self._client, group, self.port)
+        await _register(self._client, self._versions, self.port)
 
     async def unregister(self) -> None:
         """Remove the metrics APIs from the aggregator."""
-        for group in self._groups:
-            for version in VERSIONS[group]:
+        for group, versions in self._versions.items():
+            for version in versions:
                 with suppress(errors.NotFound):
                     await self._client.delete(API_SERVICES, f"{version}.{group}")
         with suppress(errors.NotFound):
             await self._client.delete(SERVICES, SERVICE, NAMESPACE)
 
 
-async def _register(client: Client, group: str, port: int) -> None:
-    for version in VERSIONS[group]:
-        body = api_service(group, version, port=port)
-        await client.patch(API_SERVICES, body["metadata"]["name"], None, body, how=PatchType.APPLY)
+async def _register(client: Client, served: Mapping[str, tuple[str, ...]], port: int | None) -> None:
+    for group, versions in served.items():
+        for version in versions:
+            body = api_service(group, version, port=port, is_preferred=version == versions[0])
+            await client.patch(API_SERVICES, body["metadata"]["name"], None, body, how=PatchType.APPLY)
 
 
-def api_service(group: str, version: str, *, port: int) -> Json:
-    """Return the APIService of a group version."""
+def api_service(group: str, version: str, *, port: int | None, is_preferred: bool = True) -> Json:
+    """Return the APIService of a group version. Without a port the API server itself serves it."""
+    spec: Json = {
+        "group": group,
+        "version": version,
+        "groupPriorityMinimum": 100,
+        "versionPriority": 100 if is_preferred else 50,
+    }
+    if port is not None:
+        spec["service"] = {"namespace": NAMESPACE, "name": SERVICE, "port": port}
+        # The certificate is made for one run, and the connection stays on loopback.
+        spec["insecureSkipTLSVerify"] = True
     return {
         "apiVersion": "apiregistration.k8s.io/v1",
         "kind": "APIService",
         "metadata": {"name": f"{version}.{group}"},
-        "spec": {
-            "group": group,
-            "version": version,
-            "groupPriorityMinimum": 100,
-            "versionPriority": 100 if version == VERSIONS[group][0] else 50,
-            "service": {"namespace": NAMESPACE, "name": SERVICE, "port": port},
-            # The certificate is made for one run, and the connection stays on loopback.
-            "insecureSkipTLSVerify": True,
-        },
+        "spec": spec,
     }

@@ -12,7 +12,9 @@ from trimtab.lab.handlers.get_list import ReadHandler
 from trimtab.lab.storage.codec import JsonObject
 from trimtab.model.times import format_duration, format_time
 
-GROUP, VERSION = "metrics.k8s.io", "v1beta1"
+GROUP = "metrics.k8s.io"
+#: Both hold the same fields. v1 is served since Kubernetes 1.37.
+VERSIONS = ("v1", "v1beta1")
 KINDS = {"pods": "PodMetrics", "nodes": "NodeMetrics"}
 
 
@@ -56,20 +58,20 @@ class ResourceMetrics:
         #: Without a source there are no samples.
         self.source = source
 
-    def get(self, plural: str, objects: Iterable[_Metadata], key: str) -> JsonObject:
+    def get(self, version: str, plural: str, objects: Iterable[_Metadata], key: str) -> JsonObject:
         """Return the metrics of the object, or raise NotFound."""
-        items = self._items(plural, objects)
+        items = self._items(version, plural, objects)
         if not items:
             raise not_found(plural, GROUP, key)
         return items[0]
 
-    def list_objects(self, plural: str, objects: Iterable[_Metadata]) -> JsonObject:
+    def list_objects(self, version: str, plural: str, objects: Iterable[_Metadata]) -> JsonObject:
         """Return the metrics of the objects that have a sample."""
-        items = self._items(plural, objects)
-        api_version = f"{GROUP}/{VERSION}"
+        items = self._items(version, plural, objects)
+        api_version = f"{GROUP}/{version}"
         return {"kind": f"{KINDS[plural]}List", "apiVersion": api_version, "metadata": {}, "items": items}
 
-    def _items(self, plural: str, objects: Iterable[_Metadata]) -> list[JsonObject]:
+    def _items(self, version: str, plural: str, objects: Iterable[_Metadata]) -> list[JsonObject]:
         if self.source is None:
             return []
         now = self._now()
@@ -80,24 +82,23 @@ class ResourceMetrics:
             else:
                 usage = self.source.node_usage(obj.name, now)
             if usage is not None:
-                items.append(_item(KINDS[plural], obj, usage, now))
+                head = {"kind": KINDS[plural], "apiVersion": f"{GROUP}/{version}"}
+                items.append(head | _measured(plural, obj, usage, now))
         return items
 
 
-def _item(kind: str, obj: _Metadata, usage: UsageSample, now: datetime) -> JsonObject:
+def _measured(plural: str, obj: _Metadata, usage: UsageSample, now: datetime) -> JsonObject:
     meta: JsonObject = {"name": obj.name, "creationTimestamp": format_time(now)}
     if obj.namespace:
         meta["namespace"] = obj.namespace
     if obj.labels:
         meta["labels"] = dict(obj.labels)
     item: JsonObject = {
-        "kind": kind,
-        "apiVersion": f"{GROUP}/{VERSION}",
         "metadata": meta,
         "timestamp": format_time(usage.timestamp),
         "window": format_duration(usage.window),
     }
-    if kind == "NodeMetrics":
+    if plural == "nodes":
         return {**item, "usage": usage.containers.get("", {})}
     containers = [{"name": name, "usage": used} for name, used in usage.containers.items()]
     return {**item, "containers": containers}
@@ -113,12 +114,12 @@ class ResourceMetricsHandler:
 
     async def handle(self, request: ResourceRequest) -> ApiResponse:
         """Return the metrics of one object or of a list."""
-        plural = request.resource.plural
+        version, plural = request.info.version, request.resource.plural
         core = self._context.registry.get("", plural)
         assert core is not None, "pods and nodes are always served"
         request = replace(request, resource=core)
         if request.info.name:
             entry = self._context.find(request)
             objects = [entry] if entry is not None else []
-            return ApiResponse.of(self._metrics.get(plural, objects, request.key))
-        return ApiResponse.of(self._metrics.list_objects(plural, self._reads.page(request).entries))
+            return ApiResponse.of(self._metrics.get(version, plural, objects, request.key))
+        return ApiResponse.of(self._metrics.list_objects(version, plural, self._reads.page(request).entries))

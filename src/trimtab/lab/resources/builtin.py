@@ -78,7 +78,7 @@ ROWS: tuple[Row, ...] = (
     (METRICS, "PodMetrics", "", "", "", Strategy),
     (METRICS, "NodeMetrics", "", "", "cluster", Strategy),
 )
-_METRICS: dict[str, Any] = {"versions": ("v1beta1",), "verbs": ("get", "list")}
+_METRICS: dict[str, Any] = {"versions": ("v1", "v1beta1"), "verbs": ("get", "list")}
 #: What does not fit into a row.
 DETAILS: dict[tuple[str, str], dict[str, Any]] = {
     ("", "Namespace"): {"verbs": tuple(verb for verb in ALL_VERBS if verb != "deletecollection")},
