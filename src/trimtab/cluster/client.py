@@ -22,7 +22,7 @@ from trimtab.cluster.resource import Json, Resource
 from trimtab.cluster.transport.dry_run import DryRun
 from trimtab.cluster.transport.lanes import OBJECTS, Lane, LaneLimits
 from trimtab.cluster.transport.sender import Sender
-from trimtab.cluster.transport.transport import Query, Request, Response, Transport
+from trimtab.cluster.transport.transport import NO_HEADERS, Query, Request, Response, Transport
 from trimtab.model.json import wire
 
 
@@ -97,6 +97,13 @@ FIELD_MANAGER = "trimtab"
 _PODS: Resource[Json] = Resource("", "v1", "pods", "Pod", Json)
 _MAX_DECISIONS = 5
 
+WITHOUT_MANAGED_FIELDS = {"Accept": "application/json;drop=metadata.managedFields,application/json"}
+"""Asks the server to leave out `metadata.managedFields`, as Kubernetes 1.38 can (KEP-5958).
+
+The header needs no knowledge of the server: kube-apiserver ignores parameters that it does not have, and a server that
+rejects unknown parameters finds plain JSON after the comma. So no list costs a second request.
+"""
+
 
 @dataclass(frozen=True, slots=True)
 class ListOptions:
@@ -105,6 +112,12 @@ class ListOptions:
     namespace: str | None = None
     labels: str = ""
     fields: str = ""
+    drops_managed_fields: bool = False
+    """Whether `metadata.managedFields` may be missing. It is the only field that says which client wrote last."""
+
+    def headers(self) -> Mapping[str, str]:
+        """Return the headers of requests."""
+        return WITHOUT_MANAGED_FIELDS if self.drops_managed_fields else NO_HEADERS
 
     def query(self) -> list[tuple[str, str]]:
         """Return the query parameters."""
@@ -189,7 +202,8 @@ class Client:
 
         def ask(token: str, into: Callable[[bytes], None]) -> Coroutine[Any, Any, Response]:
             more = [("continue", token)] if token else []
-            request = Request("GET", resource.path(selection.namespace), [*query, *more])
+            path = resource.path(selection.namespace)
+            request = Request("GET", path, [*query, *more], selection.headers())
             if retry:
                 return self.sender.send(act, request)  # whole: what is sent twice is not taken in twice
             return self.sender.send_in_turn(act, msgspec.structs.replace(request, into=into))

@@ -8,6 +8,7 @@ import asyncio
 import logging
 from collections.abc import Callable, Mapping
 from contextlib import aclosing
+from dataclasses import replace
 from typing import Any, Generic, TypeVar
 
 from trimtab.cluster import errors
@@ -69,7 +70,8 @@ class Informer(Generic[T]):
         self._refusals = refusals or Refusals()
         self._client = client
         self._clock = client.clock
-        self._selection = selection
+        # No cached type has managedFields.
+        self._selection = selection = replace(selection, drops_managed_fields=True)
         self._namespace = selection.namespace or ""
         self._page_size = page_size
         self._watch = Watch(client, resource, selection, pace or WatchPace(), self._on_open)

@@ -144,4 +144,5 @@ class Watch(Generic[T]):
             ("resourceVersion", version),
             ("timeoutSeconds", f"{seconds:.0f}"),
         ]
-        return Request("GET", self._resource.path(self._selection.namespace), query)
+        path = self._resource.path(self._selection.namespace)
+        return Request("GET", path, query, self._selection.headers())

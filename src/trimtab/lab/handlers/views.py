@@ -6,6 +6,8 @@ The Accept header picks the view. Lists and watch events use the same views.
 from collections.abc import Callable, Iterable
 from datetime import datetime
 
+import msgspec
+
 from trimtab.lab.apiserver.errors import bad_request, not_acceptable
 from trimtab.lab.apiserver.request import ResourceRequest
 from trimtab.lab.handlers.bodies import order_fields
@@ -14,6 +16,18 @@ from trimtab.lab.storage.store import Entry
 from trimtab.lab.tables.tables import table, table_columns
 
 META_GROUP = "meta.k8s.io"
+#: What a client may leave out of objects, by the parameter `drop` of the Accept header (since Kubernetes 1.38).
+DROP_MANAGED_FIELDS = "metadata.managedFields"
+_FIELDS = msgspec.json.Decoder(dict[str, msgspec.Raw])
+
+
+def without_managed_fields(raw: bytes) -> bytes:
+    """Return an encoded object without `metadata.managedFields`. Its other fields are not decoded."""
+    fields = _FIELDS.decode(raw)
+    meta = _FIELDS.decode(fields["metadata"])
+    if meta.pop("managedFields", None) is None:
+        return raw
+    return encode({**fields, "metadata": meta})
 
 
 class PlainView:
@@ -22,17 +36,21 @@ class PlainView:
     #: The key under which encoded events are cached, per change.
     form: str | None
 
-    def __init__(self, request: ResourceRequest) -> None:
+    def __init__(self, request: ResourceRequest, *, drops_managed_fields: bool = False) -> None:
         self._request = request
         self._resource = request.resource
         self._is_stored_version = self._resource.stores(request.info.version)
+        self._drops_managed_fields = drops_managed_fields
         self.form = "" if self._is_stored_version else f"{self._resource.group}/{request.info.version}"
+        if drops_managed_fields:
+            self.form += f" {DROP_MANAGED_FIELDS}"
 
     def render(self, entry: Entry) -> bytes:
         """Return one object."""
-        if self._is_stored_version:
-            return entry.raw
-        return encode(order_fields(self._request.to_request_version(entry.decoded())))
+        raw = entry.raw
+        if not self._is_stored_version:
+            raw = encode(order_fields(self._request.to_request_version(entry.decoded())))
+        return without_managed_fields(raw) if self._drops_managed_fields else raw
 
     def render_list(self, entries: Iterable[Entry], meta: JsonObject) -> bytes:
         """Return a list. Items of built-in kinds omit their type, as a typed server's do."""
@@ -129,7 +147,8 @@ def choose_view(request: ResourceRequest, now: Callable[[], datetime]) -> View:
             continue
         wanted = options.get("as", "")
         if not wanted:
-            return PlainView(request)
+            drops = DROP_MANAGED_FIELDS in options.get("drop", "").split("+")
+            return PlainView(request, drops_managed_fields=drops)
         if options.get("g") != META_GROUP or options.get("v") not in ("v1", "v1beta1"):
             continue
         if wanted == "Table":

@@ -625,3 +625,50 @@ def test_f14_a_sick_server_is_waited_out_with_growing_pauses(run, answer):
             assert world.agree(informer)
 
     run(scenario)
+
+
+DROP = "drop=metadata.managedFields"
+
+
+def test_lists_and_watches_of_a_cache_leave_managed_fields_out(run):
+    """No cached type has them, and they are a large part of each object."""
+
+    async def scenario(world):
+        await world.api.put("a")
+        async with world.informer(page_size=1):
+            await world.api.put("b")
+            await world.clock.sleep(60)
+        await world.client.list(PODS)
+        return [(request.verb, DROP in request.headers.get("accept", "")) for request in world.api.requests]
+
+    asked = run(scenario)
+    assert ("LIST", True) in asked
+    assert ("WATCH", True) in asked
+    assert ("WATCH", False) not in asked
+    assert asked[-1] == ("LIST", False), "a client that lists may want to see who wrote"
+
+
+@pytest.mark.parametrize("honours", [True, False], ids=["1.38", "before"])
+def test_a_server_may_ignore_that_managed_fields_are_dropped(run, honours):
+    """The same requests are sent to both, and no request is repeated."""
+
+    async def scenario(world):
+        await world.api.put("a")
+
+        def pick(request):
+            clauses = [clause.strip() for clause in request.headers["accept"].split(",")]
+            assert clauses[-1] == "application/json", "what a server without the parameter can take"
+            if not honours or request.verb != "LIST":
+                return None
+            items = [
+                {**obj, "metadata": {**obj["metadata"], "managedFields": None}}
+                for obj in world.api.objects.values()
+            ]
+            return Answer(200, {"metadata": {"resourceVersion": str(world.api.version)}, "items": items})
+
+        world.api.fault = pick
+        async with world.informer() as informer:
+            assert world.agree(informer)
+        return [request.verb for request in world.api.requests].count("LIST")
+
+    assert run(scenario) == 1

@@ -27,6 +27,9 @@ def check(*written, namespaces=(), refused=None):
     ]
 
     def answer(request):
+        if "drop=metadata.managedFields" in request.headers.get("accept", ""):
+            for item in items:
+                item["metadata"].pop("managedFields", None)  # as a server of Kubernetes 1.38 does
         for namespace, (code, reason) in (refused or {}).items():
             if namespace in request.path.split("/"):
                 return Answer(code, status(code, reason))
