@@ -9,8 +9,10 @@ import asyncio
 from math import inf
 
 from trimtab.clock import Clock
+from trimtab.cluster.cache.codec import decode_answer
 from trimtab.cluster.client import Client
 from trimtab.cluster.errors import ClusterError, NotFound
+from trimtab.cluster.transport.transport import Request
 from trimtab.metrics.queries import CUSTOM_GROUP, RESOURCE_GROUP, MetricsError
 from trimtab.model.json.wire import Wire
 
@@ -26,6 +28,10 @@ USAGE_UNLISTED = ("v1beta1", "v1")
 USAGE_SECONDS = 600.0
 """How long listed versions of metrics.k8s.io are used while they answer. A version that ends is replaced at once, and
 one that appears holds the same data, so that more look-ups would gain nothing."""
+
+
+_MAX_BYTES = 64 * 1024
+"""Maximum bytes of a list of versions. A real one has a few hundred."""
 
 
 class _GroupVersion(Wire):
@@ -76,7 +82,9 @@ class _LookUp:
     async def _ask(self) -> None:
         self.error = None
         try:
-            self.group = await self._client.read(self._act, self._path, _Group)
+            request = Request("GET", self._path, max_body=_MAX_BYTES)
+            answer = await self._client.sender.send(self._act, request)
+            self.group = decode_answer(self._act, answer.body, _Group)
         except NotFound:
             self.group = _Group()
         except ClusterError as error:
