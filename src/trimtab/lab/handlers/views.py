@@ -3,7 +3,8 @@
 The Accept header picks the view. Lists and watch events use the same views.
 """
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Mapping
+from copy import copy
 from datetime import datetime
 
 import msgspec
@@ -16,18 +17,9 @@ from trimtab.lab.storage.store import Entry
 from trimtab.lab.tables.tables import table, table_columns
 
 META_GROUP = "meta.k8s.io"
-#: What a client may leave out of objects, by the parameter `drop` of the Accept header (since Kubernetes 1.38).
+#: What the parameter `drop` of the Accept header may leave out, since Kubernetes 1.38.
 DROP_MANAGED_FIELDS = "metadata.managedFields"
 _FIELDS = msgspec.json.Decoder(dict[str, msgspec.Raw])
-
-
-def without_managed_fields(raw: bytes) -> bytes:
-    """Return an encoded object without `metadata.managedFields`. Its other fields are not decoded."""
-    fields = _FIELDS.decode(raw)
-    meta = _FIELDS.decode(fields["metadata"])
-    if meta.pop("managedFields", None) is None:
-        return raw
-    return encode({**fields, "metadata": meta})
 
 
 class PlainView:
@@ -36,21 +28,17 @@ class PlainView:
     #: The key under which encoded events are cached, per change.
     form: str | None
 
-    def __init__(self, request: ResourceRequest, *, drops_managed_fields: bool = False) -> None:
+    def __init__(self, request: ResourceRequest) -> None:
         self._request = request
         self._resource = request.resource
         self._is_stored_version = self._resource.stores(request.info.version)
-        self._drops_managed_fields = drops_managed_fields
         self.form = "" if self._is_stored_version else f"{self._resource.group}/{request.info.version}"
-        if drops_managed_fields:
-            self.form += f" {DROP_MANAGED_FIELDS}"
 
     def render(self, entry: Entry) -> bytes:
         """Return one object."""
-        raw = entry.raw
-        if not self._is_stored_version:
-            raw = encode(order_fields(self._request.to_request_version(entry.decoded())))
-        return without_managed_fields(raw) if self._drops_managed_fields else raw
+        if self._is_stored_version:
+            return entry.raw
+        return encode(order_fields(self._request.to_request_version(entry.decoded())))
 
     def render_list(self, entries: Iterable[Entry], meta: JsonObject) -> bytes:
         """Return a list. Items of built-in kinds omit their type, as a typed server's do."""
@@ -135,7 +123,38 @@ class TableView:
         }
 
 
-View = PlainView | MetadataView | TableView
+class DroppingView:
+    """Objects in another view, without their managedFields."""
+
+    def __init__(self, view: PlainView | MetadataView | TableView) -> None:
+        self._view = view
+        self.form = None if view.form is None else f"{view.form} without {DROP_MANAGED_FIELDS}"
+
+    def render(self, entry: Entry) -> bytes:
+        """Return one object."""
+        return self._view.render(_without_managed_fields(entry))
+
+    def render_list(self, entries: Iterable[Entry], meta: JsonObject) -> bytes:
+        """Return a list."""
+        return self._view.render_list(map(_without_managed_fields, entries), meta)
+
+    def bookmark(self, meta: JsonObject) -> JsonObject:
+        """Return the object of a bookmark event."""
+        return self._view.bookmark(meta)
+
+
+def _without_managed_fields(entry: Entry) -> Entry:
+    """Return the entry without managedFields. Its other fields are not decoded."""
+    fields = _FIELDS.decode(entry.raw)
+    meta = _FIELDS.decode(fields["metadata"])
+    if meta.pop("managedFields", None) is None:
+        return entry
+    bare = copy(entry)
+    bare.raw = encode({**fields, "metadata": meta})
+    return bare
+
+
+View = PlainView | MetadataView | TableView | DroppingView
 
 
 def choose_view(request: ResourceRequest, now: Callable[[], datetime]) -> View:
@@ -143,19 +162,29 @@ def choose_view(request: ResourceRequest, now: Callable[[], datetime]) -> View:
     for clause in request.accept.split(",") or [""]:
         media, *pairs = (part.strip() for part in clause.split(";"))
         options = dict(pair.partition("=")[::2] for pair in pairs)
-        if media not in ("", "*/*", "application/*", JSON):
-            continue
-        wanted = options.get("as", "")
-        if not wanted:
-            drops = DROP_MANAGED_FIELDS in options.get("drop", "").split("+")
-            return PlainView(request, drops_managed_fields=drops)
-        if options.get("g") != META_GROUP or options.get("v") not in ("v1", "v1beta1"):
-            continue
-        if wanted == "Table":
-            include = request.option("includeObject", "Metadata")
-            if include not in ("None", "Metadata", "Object"):
-                raise bad_request(f'unrecognized includeObject value: "{include}"')
-            return TableView(request, now, include)
-        if wanted in ("PartialObjectMetadata", "PartialObjectMetadataList"):
-            return MetadataView(options["v"])
+        drop = options.get("drop", "")
+        view = _view_of(request, now, media, options) if drop in ("", DROP_MANAGED_FIELDS) else None
+        if view is not None:
+            return DroppingView(view) if drop else view
     raise not_acceptable((JSON, YAML))
+
+
+def _view_of(
+    request: ResourceRequest, now: Callable[[], datetime], media: str, options: Mapping[str, str]
+) -> PlainView | MetadataView | TableView | None:
+    """Return the view of a clause of the Accept header, or None if the server does not support it."""
+    if media not in ("", "*/*", "application/*", JSON):
+        return None
+    wanted = options.get("as", "")
+    if not wanted:
+        return PlainView(request)
+    if options.get("g") != META_GROUP or options.get("v") not in ("v1", "v1beta1"):
+        return None
+    if wanted == "Table":
+        include = request.option("includeObject", "Metadata")
+        if include not in ("None", "Metadata", "Object"):
+            raise bad_request(f'unrecognized includeObject value: "{include}"')
+        return TableView(request, now, include)
+    if wanted in ("PartialObjectMetadata", "PartialObjectMetadataList"):
+        return MetadataView(options["v"])
+    return None

@@ -32,7 +32,7 @@ def stripped(obj):
         DROP,
         f"{DROP},application/json",
         "application/json; drop=metadata.managedFields",
-        "application/json;drop=spec.other+metadata.managedFields",
+        f"application/json;drop=metadata.annotations,{DROP}",
         f"application/vnd.kubernetes.protobuf;drop=metadata.managedFields,{DROP}",
     ],
 )
@@ -51,8 +51,7 @@ async def test_objects_and_lists_lack_only_the_managed_fields(accept):
     "accept",
     [
         "application/json;drop=",
-        "application/json;drop=metadata",
-        "application/json;drop=managedFields",
+        "application/json;drop=metadata,application/json",
         f"application/json,{DROP}",
     ],
 )
@@ -60,6 +59,23 @@ async def test_other_values_drop_nothing(accept):
     async with running() as api:
         await api.create(PODS, pod("a"))
         assert "managedFields" in (await read(api, f"{PODS}/a", accept))["metadata"]
+
+
+@pytest.mark.parametrize("drop", ["metadata", "managedFields", "metadata.managedFields+metadata.labels"])
+async def test_other_values_are_not_acceptable(drop):
+    """As Kubernetes 1.38 has it while the feature gate is on."""
+    async with running() as api:
+        assert (await ask(api, PODS, f"application/json;drop={drop}")).status == 406
+
+
+async def test_tables_and_metadata_lack_the_managed_fields_too():
+    async with running() as api:
+        await api.create(PODS, pod("a"))
+        for form in ("Table", "PartialObjectMetadataList"):
+            accept = f"application/json;as={form};v=v1;g=meta.k8s.io"
+            for drop, is_there in (("", True), (";drop=metadata.managedFields", False)):
+                body = (await ask(api, PODS, accept + drop)).body
+                assert (b'"managedFields"' in body) == is_there
 
 
 async def test_watches_of_both_forms_share_no_event():
