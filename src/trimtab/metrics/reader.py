@@ -73,7 +73,7 @@ class MetricsReader:
         self._flights: dict[Query, asyncio.Task[Answer | _Failure]] = {}
 
     def believe_versions_for(self, seconds: float) -> None:
-        """Set how long a version of the custom metrics API, or the loss of a version of usage, is believed."""
+        """Set how long a version of custom metrics is used, and a failed version of usage left out."""
         self._custom_version.believed_for = seconds
         self._usage_version.recheck_after = seconds
 
@@ -145,7 +145,7 @@ class MetricsReader:
                 except (NotFound, Unavailable) as error:
                     failures[version] = error
                 self._usage_version.note_failed(version)
-                version = await self._usage_version.current()
+                version = await self._usage_version.current(failures.keys())
             raise next(iter(failures.values()))
         finally:
             failures.clear()  # an error refers to this frame

@@ -6,6 +6,7 @@ same data as v1beta1, and uses the other version while one of them fails.
 """
 
 import asyncio
+from collections.abc import Collection
 from math import inf
 
 from trimtab.clock import Clock
@@ -125,15 +126,16 @@ class UsageVersion:
         self._look_up = _LookUp(clock, client, RESOURCE_GROUP, "looking up metrics.k8s.io")
         self._failed_at: dict[str, float] = {}
 
-    async def current(self) -> str:
-        """Return the newest listed version that did not fail just now. If all did, return the newest."""
+    async def current(self, tried: Collection[str] = ()) -> str:
+        """Return the newest listed version that neither failed just now nor was `tried`, else the newest."""
         self._forgive()
         is_working = self._served() and not self._failed_at and self._look_up.error is None
         await self._look_up.refresh(USAGE_SECONDS if is_working else self.recheck_after)
         versions = USAGE_UNLISTED if self._look_up.group is None else self._served()
         if not versions:
             return USAGE_UNLISTED[0]  # the server's own answer says what is missing
-        return next((version for version in versions if version not in self._failed_at), versions[0])
+        left_out = {*self._failed_at, *tried}
+        return next((version for version in versions if version not in left_out), versions[0])
 
     def note_failed(self, version: str) -> None:
         """Record that the server did not answer in this version."""
