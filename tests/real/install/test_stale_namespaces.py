@@ -1,11 +1,11 @@
-"""A deleted namespace stops no other HPA, with the roles of the chart on the real kube-apiserver."""
+"""A deleted namespace or a revoked right stops no other HPA, with the roles of the chart on the real kube-apiserver."""
 
 import asyncio
-from contextlib import asynccontextmanager
+from contextlib import asynccontextmanager, contextmanager
 
 import pytest
 
-from tests.faults.horizontal.scene import becomes, held, load
+from tests.faults.horizontal.scene import becomes, held, load, queue
 from tests.real.install.test_accounts import Place
 from tests.scenarios.horizontal.stage import NAMESPACES
 from trimtab.clock import SystemClock
@@ -72,5 +72,65 @@ def test_a_deleted_namespace_stops_no_other_also_after_a_restart(installed, kube
             load(stage, 700)
             await becomes(stage, 7, within=60)
             assert any(other in name for name in operator.warnings())
+
+    asyncio.run(main())
+
+
+@contextmanager
+def without_right_to(installed, account, plural):
+    """Take the rights to a kind from an account's cluster role while the context lasts."""
+    (role,) = [
+        obj
+        for obj in installed.objects
+        if obj["kind"] == "ClusterRole" and obj["metadata"]["name"] == f"trimtab-{account}"
+    ]
+    rules = [
+        {**rule, "resources": [name for name in rule["resources"] if name.partition("/")[0] != plural]}
+        for rule in role["rules"]
+    ]
+    revoked = {**role, "rules": [rule for rule in rules if rule["resources"]]}
+    assert revoked["rules"] != role["rules"]
+    try:
+        done = installed.apply([revoked])
+        assert done.returncode == 0, done.stderr
+        yield
+    finally:
+        assert installed.apply([role]).returncode == 0
+
+
+def test_the_right_to_list_one_kind_is_revoked_while_others_scale(installed, kubeconfig_of):
+    """Until now only the lab refused it, where the answer of the real server was assumed."""
+
+    async def main():
+        place = Place(
+            SystemClock(), installed.cluster.kubeconfig, kubeconfig_of("horizontal"), is_narrow=False
+        )
+        await place.stage.open()
+        try:
+            await scenario(place)
+        finally:
+            await place.client.close()
+            await place.stage.close()
+
+    async def scenario(place):
+        stage = place.stage
+        await held(stage)
+        database = {"apiVersion": "apps/v1", "kind": "StatefulSet", "name": "db"}
+        await stage.hpa("db", scaleTargetRef=database, metrics=[queue("db")])
+        async with operating(place, ()) as operator:
+            load(stage, 900)
+            await becomes(stage, 9, within=60)
+            with without_right_to(installed, "horizontal", "statefulsets"):
+                assert not installed.may("horizontal", "list", "statefulsets.apps")
+                await stage.wait_for(lambda: _is("statefulsets" in str(operator.health())), PATIENCE)
+                load(stage, 300)
+                await becomes(stage, 3, within=60)
+                assert "CachesStale" not in await stage.conditions("web")
+                assert "forbidden" in operator.health()["statefulsets"]
+            await stage.wait_for(lambda: _is("statefulsets" not in str(operator.health())), PATIENCE)
+        with without_right_to(installed, "horizontal", "statefulsets"):
+            async with operating(place, ()):
+                load(stage, 700)
+                await becomes(stage, 7, within=60)
 
     asyncio.run(main())

@@ -1,5 +1,7 @@
 """Explanations name the VPA that controls a pod, and the VPAs that do not, with the reason."""
 
+import pytest
+
 from tests.unit.decide.vertical.policy_builders import (
     FOLLOWER,
     LEADER,
@@ -13,8 +15,17 @@ from tests.unit.decide.vertical.policy_builders import (
 )
 from tests.unit.decide.vertical.usage_builders import Load, Recommender, member
 from trimtab.decide.vertical.control.controllers import ControllerKey
-from trimtab.decide.vertical.explain import explain_pod, explain_vpa, pod_lines, vpa_lines
+from trimtab.decide.vertical.explain import (
+    CompetingVpa,
+    ContainerExplanation,
+    PodExplanation,
+    explain_pod,
+    explain_vpa,
+    pod_lines,
+    vpa_lines,
+)
 from trimtab.model.json import wire
+from trimtab.model.quantity import Quantity
 
 SCOPES = [scope("leader", pods=LEADER), scope("gold", pods={"tier": "gold"})]
 
@@ -114,6 +125,39 @@ def test_lines_are_for_people():
     assert lines[0] == ("pod shop/db-0: controlled by shop/leader: VPA shop/leader precedes shop/base")
     assert "  last update loop: resized: its requests are outside the recommended range" in lines
     assert "  app: requests cpu 100m, memory 1 GiB, would get memory 6 GiB" in lines
+
+
+@pytest.mark.parametrize(("teaches", "counts"), [((), "no VPA"), (("shop/a", "shop/b"), "shop/a, shop/b")])
+def test_the_lines_of_a_pod_say_all_that_is_explained(teaches, counts):
+    container = ContainerExplanation(
+        "app",
+        requests={"memory": Quantity.parse("1Gi")},
+        wanted_requests={},
+        wanted_limits={},
+        cuts=("app: memory capped", "app: cpu capped"),
+    )
+    found = PodExplanation(
+        "shop/db-0",
+        "shop/a",
+        "it matches",
+        lost=(CompetingVpa("shop/c", "no"), CompetingVpa("shop/d", "never")),
+        conflicts=("both claim it", "all claim it"),
+        teaches=teaches,
+        containers=(container,),
+        update="skipped",
+    )
+    assert pod_lines(found) == [
+        "pod shop/db-0: controlled by shop/a: it matches",
+        "  shop/c does not control it: no",
+        "  shop/d does not control it: never",
+        "  conflict: both claim it",
+        "  conflict: all claim it",
+        f"  its usage counts for {counts}",
+        "  app: requests memory 1 GiB, would get nothing",
+        "    app: memory capped",
+        "    app: cpu capped",
+        "  last update loop: skipped",
+    ]
 
 
 def test_an_explanation_is_data():

@@ -360,3 +360,21 @@ def test_samples_that_no_node_can_have_are_refused_where_no_node_is_known(load, 
 def test_upstreams_rules_accept_every_sample():
     cpu, _ = settled(VPA_1_8).scrape({"db-0": Load(10**9, 2**30)})
     assert (cpu.above_capacity, cpu.accepted) == (0, 1)
+
+
+@pytest.mark.parametrize("content", ["vpas", "pods", "keys"])
+def test_only_a_namespace_without_vpas_pods_and_aggregates_is_deleted(content):
+    """A pod that is deleted later is looked up in the state of its namespace."""
+    recommender = Recommender([vpa("base")])
+    recommender.observe([member("db-0")])
+    recommender.scrape({"db-0": USUAL})
+    state = recommender.state
+    kept, empty = state.namespace("shop"), state.namespace("gone")
+    assert kept.vpas
+    assert kept.pods
+    assert kept.keys
+    for other in {"vpas", "pods", "keys"} - {content}:
+        getattr(kept, other).clear()
+    state.delete_empty_namespaces()
+    assert state.namespace("shop") is kept
+    assert state.namespace("gone") is not empty

@@ -1,12 +1,15 @@
 """Whose the past is: first samples by VPA and container, and deleted pods whose VPA is in doubt."""
 
+from types import SimpleNamespace
+
 import pytest
 
 from tests.unit.decide.vertical.policy_builders import index, scope, vpa, world
 from tests.unit.decide.vertical.usage_builders import HOUR_NS, START_NS, member
 from trimtab.decide.vertical.input.history import HistoryContext, first_samples
-from trimtab.decide.vertical.input.history_pods import HistoricalPods
+from trimtab.decide.vertical.input.history_pods import HistoricalPods, _any_selects
 from trimtab.decide.vertical.input.usage import Capacity
+from trimtab.model.labels.selector import Selector
 from trimtab.model.usage_history import ContainerName, Labelled, UsageHistory
 
 NAN = float("nan")
@@ -106,6 +109,26 @@ def test_a_deleted_pod_belongs_to_the_only_target_that_its_labels_match(vpas, sc
 @pytest.mark.parametrize("labels", [None, {"app": "web"}], ids=["unknown labels", "labels of another"])
 def test_a_deleted_pod_that_no_target_matches_belongs_to_none(labels):
     assert historical([vpa("base")]).attribute("db-9", labels) is None
+
+
+def claim(selector):
+    return SimpleNamespace(selector=Selector.parse(selector) if selector else None)
+
+
+@pytest.mark.parametrize(
+    ("selectors", "is_selected"),
+    [
+        pytest.param(["app=db", "app=web"], True, id="the first"),
+        pytest.param(["app=web", "app=db"], True, id="the last"),
+        pytest.param(["", "app=db"], True, id="beside a claim without a selector"),
+        pytest.param(["app=db", ""], True, id="before a claim without a selector"),
+        pytest.param(["", ""], False, id="without selectors"),
+        pytest.param(["app=web", "app=cache"], False, id="none"),
+        pytest.param([], False, id="no claim"),
+    ],
+)
+def test_labels_belong_to_a_target_that_any_of_its_claims_selects(selectors, is_selected):
+    assert _any_selects(tuple(map(claim, selectors)), LEADER) is is_selected
 
 
 @pytest.mark.parametrize(

@@ -20,7 +20,7 @@ from tests.unit.decide.vertical.policy_builders import (
     why,
     world,
 )
-from trimtab.decide.vertical.compat import VPA_1_8
+from trimtab.decide.vertical.compat import DEFAULT, VPA_1_8
 from trimtab.decide.vertical.update.actions import ActionResult, Resize
 from trimtab.decide.vertical.update.loop_state import UPSTREAM_SETTINGS, UpdaterSettings
 from trimtab.decide.vertical.update.observation import ObservedController
@@ -367,3 +367,18 @@ def test_every_pod_gets_a_verdict():
     _, result = run(world([base_vpa()], pods), gates=ALL_GATES)
     assert {entry.pod for entry in result.pod_results} == {f"shop/{member.name}" for member in pods}
     assert why(result, "stray") == "the pod has no controller that a VPA can target"
+
+
+@pytest.mark.parametrize("compat", [DEFAULT, VPA_1_8], ids=["by default", "as upstream"])
+@pytest.mark.parametrize("outcome", [ActionResult.INFEASIBLE, ActionResult.INVALID, ActionResult.FAILED])
+@pytest.mark.parametrize("mode", ["InPlace", "InPlaceOrRecreate"])
+def test_a_recommendation_that_a_node_cannot_hold_is_remembered_in_mode_in_place_only(mode, outcome, compat):
+    """In the other mode an eviction may move the pod to a node that can."""
+    seen = msgspec.structs.replace(
+        world([base_vpa(mode=mode, min_replicas=1)], [pod("db-0", memory="3Gi")]), serves_resize=True
+    )
+    settings = SKIPS_BUDGET if compat is DEFAULT else UPSTREAM_SETTINGS
+    asked, result = run(seen, settings=settings, compat=compat, api=Recorder(db_0=outcome))
+    assert ("resize", "db-0") in asked
+    is_remembered = mode == "InPlace" and outcome is not ActionResult.FAILED
+    assert bool(result.state.infeasible) is is_remembered

@@ -292,3 +292,14 @@ def test_a_boosted_pod_does_not_waive_the_minimum_of_replicas_for_its_siblings(m
     asked, _ = run(seen, gates=GATES, compat=compat, settings=UPSTREAM_SETTINGS)
     assert any(name != "db-0" for _, name in asked) is is_changed
     assert ("resize", "db-0") in asked, "its boost is over"
+
+
+@pytest.mark.parametrize("compat", [DEFAULT, VPA_1_8], ids=["by default", "as upstream"])
+@pytest.mark.parametrize("mode", MODES)
+def test_a_boost_whose_note_is_unreadable_stops_no_other_pod(mode, compat):
+    broken = boosted("db-0")
+    metadata = msgspec.structs.replace(broken.metadata, annotations={"vpaCpuStartupBoost/app": "{"})
+    pods = (msgspec.structs.replace(broken, metadata=metadata), boosted("db-1"))
+    api, _ = played(mode, *pods, target="", compat=compat)
+    alone, _ = played(mode, pods[1], target="", compat=compat)
+    assert api.asked == alone.asked
