@@ -130,17 +130,17 @@ def test_lines_are_for_people():
 @pytest.mark.parametrize(("teaches", "counts"), [((), "no VPA"), (("shop/a", "shop/b"), "shop/a, shop/b")])
 def test_the_lines_of_a_pod_say_all_that_is_explained(teaches, counts):
     container = ContainerExplanation(
-        "app",
+        name="app",
         requests={"memory": Quantity.parse("1Gi")},
         wanted_requests={},
         wanted_limits={},
         cuts=("app: memory capped", "app: cpu capped"),
     )
     found = PodExplanation(
-        "shop/db-0",
-        "shop/a",
-        "it matches",
-        lost=(CompetingVpa("shop/c", "no"), CompetingVpa("shop/d", "never")),
+        pod="shop/db-0",
+        controlled_by="shop/a",
+        reason="it matches",
+        lost=(CompetingVpa(vpa="shop/c", reason="no"), CompetingVpa(vpa="shop/d", reason="never")),
         conflicts=("both claim it", "all claim it"),
         teaches=teaches,
         containers=(container,),

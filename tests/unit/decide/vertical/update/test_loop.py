@@ -382,3 +382,33 @@ def test_a_recommendation_that_a_node_cannot_hold_is_remembered_in_mode_in_place
     assert ("resize", "db-0") in asked
     is_remembered = mode == "InPlace" and outcome is not ActionResult.FAILED
     assert bool(result.state.infeasible) is is_remembered
+
+
+@pytest.mark.parametrize("compat", [DEFAULT, VPA_1_8], ids=["by default", "as upstream"])
+@pytest.mark.parametrize(
+    ("outcome", "says"),
+    [
+        (ActionResult.RATE_LIMITED, "the rate limit of evictions and resizes is reached"),
+        (ActionResult.FAILED, "its requests are outside the recommended range"),
+    ],
+)
+def test_a_resize_that_did_not_happen_is_a_result_of_its_pod(outcome, says, compat):
+    seen = msgspec.structs.replace(
+        world([base_vpa(mode="InPlace", min_replicas=1)], [pod("db-0", memory="3Gi")]), serves_resize=True
+    )
+    settings = SKIPS_BUDGET if compat is DEFAULT else UPSTREAM_SETTINGS
+    _, result = run(seen, settings=settings, compat=compat, api=Recorder(db_0=outcome))
+    assert why(result, "db-0") == says
+    assert [entry.action for entry in result.pod_results] == (
+        ["none"] if outcome is ActionResult.RATE_LIMITED else ["resize failed"]
+    )
+
+
+@pytest.mark.parametrize("compat", [DEFAULT, VPA_1_8], ids=["by default", "as upstream"])
+def test_a_resize_beyond_the_rate_limit_becomes_no_eviction(compat):
+    seen = msgspec.structs.replace(
+        world([base_vpa(min_replicas=1)], [pod("db-0", memory="3Gi")]), serves_resize=True
+    )
+    settings = SKIPS_BUDGET if compat is DEFAULT else UPSTREAM_SETTINGS
+    limited = Recorder(db_0=ActionResult.RATE_LIMITED)
+    assert run(seen, settings=settings, compat=compat, api=limited)[0] == [("resize", "db-0")]

@@ -303,3 +303,21 @@ def test_a_boost_whose_note_is_unreadable_stops_no_other_pod(mode, compat):
     api, _ = played(mode, *pods, target="", compat=compat)
     alone, _ = played(mode, pods[1], target="", compat=compat)
     assert api.asked == alone.asked
+
+
+@pytest.mark.parametrize("mode", ["InPlace", "InPlaceOrRecreate"])
+def test_an_unreadable_boost_of_a_sidecar_leaves_the_resize_out_as_upstream(mode):
+    """Upstream's rules size a pod whose VPA asks for no boost any more. Its error would end the loop for all pods."""
+    app = boosted("db-0", memory="4Gi")
+    sidecar = msgspec.structs.replace(app.spec.containers[0], name="side")
+    spec = msgspec.structs.replace(app.spec, containers=(*app.spec.containers, sidecar))
+    asked = {}
+    for note in ('{"requests":{"cpu":"100m"}}', "{"):
+        metadata = msgspec.structs.replace(app.metadata, annotations={"vpaCpuStartupBoost/side": note})
+        owner = vpa("base", recommended("1Gi", cpu="200m"), mode=mode, min_replicas=1)
+        members = [msgspec.structs.replace(app, spec=spec, metadata=metadata)]
+        seen = msgspec.structs.replace(world([owner], members), serves_resize=True)
+        asked[note], _ = run(seen, gates=GATES, compat=VPA_1_8, settings=UPSTREAM_SETTINGS)
+    readable, unreadable = asked.values()
+    assert readable == [("resize", "db-0")]
+    assert ("resize", "db-0") not in unreadable
