@@ -1,9 +1,19 @@
 """How a process starts: few requests, no waiting for a period, and the first decisions at once."""
 
 import asyncio
+from contextlib import asynccontextmanager
+from typing import Any
+
+import pytest
 
 from tests.scenarios.horizontal.bodies import cpu_metric
 from tests.scenarios.horizontal.stage import Actor, Stage
+from tests.scenarios.horizontal.test_economy import beside
+from tests.scenarios.line import status
+from trimtab.cluster.cache.informer import Informer
+from trimtab.cluster.client import DeleteOptions
+from trimtab.cluster.resource import PODS
+from trimtab.cluster.transport.transport import Request, Response
 
 WORKLOADS = 6
 MOST_REQUESTS = 10
@@ -54,5 +64,97 @@ def test_each_kind_is_listed_once(play_lab):
                 ]
                 times = 2 if stage.native and plural == "/horizontalpodautoscalers" else 1
                 assert len(lists) == times, [str(one) for one in lists]
+
+    play_lab(scenario)
+
+
+PAGE = 4
+PAGE_SECONDS = 5.0
+
+
+@asynccontextmanager
+async def starting_in_pages(stage: Stage, monkeypatch: pytest.MonkeyPatch):
+    """An operator that lists pods four at a time, five seconds each: 3 workloads with 3 pods, a namespace each."""
+    defaults: Any = Informer.__init__.__kwdefaults__
+    monkeypatch.setitem(defaults, "page_size", PAGE)
+    stages = sorted([stage, await beside(stage), await beside(stage)], key=lambda one: f"{one.namespace}/")
+    for place in stages:
+        await place.deployment("web", 3)
+        place.use_cpu(web="90m")
+        await place.hpa("web", metrics=[cpu_metric(50)], minReplicas=1, maxReplicas=9)
+
+    async def existing() -> list[tuple[str, str]]:
+        return [(pod.metadata.namespace, pod.name) for pod in (await stage.client.list(PODS)).items]
+
+    stage.metrics.pods = existing
+    actor = Actor(stage, stage.settings(watch_namespaces=()))
+    pods = "/api/v1/pods"
+    actor.line.answers_after = lambda request: PAGE_SECONDS if request.path == pods else 0.0
+    running = asyncio.ensure_future(actor.run())
+    try:
+        yield actor, stages
+    finally:
+        running.cancel()
+        await asyncio.wait([running])
+
+
+async def replicas_of(stages: list[Stage]) -> list[int]:
+    return [await place.replicas("web") for place in stages]
+
+
+def test_an_hpa_is_decided_as_soon_as_the_pods_of_its_namespace_have_arrived(play_lab, monkeypatch):
+    """All HPAs waited for the list of all pods, which takes most of the time of a start."""
+
+    async def scenario(stage: Stage) -> None:
+        async with starting_in_pages(stage, monkeypatch) as (actor, stages):
+            await stage.pass_time(
+                PAGE_SECONDS + 1
+            )  # page 1: three pods of the first namespace, one of the second
+            assert await replicas_of(stages) == [6, 3, 3]
+            assert not actor.operator.is_started
+            assert actor.operator.health()["caches"]
+            await stage.pass_time(PAGE_SECONDS)  # page 2: up to two pods of the third
+            assert await replicas_of(stages) == [6, 6, 3]
+            await stage.pass_time(PAGE_SECONDS)
+            assert await replicas_of(stages) == [6, 6, 6]
+            assert actor.operator.is_started
+            conditions = [state.records[0].decision.status.conditions for state in actor.operator.hpas]
+            assert {one.reason for found in conditions for one in found if one.type == "ScalingActive"} == {
+                "ValidMetricFound"
+            }
+
+    play_lab(scenario)
+
+
+def test_a_list_of_pods_that_fails_in_between_is_waited_for(play_lab, monkeypatch):
+    """What arrived before may be outdated when the list starts again."""
+
+    async def scenario(stage: Stage) -> None:
+        async with starting_in_pages(stage, monkeypatch) as (actor, stages):
+            is_failing = True
+
+            def fail(request: Request) -> Response | None:
+                is_second = request.path == "/api/v1/pods" and ("limit", "4") in request.query
+                is_second = is_second and any(name == "continue" for name, _ in request.query)
+                return status(503) if is_failing and is_second else None
+
+            actor.line.answer = fail
+            await stage.pass_time(PAGE_SECONDS + 1)
+            assert (await replicas_of(stages))[1:] == [3, 3]
+            assert not actor.operator._may_reconcile(f"{stages[0].namespace}/web")
+            for place in stages[:2]:  # their pods are gone when the list starts again, except for one each
+                [_, *gone] = await place.pods_of("web")
+                for name in gone:
+                    await place.client.delete(
+                        PODS, name, place.namespace, options=DeleteOptions(grace_seconds=0)
+                    )
+            await stage.pass_time(6 * PAGE_SECONDS)
+            is_failing = False
+            await stage.pass_time(10 * PAGE_SECONDS)
+            assert actor.operator.is_started
+            [second] = [
+                state for state in actor.operator.hpas if state.hpa.metadata.namespace == stages[1].namespace
+            ]
+            assert len(second.records[0].observation.pods) == 1
 
     play_lab(scenario)

@@ -14,6 +14,7 @@ from typing import Any, Generic, TypeVar
 from trimtab.cluster import errors
 from trimtab.cluster.cache.codec import ListPage, Meta, Object, Unreadable, WatchEvent
 from trimtab.cluster.cache.counts import InformerCounts, UnreadableObject
+from trimtab.cluster.cache.list_progress import ListedObjects, ListProgress
 from trimtab.cluster.cache.recovery import Recovery
 from trimtab.cluster.cache.refusals import Refusals
 from trimtab.cluster.cache.store import Index, Store, is_older, later
@@ -38,6 +39,9 @@ LONGEST_RELIST_DELAY = 5.0
 
 RELIST_SHARE = 5.0
 """Relists that follow each other are apart by this many times the duration of the last list."""
+
+FIRST_LIST = "the first list is not complete"
+"""Why a cache is stale before its first list."""
 
 STEADY_SECONDS = 1.0
 """How long a watch after a failure is open before the server counts as back."""
@@ -87,6 +91,9 @@ class Informer(Generic[T]):
         self._fresh_at = client.clock.monotonic()
         self._synced = asyncio.Event()
         self._settled = asyncio.Event()
+        self._progress = ListProgress()
+        self.on_page: Callable[[], None] | None = None
+        """Called after each page of the first list. The objects of a page are then cached when it arrives."""
         self._is_emptied = False
         self._is_reported = False
         self._note_refusal(None)
@@ -100,6 +107,10 @@ class Informer(Generic[T]):
     def has_synced(self) -> bool:
         """Return whether the first list is complete."""
         return self._synced.is_set()
+
+    def has_listed(self, namespace: str) -> bool:
+        """Return whether all objects of a namespace are cached. With `on_page` the list may still go on."""
+        return self.has_synced or self._progress.covers(namespace)
 
     @property
     def is_refused(self) -> bool:
@@ -144,7 +155,7 @@ class Informer(Generic[T]):
         if self._refusal is not None:
             return self._refusal.message or str(self._refusal)
         if not self.has_synced:
-            return "the first list is not complete"
+            return FIRST_LIST
         return f"no sign from the server for more than {STALE_AFTER:.0f} s"
 
     def staleness(self) -> float:
@@ -181,6 +192,7 @@ class Informer(Generic[T]):
 
     async def _wait_out(self, error: Exception) -> None:
         self.counts.failures += 1
+        self._progress.stop()
         self.last_error = str(error)
         self._note_refusal(error if isinstance(error, errors.Forbidden | errors.NotFound) else None)
         self._report_stale()
@@ -251,12 +263,13 @@ class Informer(Generic[T]):
         except errors.Gone:
             # The continue token expired between pages: list again without pages.
             self.counts.lists += 1
+            self._progress.stop()
             listing = await self._read_pages(0)
         self._list_seconds = self._clock.monotonic() - started_at
         self._replace(listing)
 
-    async def _read_pages(self, limit: int) -> "_Listed[T]":
-        listed: _Listed[T] = _Listed()
+    async def _read_pages(self, limit: int) -> ListedObjects[T]:
+        listed: ListedObjects[T] = ListedObjects()
         asked = self._client.pages(self.resource, self._selection, limit=limit, retry=False)
         async with aclosing(asked) as pages:
             async for page in pages:
@@ -264,23 +277,21 @@ class Informer(Generic[T]):
                 del page  # its whole objects are not to wait for the next one
         return listed
 
-    def _add_page(self, listed: "_Listed[T]", page: ListPage[Any]) -> None:
+    def _add_page(self, listed: ListedObjects[T], page: ListPage[Any]) -> None:
         if is_older(page.resource_version, self._highest):
             self.counts.stale_lists += 1
             raise StaleListError(
                 f"{self.resource.plural}: the server answered as of version {page.resource_version}, "
                 f"we have seen {self._highest}; waiting for it to catch up"
             )
-        listed.unreadable += page.unreadable
-        for whole in page.items:
-            obj = self._transform(whole)
-            if isinstance(obj, Unreadable):
-                listed.unreadable.append(obj)
-            else:
-                listed.objects.put(self._cache.known(obj))
-        listed.version = page.resource_version
+        arrived, unreadable = listed.add(page, self._transform, self._cache.known)
+        if self.on_page is not None and not self.has_synced:
+            for obj in arrived:
+                self._cache.put(obj)
+            self._progress.add(arrived, unreadable)
+            self.on_page()
 
-    def _replace(self, listed: "_Listed[T]") -> None:
+    def _replace(self, listed: ListedObjects[T]) -> None:
         before = self.counts.unreadable
         self.counts.unreadable = {}
         for unreadable in listed.unreadable:
@@ -442,12 +453,3 @@ def _is_replaced(old: Object, new: Object | Unreadable) -> bool:
 def _may_concern_all(error: Exception) -> bool:
     """Return whether the server as a whole may have failed, and not this resource only."""
     return isinstance(error, errors.TransportError | errors.ServerError)
-
-
-class _Listed(Generic[T]):
-    """A list under construction."""
-
-    def __init__(self) -> None:
-        self.objects: Store[T] = Store()
-        self.unreadable: list[Unreadable] = []
-        self.version = ""

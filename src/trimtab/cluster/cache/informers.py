@@ -75,6 +75,11 @@ class SharedInformers:
         informer = None if informers is None else informers.informer_of(namespace)
         return informers if informer is not None and informer.has_synced else None
 
+    def has_listed(self, group: str, kind: str, namespace: str) -> bool:
+        """Return whether all objects of a kind and namespace are cached, although the list may go on."""
+        informers = self._informers.get((group, kind))
+        return informers is not None and informers.has_listed(namespace)
+
     def stale_reasons(self) -> dict[tuple[str, str], dict[str, str]]:
         """Return why caches may lack recent changes, by group and kind, then by namespace."""
         found = {key: informer.stale_reasons() for key, informer in self._informers.items()}
@@ -83,7 +88,8 @@ class SharedInformers:
     def __iter__(self) -> Iterator[NamespacedInformer[Any]]:
         yield from self._informers.values()
 
-    async def wait_settled(self) -> None:
-        """Wait until the first lists of all informers in use are complete, or refused."""
+    async def wait_settled(self, *, without: NamespacedInformer[Any] | None = None) -> None:
+        """Wait until the first lists of all informers in use but one are complete, or refused."""
         for informer in list(self._informers.values()):
-            await informer.wait_settled()
+            if informer is not without:
+                await informer.wait_settled()

@@ -54,6 +54,16 @@ class NamespacedInformer(Generic[T]):
         """Return whether every first list is complete, or was refused."""
         return self._has_synced or all(informer.is_settled for informer in self._informers.values())
 
+    def has_listed(self, namespace: str) -> bool:
+        """Return whether all objects of a namespace are cached."""
+        informer = self.informer_of(namespace)
+        return informer is not None and informer.has_listed(namespace)
+
+    def publish_pages(self, on_page: Callable[[], None]) -> None:
+        """Cache the objects of the first list page by page, and call `on_page` after each."""
+        for informer in self._informers.values():
+            informer.on_page = on_page
+
     def staleness(self) -> float:
         """Return the staleness of the oldest informer that the server does not refuse, in seconds."""
         followed = [informer for informer in self._informers.values() if not informer.is_refused]

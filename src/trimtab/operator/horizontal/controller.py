@@ -1,9 +1,11 @@
 """The HPA controller as a component: its wiring, its shards and its health."""
 
 from collections.abc import AsyncIterator
+from typing import Any
 
 import msgspec
 
+from trimtab.cluster.cache.namespaced_informer import NamespacedInformer
 from trimtab.cluster.leases.shards import Shards
 from trimtab.decide.horizontal.observation.observation import Observation
 from trimtab.decide.horizontal.observation.owners import OwnerLookup
@@ -75,6 +77,9 @@ class HpaController:
         self._dry_run = DryRunDecider(clock, self._snapshots, self._fetcher)
         self._batches = Batches(clock, self._fetcher, self._snapshots, self._reconciler, self._metrics)
         self._loop = self._make_loop()
+        self._pod_cache: NamespacedInformer[Any] | None = None
+        self._pods_before = 0
+        """How many pods were cached when HPAs were last enqueued at the start."""
         self._is_started = False
         self._metrics.hpas.set_function(self._count_owned)
         fence = runtime.fence
@@ -127,20 +132,29 @@ class HpaController:
             self._fetcher,
             self._snapshots,
             self._reconciler,
-            self.ownership.owns,
+            self._may_reconcile,
             periods,
             self._metrics,
         )
-        return Loop(clock, self.hpas, self.ownership, self._batches, usage, periods)
+        return Loop(clock, self.hpas, self._may_reconcile, self._batches, usage, periods)
 
     async def start(self) -> None:
         """Start to watch, and return when the first lists are complete."""
+        await self._start_watches()
+        await self._wait_for_all_lists()
+
+    async def _start_watches(self) -> None:
+        """Start to watch, and return when HPAs and their targets are listed. Pods may still arrive."""
         gate = self._config.gates.enabled("PodLevelResources")
-        pods = follow_pods(self._caches, self._pods.on_pod_event, pod_level_resources=gate)
-        await self._watches.start()
-        await pods.wait_settled()
-        # The HPAs name their targets, whose watches started while the lists came in.
+        self._pod_cache = follow_pods(
+            self._caches, self._pods.on_pod_event, self._on_pod_page, pod_level_resources=gate
+        )
+        await self._watches.start(self._pod_cache)
+
+    async def _wait_for_all_lists(self) -> None:
+        assert self._pod_cache is not None
         await self._watches.wait_for_lists()
+        await self._pod_cache.wait_settled()
         self._is_started = True
 
     @property
@@ -152,11 +166,35 @@ class HpaController:
         """Run until cancelled."""
         self.runtime.start()
         try:
-            await self.start()
-            gc_tuning.freeze_startup_objects()
+            await self._start_watches()
+            self._reconciler.start(self._finish_start())
             await self._loop.run(self.ownership.may_write, self._before_waiting)
         finally:
             await self.close()
+
+    async def _finish_start(self) -> None:
+        """Reconcile the HPAs that waited for their pods, when all lists are complete."""
+        await self._wait_for_all_lists()
+        self._enqueue_undecided()
+        gc_tuning.freeze_startup_objects()
+
+    def _on_pod_page(self) -> None:
+        """Reconcile HPAs whose pods have arrived, whenever twice as many pods are there."""
+        if len(self._pods) >= 2 * self._pods_before:
+            self._pods_before = len(self._pods)
+            self._enqueue_undecided()
+
+    def _enqueue_undecided(self) -> None:
+        self._loop.enqueue_now(
+            *(hpa_state.uid for hpa_state in self.hpas if not hpa_state.is_busy and not hpa_state.records)
+        )
+
+    def _may_reconcile(self, key: str) -> bool:
+        """Return whether this replica owns an HPA, and the pods of its namespace are all cached."""
+        return self.ownership.owns(key) and (
+            self._is_started
+            or (self._pod_cache is not None and self._pod_cache.has_listed(key.partition("/")[0]))
+        )
 
     async def _before_waiting(self) -> None:
         await self._watches.retry()

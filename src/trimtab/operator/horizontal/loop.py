@@ -9,7 +9,6 @@ from trimtab.operator.horizontal.early_scaling import UsageMonitor
 from trimtab.operator.horizontal.inputs.hpa_cache import HpaCache
 from trimtab.operator.horizontal.inputs.hpa_state import HpaState
 from trimtab.operator.horizontal.schedule import SyncPeriods, SyncSchedule, make_schedule
-from trimtab.operator.ownership import Ownership
 
 
 class Loop:
@@ -19,14 +18,14 @@ class Loop:
         self,
         clock: Clock,
         hpas: HpaCache,
-        ownership: Ownership,
+        owns: Callable[[str], bool],
         batches: Batches,
         usage: UsageMonitor,
         periods: SyncPeriods,
     ) -> None:
         self._clock = clock
         self._hpas = hpas
-        self._ownership = ownership
+        self._owns = owns
         self._batches = batches
         self._usage = usage
         self._periods = periods
@@ -41,7 +40,7 @@ class Loop:
 
     def owned_hpas(self) -> list[HpaState]:
         """Return the HPAs that this replica reconciles, and register the targets of the other HPAs."""
-        owned = [hpa_state for hpa_state in self._hpas if self._ownership.owns(hpa_state.key)]
+        owned = [hpa_state for hpa_state in self._hpas if self._owns(hpa_state.key)]
         if len(owned) < len(self._hpas):
             uids = {hpa_state.uid for hpa_state in owned}
             self._batches.register_foreign_targets(
@@ -95,11 +94,7 @@ class Loop:
     def _start_enqueued(self, schedule: SyncSchedule, now: float) -> None:
         enqueued = [self._hpas.get(uid) for uid in sorted(self._queue)]
         self._queue.clear()
-        changed = [
-            hpa_state
-            for hpa_state in enqueued
-            if hpa_state is not None and self._ownership.owns(hpa_state.key)
-        ]
+        changed = [hpa_state for hpa_state in enqueued if hpa_state is not None and self._owns(hpa_state.key)]
         self._batches.reconcile_all(changed)
         schedule.note_reconciled(changed, now)
 

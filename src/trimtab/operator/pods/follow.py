@@ -12,16 +12,22 @@ from trimtab.operator.pods.wire import SLIM_PODS, WHOLE_PODS
 
 
 def follow_pods(
-    informers: SharedInformers, subscriber: Callable[[Delta[CachedPod]], None], *, pod_level_resources: bool
+    informers: SharedInformers,
+    subscriber: Callable[[Delta[CachedPod]], None],
+    on_page: Callable[[], None],
+    *,
+    pod_level_resources: bool,
 ) -> NamespacedInformer[Any]:
     """Subscribe to the snapshots of all pods. Return their informer.
 
+    `on_page` is called after each page of the first list, unless a vertical component watches whole pods.
     Where a vertical component watches whole pods, snapshots are made from those. So create the vertical components
     before this is called.
     """
     if not informers.has(WHOLE_PODS):
         pods = informers.get(SLIM_PODS.with_transform(PodDecoder(pod_level_resources=pod_level_resources)))
         pods.subscribe(subscriber)
+        pods.publish_pages(on_page)
         return pods
     whole: NamespacedInformer[Any] = informers.get(WHOLE_PODS)
     reduce = PodReducer(pod_level_resources=pod_level_resources)

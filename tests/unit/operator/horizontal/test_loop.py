@@ -53,14 +53,13 @@ def test_a_standby_forgets_deleted_hpas_and_starts_the_others_when_it_leads():
     started: Any = Started(clock)
     leads = False
     usage = no_usage_checks()
-    everything: Any = SimpleNamespace(owns=lambda key: True)
 
     async def nothing():
         """Do nothing before waiting."""
 
     async def play():
         nonlocal leads
-        loop = Loop(clock, hpas, everything, started, usage, SyncPeriods(15.0, 0.0))
+        loop = Loop(clock, hpas, lambda _key: True, started, usage, SyncPeriods(15.0, 0.0))
         running = asyncio.ensure_future(loop.run(lambda: leads, nothing))
         for state in states:
             loop.enqueue_now(state.uid)
@@ -85,7 +84,6 @@ def test_a_new_hpa_is_reconciled_at_once_and_then_on_its_phase(has_timers):
     first = hpa_state("first", "shop")
     hpas: Any = Hpas({first.uid: first})
     started: Any = Started(clock)
-    everything: Any = SimpleNamespace(owns=lambda key: True)
     periods = SyncPeriods(15.0, 2.0, has_timers=has_timers)
     created = {3.0: hpa_state("early", "shop"), 7.5: hpa_state("late", "mail")}
 
@@ -93,7 +91,7 @@ def test_a_new_hpa_is_reconciled_at_once_and_then_on_its_phase(has_timers):
         """Do nothing before waiting."""
 
     async def play():
-        loop = Loop(clock, hpas, everything, started, no_usage_checks(), periods)
+        loop = Loop(clock, hpas, lambda _key: True, started, no_usage_checks(), periods)
         running = asyncio.ensure_future(loop.run(lambda: True, nothing))
         for at, state in created.items():
             await clock.sleep(at - clock.monotonic())

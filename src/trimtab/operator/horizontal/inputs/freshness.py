@@ -9,6 +9,7 @@ from collections.abc import Iterator
 from typing import Any, Literal
 
 from trimtab.clock import Clock
+from trimtab.cluster.cache.informer import FIRST_LIST
 from trimtab.cluster.cache.informers import SharedInformers
 from trimtab.cluster.resource import PODS, Resource
 from trimtab.decide.horizontal.observation.observation import StaleInput
@@ -68,7 +69,9 @@ class Freshness:
 
     def _reason(self, group: str, kind: str, namespace: str) -> str:
         reasons = self._stale_caches().get((group, kind), {})
-        return reasons.get("") or reasons.get(namespace, "")
+        reason = reasons.get("") or reasons.get(namespace, "")
+        # A namespace may be complete before the first list is.
+        return "" if reason == FIRST_LIST and self._caches.has_listed(group, kind, namespace) else reason
 
     def _stale_caches(self) -> dict[tuple[str, str], dict[str, str]]:
         now = self._clock.monotonic()

@@ -52,10 +52,12 @@ class HpaWatches:
         self._logged: dict[str, str] = {}
         self._retry_at = 0.0
 
-    async def start(self) -> None:
-        """Watch the kinds that are served, and wait for their lists."""
+    async def start(self, pods: NamespacedInformer[Any]) -> None:
+        """Watch the kinds that are served, and wait for their lists and those of their targets, not for pods."""
         await self._watch_served()
-        await self.wait_for_lists()
+        await self.wait_for_lists(without=pods)
+        # The HPAs name their targets, whose watches started while the lists came in.
+        await self.wait_for_lists(without=pods)
 
     async def retry(self) -> None:
         """Try again, at times, to watch kinds that could not be watched before."""
@@ -81,11 +83,11 @@ class HpaWatches:
                 log.warning("%s: %s", name, problem)
         self._logged = found
 
-    async def wait_for_lists(self) -> None:
+    async def wait_for_lists(self, *, without: NamespacedInformer[Any] | None = None) -> None:
         """Wait for the first lists, but not long for a kind that cannot be listed (fault F16)."""
         try:
             async with asyncio.timeout(FIRST_LISTS_SECONDS):
-                await self._caches.wait_settled()
+                await self._caches.wait_settled(without=without)
         except TimeoutError:
             for name, problem in self._unlisted().items():
                 log.warning("%s: %s", name, problem)
