@@ -14,9 +14,11 @@ from tools.upstream_flags import upstream_page
 from trimtab.cli.commands.run import _shown
 from trimtab.install.values import CHART_VALUES
 from trimtab.model.crds import all_crds
+from trimtab.model.feature_gates import GATES, Gate, gates_of_version
 from trimtab.operator.control_loop import ControlLoopMetrics
 from trimtab.operator.horizontal.metrics import HpaControllerMetrics
 from trimtab.operator.prometheus import Durations
+from trimtab.operator.settings.compat import KUBERNETES
 from trimtab.operator.settings.settings import declared
 from trimtab.operator.vertical.metrics import (
     AdmissionMetrics,
@@ -38,6 +40,7 @@ def pages() -> dict[str, str]:
         "metrics.md": _metrics(),
         "api.md": _api(),
         "upstream-vpa-flags.md": upstream_page(),
+        "feature-gates.md": _gates(),
     }
 
 
@@ -59,6 +62,34 @@ def _flags() -> str:
             f"## {group}\n\n" + _table(("flag, variable", "default", "meaning, and why this default"), rows)
         )
     return _page(text)
+
+
+def _gates() -> str:
+    versions = ("", *KUBERNETES)
+    tables = [gates_of_version(version) for version in versions]
+    rows = [
+        (f"`{name}`", *(_stage(table[name]) for table in tables), gate.help) for name, gate in GATES.items()
+    ]
+    columns = ("gate", "Trimtab", *(f"`--compat={version}`" for version in KUBERNETES), "meaning")
+    about = (
+        "Set with `--feature-gates=Name=true,Other=false`; `AllAlpha` and `AllBeta` set all gates of a stage. The chart's value\n"
+        "`featureGates` has its own defaults. Each column has the stages and defaults of one setting of `--compat`.\n"
+    )
+    return _page(["# Feature gates\n", about, _table(columns, rows), _UPSTREAM_GATES])
+
+
+def _stage(gate: Gate) -> str:
+    return f"{gate.stage.value}, {'on' if gate.default else 'off'}{', locked' if gate.locked else ''}"
+
+
+_UPSTREAM_GATES = """## Gates of kube-controller-manager 1.37 that Trimtab does not have
+
+| gate there | what Trimtab does |
+|---|---|
+| `HPAGeneration` | `status.observedGeneration` is written wherever the server gives an HPA a generation. `--compat=kubernetes-1.36` writes none. A changed spec is reconciled at once in every setting. |
+| `HPAOptimizedSelectorStore` | Conflicting HPAs are always found by an index of the namespace's selectors. |
+| `StaleControllerConsistencyHPA` | A reconcile always sees the status that Trimtab wrote last, so none is skipped. |
+"""
 
 
 def _values() -> str:

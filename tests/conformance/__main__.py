@@ -7,6 +7,7 @@ from pathlib import Path
 
 from tests.conformance import registry
 from tests.conformance.runner import VECTORS, report, run_files, vector_files
+from tests.conformance.versions import all_versions
 
 
 def main(arguments: list[str] | None = None) -> int:
@@ -37,11 +38,15 @@ def main(arguments: list[str] | None = None) -> int:
     for line in broken:
         out.write(f"{line}\n")
     is_good = not broken
-    for result in run_files(files, options.only, options.jobs):
-        if result.total or not options.only:
-            report(result, out, options.show)
-        out.flush()
-        is_good = is_good and result.is_good
+    for version in all_versions():
+        heading = f"by the rules of {version.name}:\n" if version.changes else ""
+        for result in run_files(files, options.only, options.jobs, version):
+            if result.total or not (options.only or version.changes):
+                out.write(heading)
+                heading = ""
+                report(result, out, options.show)
+            out.flush()
+            is_good = is_good and result.is_good
     return 0 if is_good else 1
 
 

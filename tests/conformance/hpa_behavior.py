@@ -3,9 +3,9 @@
 from tests.conformance.differences import differences
 from tests.conformance.hpa_values import history, history_of, moment, same_keys, settings_of
 from tests.conformance.registry import checks
+from tests.conformance.versions import current
 from trimtab.decide.horizontal.arithmetic import int32_of
 from trimtab.decide.horizontal.behavior import normalize, rate_limits, stabilization
-from trimtab.decide.horizontal.config import KUBERNETES_1_36
 from trimtab.decide.horizontal.memory import Memory, seed_recommendations
 from trimtab.model.hpa.types import HorizontalPodAutoscalerBehavior, HPAScalingRules
 from trimtab.model.json import wire
@@ -45,7 +45,7 @@ def limited_answer(limited):
 def with_rules(case):
     args = case["args"]
     limited = normalize.limit_by_rules(
-        wanted(args), args["desiredReplicas"], settings_of(case.get("settings", {})), KUBERNETES_1_36
+        wanted(args), args["desiredReplicas"], settings_of(case.get("settings", {})), current().compat
     )
     return compared(case, limited_answer(limited))
 
@@ -58,7 +58,7 @@ def with_behavior_rate(case):
         args["desiredReplicas"],
         history_of(case["state"]),
         moment(case["now"]),
-        KUBERNETES_1_36,
+        current().compat,
     )
     return compared(case, limited_answer(limited))
 
@@ -67,7 +67,7 @@ def with_behavior_rate(case):
 def stabilize_with_behaviors(case):
     args, memory = case["args"], history_of(case["state"])
     stabilized = normalize.stabilize_with_behavior(
-        wanted(args, behavior_of(args)), memory, moment(case["now"]), settings_of({}), KUBERNETES_1_36
+        wanted(args, behavior_of(args)), memory, moment(case["now"]), settings_of({}), current().compat
     )
     # Upstream tells a reason even where nothing was held back; its caller then leaves it out, as ours does.
     direction = args["desiredReplicas"] >= args["currentReplicas"]
@@ -108,7 +108,7 @@ def rate_limit(case):
         history_of(case["state"]),
         wire.convert(case["args"]["rules"], HPAScalingRules),
         moment(case["now"]),
-        KUBERNETES_1_36,
+        current().compat,
     )
     return compared(case, {"limit": limit.replicas})
 
@@ -146,13 +146,13 @@ def sequence(case):
 
 
 def one_step(step, spec, memory, settings):
-    now, current = moment(step["now"]), step["currentReplicas"]
+    now, replicas = moment(step["now"]), step["currentReplicas"]
     behavior = given_behavior(spec)
-    memory = seed_recommendations(memory, current, now)
-    result = normalize.normalize(wanted(step | spec, behavior), memory, now, settings, KUBERNETES_1_36)
+    memory = seed_recommendations(memory, replicas, now)
+    result = normalize.normalize(wanted(step | spec, behavior), memory, now, settings, current().compat)
     up, down = memory.scale_up, memory.scale_down
-    if result.replicas != current:
-        up, down = rate_limits.scale_events(memory, behavior, current, result.replicas, now, compact=False)
+    if result.replicas != replicas:
+        up, down = rate_limits.scale_events(memory, behavior, replicas, result.replicas, now, compact=False)
     memory = Memory(recommendations=result.stabilized.recommendations, scale_up=up, scale_down=down)
     held = result.stabilized.reason
     able = {

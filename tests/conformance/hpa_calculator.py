@@ -12,8 +12,8 @@ from tests.conformance.hpa_readings import (
 )
 from tests.conformance.hpa_values import moment, read_by_go, settings_of, text_of
 from tests.conformance.registry import checks
+from tests.conformance.versions import current
 from trimtab.decide.horizontal.arithmetic import fold64
-from trimtab.decide.horizontal.config import KUBERNETES_1_36
 from trimtab.decide.horizontal.metrics.calculator import propose_replicas
 from trimtab.decide.horizontal.metrics.pod_groups import Groups, group_pods
 from trimtab.decide.horizontal.metrics.pod_metrics import resource_quantity
@@ -59,7 +59,7 @@ def scene_of(case):
         has_pods=bool(pods),
         tolerance=Tolerance(up=tolerances["scaleUp"], down=tolerances["scaleDown"]),
         settings=settings_of(case["settings"]),
-        compat=KUBERNETES_1_36,
+        compat=current().compat,
         limits=ANYTHING_GOES,
         averages_strays=True,
     )
@@ -178,7 +178,7 @@ def requests(case):
             facts_of(case),
             args["resource"],
             args["container"],
-            KUBERNETES_1_36,
+            current().compat,
         )
     except UnusableMetric as error:
         return error_difference(case["expect"], str(error))
@@ -200,7 +200,7 @@ def utilization_ratio(case):
     args = case["args"]
     groups = measured(case, [name for name in case["podMetrics"] if name in args["requests"]])
     try:
-        usage = Utilization(groups, args["requests"], args["targetUtilization"], KUBERNETES_1_36)
+        usage = Utilization(groups, args["requests"], args["targetUtilization"], current().compat)
     except UnusableMetric as error:
         return error_difference(case["expect"], str(error))
     answer = {"ratio": usage.ratio, "current": usage.percent, "rawAverageValue": usage.average}
@@ -209,7 +209,7 @@ def utilization_ratio(case):
 
 @checks("function", "GetMetricUsageRatio")
 def usage_ratio(case):
-    usage = Average(measured(case, list(case["podMetrics"])), case["args"]["targetUsage"], KUBERNETES_1_36)
+    usage = Average(measured(case, list(case["podMetrics"])), case["args"]["targetUsage"], current().compat)
     return differences(case["expect"], {"ratio": usage.ratio, "current": usage.average})
 
 

@@ -10,7 +10,8 @@ from tests.conformance.differences import differences
 from tests.conformance.hpa_readings import reading_of
 from tests.conformance.hpa_values import history, history_of, read_by_go, settings_of
 from tests.conformance.registry import checks
-from trimtab.decide.horizontal.config import DEFAULT, KUBERNETES_1_36
+from tests.conformance.versions import current
+from trimtab.decide.horizontal.config import DEFAULT
 from trimtab.decide.horizontal.memory import EMPTY
 from trimtab.decide.horizontal.observation.observation import Observation, ScaleFailure
 from trimtab.decide.horizontal.observation.owners import ConflictingHpa
@@ -48,7 +49,7 @@ class World:
 
 def world_of(case):
     state = case["state"]
-    world = World(FeatureGates.of(case["featureGates"]), settings_of(case["settings"]))
+    world = World(current().gates(case), settings_of(case["settings"]))
     world.selectors = dict(state.get("hpaSelectors", {}))
     for hpa in case["hpas"]:
         world.hpas[key_of(hpa)] = typed_hpa(hpa)
@@ -183,7 +184,7 @@ def observe(world, key, step):
         memory=world.memories.get(key, EMPTY),
         settings=world.settings,
         gates=world.gates,
-        compat=KUBERNETES_1_36,
+        compat=current().compat,
         samples=read_all(hpa, scale, selector, step) if scale else (),
     )
 

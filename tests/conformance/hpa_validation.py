@@ -5,8 +5,8 @@ from typing import Any
 
 from tests.conformance.differences import differences
 from tests.conformance.registry import checks
+from tests.conformance.versions import current
 from trimtab.model.core.workloads import validate_scale
-from trimtab.model.feature_gates import FeatureGates
 from trimtab.model.hpa import canonical, create_update, to_v2
 from trimtab.model.hpa.defaults import (
     default,
@@ -40,19 +40,20 @@ def check_validate_update(case: Any) -> Any:
 
 @checks("function", "ValidateScale", stem=_STEM)
 def check_validate_scale(case: Any) -> Any:
-    return _compare_errors(case, validate_scale(case["scale"]))
+    return _compare_errors(case, validate_scale(case["scale"], current().server))
 
 
 @checks("function", "create", "update", "updateStatus", stem=_STEM)
 def check_request(case: Any) -> Any:
-    gates = FeatureGates.of(case["featureGates"])
+    version = current()
+    gates, server = version.gates(case), version.server
     match case["function"]:
         case "create":
-            answer = create_update.create(case["hpa"], gates)
+            answer = create_update.create(case["hpa"], gates, server)
         case "update":
-            answer = create_update.update(case["hpa"], case["oldHpa"], gates)
+            answer = create_update.update(case["hpa"], case["oldHpa"], gates, server)
         case _:
-            answer = create_update.update_status(case["hpa"], case["oldHpa"])
+            answer = create_update.update_status(case["hpa"], case["oldHpa"], server)
     wrong = _compare_errors(case, answer.errors), differences(case["expect"]["stored"], answer.stored)
     return "\n".join(filter(None, wrong)) or None
 
@@ -96,6 +97,7 @@ def _options(case: Any) -> Any:
         given["minReplicasLowerBound"],
         _reference(given["scaleTargetRef"]),
         _reference(given["objectMetrics"]),
+        rules=current().server,
     )
 
 

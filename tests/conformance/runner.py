@@ -15,6 +15,7 @@ from typing import Any, TextIO
 
 from tests.conformance import registry
 from tests.conformance.rulings import ruling_for
+from tests.conformance.versions import RECORDED, Version, all_versions, replaying
 
 RULED_LIMIT = 0.02
 """Share of a file that rulings may set aside; beyond it a rule hides more than it explains."""
@@ -31,10 +32,13 @@ class FileResult:
     """What became of the cases of one vector file."""
 
     path: Path
+    version: Version = RECORDED
     total: int = 0
     passed: int = 0
     uncovered: Counter[str] = field(default_factory=Counter)
     ruled: Counter[str] = field(default_factory=Counter)
+    changed: Counter[str] = field(default_factory=Counter)
+    """The cases that each change of a later version applied to."""
     failures: list[tuple[str, str]] = field(default_factory=list)
 
     @property
@@ -61,19 +65,35 @@ def vector_files(places: Iterable[Path]) -> list[Path]:
     return sorted(found)
 
 
-def run_files(files: Iterable[Path], only: str = "", jobs: int = 1) -> Iterator[FileResult]:
+def run_files(
+    files: Iterable[Path], only: str = "", jobs: int = 1, version: Version = RECORDED
+) -> Iterator[FileResult]:
     """Check every case of the files whose id contains `only`, some files at a time, in their order."""
     if jobs == 1:
-        yield from (run_file(path, only) for path in files)
+        yield from (run_file(path, only, version=version) for path in files)
         return
     # A fork has the checkers that this process imported.
     with ProcessPoolExecutor(jobs, mp_context=get_context("fork")) as pool:
-        yield from pool.map(run_file, files, repeat(only))
+        yield from pool.map(_run_named, files, repeat(only), repeat(version.name))
 
 
-def run_file(path: Path, only: str = "", every: int = 1) -> FileResult:
-    """Check the cases of one file whose id contains `only`: of each function or kind the first and every n-th."""
-    result = FileResult(path)
+def _run_named(path: Path, only: str, version: str) -> FileResult:
+    """Check a file in another process, to which no function of a version can be sent."""
+    return run_file(path, only, version=next(each for each in all_versions() if each.name == version))
+
+
+def run_file(path: Path, only: str = "", every: int = 1, version: Version = RECORDED) -> FileResult:
+    """Check the cases of one file whose id contains `only`: of each function or kind the first and every n-th.
+
+    For another version than the recorded one, cases that do not depend on a version are left out.
+    """
+    result = FileResult(path, version)
+    with replaying(version):
+        _run_cases(path, only, every, result)
+    return result
+
+
+def _run_cases(path: Path, only: str, every: int, result: FileResult) -> None:
     seen: Counter[bytes] = Counter()
     for number, line in enumerate(_lines(path), start=1):
         if not line.strip():
@@ -85,9 +105,7 @@ def run_file(path: Path, only: str = "", every: int = 1) -> FileResult:
             continue
         case = _parsed(path, number, line)
         if only in str(case.get("id", "")):
-            result.total += 1
             _check(case, path.name.partition(".")[0], result)
-    return result
 
 
 def _lines(path: Path) -> list[bytes]:
@@ -105,9 +123,14 @@ def _parsed(path: Path, number: int, line: bytes) -> dict[str, Any]:
 
 def _check(case: dict[str, Any], stem: str, result: FileResult) -> None:
     checker = registry.find(case, stem)
+    if result.version is not RECORDED and (checker is None or not _depends_on_version(checker)):
+        return
+    result.total += 1
     if checker is None:
         result.uncovered[registry.name_of(case)] += 1
         return
+    case, changes = result.version.changed(case)
+    result.changed.update(changes)
     difference = _difference(checker, case)
     if difference is None:
         result.passed += 1
@@ -115,6 +138,10 @@ def _check(case: dict[str, Any], stem: str, result: FileResult) -> None:
         result.ruled[ruling.name] += 1
     else:
         result.failures.append((str(case.get("id")), difference))
+
+
+def _depends_on_version(checker: registry.Checker) -> bool:
+    return checker.__module__.rpartition(".")[2].startswith("hpa_")
 
 
 def _difference(checker: registry.Checker, case: dict[str, Any]) -> str | None:
@@ -132,6 +159,8 @@ def report(result: FileResult, out: TextIO, show: int) -> None:
         out.write(f"{name}: not covered ({result.total} cases)\n")
         return
     out.write(f"{name}: {result.passed}/{result.total}\n")
+    if result.changed:
+        out.write(f"  changed by {result.version.name}: {_listed(result.changed)}\n")
     if result.ruled:
         out.write(f"  ruled {result.ruled.total()}: {_listed(result.ruled)}\n")
     if result.has_too_many_ruled:

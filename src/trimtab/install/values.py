@@ -93,7 +93,7 @@ CHART_VALUES: tuple[ChartValue, ...] = (
     ChartValue(
         "compat",
         "",
-        "Behave as upstream: `kubernetes-1.36` for HPAs, `vpa-1.8` for VPAs, or both; see docs/move-from-upstream-vpa.md.",
+        "Behave as upstream: `kubernetes-1.37` or `kubernetes-1.36` for HPAs, `vpa-1.8` for VPAs, or both; see docs/move-from-upstream-vpa.md.",
     ),
     ChartValue(
         "watchNamespaces", [], "Namespaces to work in; rights are then given there only. Empty means all."

@@ -1,14 +1,14 @@
-"""Feature gates, with names and stages as in Kubernetes.
+"""Feature gates, with names and stages as in Kubernetes 1.37.
 
-The program builds one frozen `FeatureGates` at start-up and passes it down; no code reads a gate from elsewhere.
+`--compat` with an older version selects the stages and defaults that the gates had there. The program builds one frozen `FeatureGates` at start-up and passes it down; no code reads a gate from elsewhere.
 """
 
 import difflib
 import re
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from enum import StrEnum
-from typing import Final
+from typing import Any, Final
 
 BOOLEANS: Final[Mapping[str, bool]] = {
     **dict.fromkeys(("1", "t", "T", "true", "True", "TRUE"), True),
@@ -43,11 +43,16 @@ GATES: dict[str, Gate] = {
         Gate("HPASelectionStrategy", Stage.ALPHA, "Honour spec.selectionStrategy of HPAs (KEP-5625)."),
         Gate(
             "HPAConfigurableTolerance",
-            Stage.BETA,
+            Stage.GA,
             "Honour the tolerances in spec.behavior of HPAs (KEP-4951).",
             default=True,
         ),
-        Gate("HPAScaleToZero", Stage.ALPHA, "Accept minReplicas 0 and wake a workload from zero (KEP-2021)."),
+        Gate(
+            "HPAScaleToZero",
+            Stage.BETA,
+            "Accept minReplicas 0 and wake a workload from zero (KEP-2021).",
+            default=True,
+        ),
         Gate(
             "VPASelectorRefinement",
             Stage.ALPHA,
@@ -65,6 +70,16 @@ GATES: dict[str, Gate] = {
     )
 }
 """Every gate, by name."""
+
+_CHANGES: Final[Mapping[str, Mapping[str, Mapping[str, Any]]]] = {
+    "kubernetes-1.36": {
+        "HPAConfigurableTolerance": {"stage": Stage.BETA},
+        "HPAScaleToZero": {"stage": Stage.ALPHA, "default": False},
+    },
+    # Trimtab does not lock it, because it also serves API servers on which the gate can be off.
+    "kubernetes-1.37": {"HPAConfigurableTolerance": {"locked": True}},
+}
+"""How the gates of a version of Kubernetes differ from `GATES`."""
 
 ALL_ALPHA = "AllAlpha"
 ALL_BETA = "AllBeta"
@@ -98,26 +113,30 @@ class FeatureGates:
         return bool(getattr(self, attribute))
 
     @classmethod
-    def of(cls, settings: Mapping[str, bool]) -> "FeatureGates":
-        """Build the gates from `{name: on}`, where `AllAlpha` and `AllBeta` set all unnamed gates of a stage."""
-        wanted = {gate.name: gate.default for gate in GATES.values()}
+    def of(cls, settings: Mapping[str, bool], kubernetes: str = "") -> "FeatureGates":
+        """Build the gates from `{name: on}`, where `AllAlpha` and `AllBeta` set all unnamed gates of a stage.
+
+        `kubernetes` names the version whose stages and defaults hold; empty means Trimtab's own.
+        """
+        gates = gates_of_version(kubernetes)
+        wanted = {gate.name: gate.default for gate in gates.values()}
         for group, stage in _GROUPS.items():
             if group in settings:
                 wanted |= {
                     gate.name: settings[group]
-                    for gate in GATES.values()
+                    for gate in gates.values()
                     if gate.stage == stage and not gate.locked
                 }
         for name, on in settings.items():
             if name not in _GROUPS:
-                wanted[name] = _allowed(name, on)
+                wanted[name] = _allowed(name, gates, on=on)
         _check_needs(wanted)
         return cls(**{_ATTRIBUTES[name]: on for name, on in wanted.items()})
 
     @classmethod
-    def parse(cls, text: str) -> "FeatureGates":
+    def parse(cls, text: str, kubernetes: str = "") -> "FeatureGates":
         """Parse the flag --feature-gates, `A=true,B=false`, where the last value of a name counts."""
-        return cls.of(dict(_pairs(text)))
+        return cls.of(dict(_pairs(text)), kubernetes)
 
     def __str__(self) -> str:
         return ",".join(f"{name}={str(self.enabled(name)).lower()}" for name in sorted(GATES))
@@ -139,8 +158,14 @@ def _pairs(text: str) -> Iterator[tuple[str, bool]]:
         yield name, BOOLEANS[value]
 
 
-def _allowed(name: str, on: bool) -> bool:
-    gate = GATES.get(name)
+def gates_of_version(kubernetes: str = "") -> dict[str, Gate]:
+    """Return every gate by name, as a version of Kubernetes has it; empty means Trimtab's own."""
+    changes = _CHANGES.get(kubernetes, {})
+    return {name: replace(gate, **changes.get(name, {})) for name, gate in GATES.items()}
+
+
+def _allowed(name: str, gates: Mapping[str, Gate], *, on: bool) -> bool:
+    gate = gates.get(name)
     if gate is None:
         raise GateError(_unknown(name))
     if gate.locked and on != gate.default:

@@ -18,6 +18,7 @@ from trimtab.cluster.config import load_kubeconfig
 from trimtab.cluster.http import HttpTransport
 from trimtab.cluster.transport.in_process import InProcessTransport
 from trimtab.lab.apiserver.server import LAB_GATES, Server
+from trimtab.model.core.server_rules import KUBERNETES_1_36, ServerRules
 from trimtab.model.feature_gates import FeatureGates
 from trimtab.operator.horizontal import dry_run, reconciler
 
@@ -85,12 +86,13 @@ def play_on_lab(
     *,
     native: bool = False,
     gates: FeatureGates = LAB_GATES,
+    rules: ServerRules = KUBERNETES_1_36,
     by: Controllers = Controllers.PLAYED,
 ) -> None:
     clock = VirtualClock()
 
     async def main() -> None:
-        async with Server(clock, seed=1, gates=gates) as server:
+        async with Server(clock, seed=1, gates=gates, rules=rules) as server:
             headers = {"authorization": f"Bearer {server.tokens.admin}"}
             transport = InProcessTransport(server, headers=headers)
             stage = Stage(clock, transport, native=native, controlled=by)

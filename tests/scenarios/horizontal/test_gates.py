@@ -16,7 +16,7 @@ from trimtab.cluster.resource import Json
 from trimtab.lab.apiserver.server import LAB_GATES
 from trimtab.model.feature_gates import FeatureGates
 
-ALL_OFF = FeatureGates.of({"HPAConfigurableTolerance": False})
+ALL_OFF = FeatureGates.of({"HPAConfigurableTolerance": False, "HPAScaleToZero": False})
 OWNER, LABEL = 10, 505
 ON, OFF = "HPASelectionStrategy=true", ""
 
@@ -138,6 +138,7 @@ def test_tol_g1_off_and_on_again_in_the_operator(play):
     play(scenario)
 
 
+NO_ZERO = "HPAScaleToZero=false"
 ZERO: Json = {"minReplicas": 0, "metrics": [external_metric("queue", average="100")], "behavior": NO_WINDOW}
 
 
@@ -159,13 +160,13 @@ def test_skew_a_the_operator_without_the_gate_does_not_go_to_a_zero_it_cannot_le
         await stage.bare_deployment("web", 2)
         stage.metrics.set_external(stage.namespace, "queue", "0")
         await stage.hpa("web", **ZERO)
-        for gates, wanted in (("", 1), ("HPAScaleToZero=true", 0), ("", 0), ("HPAScaleToZero=true", 0)):
+        for gates, wanted in ((NO_ZERO, 1), ("", 0), (NO_ZERO, 0), ("", 0)):
             async with stage.running(feature_gates=gates) as actor:
                 await stage.steps(actor, 2)
                 await stage.follow("web")
                 assert await stage.replicas("web") == wanted
         stage.metrics.set_external(stage.namespace, "queue", "200")
-        async with stage.running(feature_gates="HPAScaleToZero=true") as actor:
+        async with stage.running(feature_gates="") as actor:
             await stage.step(actor)
         assert await stage.replicas("web") == 2
 

@@ -25,7 +25,7 @@ def test_a_field_that_a_gate_ignores_has_a_condition_one_log_line_and_a_line_in_
             metrics=[external_metric("queue", average="10")],
             behavior=NO_WINDOW,
         )
-        async with stage.running(feature_gates="") as actor:
+        async with stage.running(feature_gates="HPAScaleToZero=false") as actor:
             await stage.steps(actor, 3)
             assert (await stage.conditions("web"))["FieldsIgnored"] == ("True", "FeatureGateDisabled")
             lines = [record for record in caplog.records if record.getMessage() == "fields ignored"]

@@ -101,7 +101,7 @@ def test_z_i4_a_server_with_the_gate_off_refuses_zero():
         assert "spec.minReplicas" in str(refused.value)
         assert "must be greater than or equal to 1" in str(refused.value)
 
-    play_on_lab(scenario, native=True, gates=FeatureGates())
+    play_on_lab(scenario, native=True, gates=FeatureGates(hpa_scale_to_zero=False))
 
 
 def test_z_e1_a_value_target(play):
@@ -119,7 +119,7 @@ def test_z_e1_a_value_target(play):
 def test_z_e2_with_the_gate_off_never_below_one(play):
     async def scenario(stage: Stage) -> None:
         await set_up(stage, 2, 0)
-        async with stage.running(feature_gates="") as actor:
+        async with stage.running(feature_gates="HPAScaleToZero=false") as actor:
             assert await rounds(stage, actor, 4) == 1
         assert await zero_condition(stage) is None
 
@@ -138,7 +138,7 @@ def test_tolerance_does_not_count_at_zero(play, load):
     play(scenario)
 
 
-@pytest.mark.parametrize("gates", ["HPAScaleToZero=true", ""], ids=["gate on", "gate off"])
+@pytest.mark.parametrize("gates", ["", "HPAScaleToZero=false"], ids=["gate on", "gate off"])
 def test_edges_1_and_2_a_zero_that_is_not_ours_is_a_pause(play, gates):
     async def scenario(stage: Stage) -> None:
         await set_up(stage, 0, 500)
@@ -339,7 +339,7 @@ def test_z_d1_on_off_on_at_zero_resumes(play):
         async with stage.running() as actor:
             assert await rounds(stage, actor) == 0
         fill(stage, 300)
-        async with stage.running(feature_gates="") as actor:
+        async with stage.running(feature_gates="HPAScaleToZero=false") as actor:
             assert await rounds(stage, actor, 3) == 0
             assert (await stage.conditions("web"))["ScalingActive"] == PAUSED
         async with stage.running() as actor:

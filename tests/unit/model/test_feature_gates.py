@@ -5,13 +5,37 @@ from dataclasses import replace
 import pytest
 
 from trimtab.model import feature_gates
-from trimtab.model.feature_gates import GATES, FeatureGates, Gate, GateError, Stage
+from trimtab.model.feature_gates import GATES, FeatureGates, Gate, GateError, Stage, gates_of_version
 
 
 def test_beta_is_on_and_alpha_is_off_unless_asked():
     on = {name for name in GATES if FeatureGates().enabled(name)}
-    assert on == {"HPAConfigurableTolerance", "PodLevelResources"}
-    assert on == {gate.name for gate in GATES.values() if gate.stage is Stage.BETA}
+    assert on == {"HPAConfigurableTolerance", "HPAScaleToZero", "PodLevelResources"}
+    assert on == {gate.name for gate in GATES.values() if gate.stage is not Stage.ALPHA}
+
+
+@pytest.mark.parametrize(
+    ("version", "zero", "tolerance"),
+    [
+        ("kubernetes-1.36", (Stage.ALPHA, False, False), (Stage.BETA, True, False)),
+        ("kubernetes-1.37", (Stage.BETA, True, False), (Stage.GA, True, True)),
+        ("", (Stage.BETA, True, False), (Stage.GA, True, False)),
+    ],
+)
+def test_a_version_of_kubernetes_has_its_own_stages_defaults_and_locks(version, zero, tolerance):
+    gates = gates_of_version(version)
+    found = [gates[name] for name in ("HPAScaleToZero", "HPAConfigurableTolerance")]
+    assert [(gate.stage, gate.default, gate.locked) for gate in found] == [zero, tolerance]
+    assert FeatureGates.parse("", version).hpa_scale_to_zero is zero[1]
+
+
+def test_the_stage_in_a_version_decides_what_a_group_sets():
+    assert FeatureGates.parse("AllAlpha=true", "kubernetes-1.36").hpa_scale_to_zero
+    assert not FeatureGates.parse("AllBeta=false", "kubernetes-1.36").hpa_configurable_tolerance
+    assert not FeatureGates.parse("AllBeta=false", "kubernetes-1.37").hpa_scale_to_zero
+    assert FeatureGates.parse("AllBeta=false", "kubernetes-1.37").hpa_configurable_tolerance
+    with pytest.raises(GateError, match="HPAConfigurableTolerance is locked to true"):
+        FeatureGates.parse("HPAConfigurableTolerance=false", "kubernetes-1.37")
 
 
 def test_gates_are_read_by_name_and_by_attribute():
@@ -27,7 +51,7 @@ def test_every_gate_has_its_attribute():
 
 
 @pytest.mark.parametrize(
-    ("text", "selection", "tolerance"),
+    ("text", "selection", "pod_level"),
     [
         pytest.param("", False, True, id="nothing"),
         pytest.param("AllAlpha=true", True, True, id="all alpha"),
@@ -47,9 +71,9 @@ def test_every_gate_has_its_attribute():
         pytest.param("AllAlpha=false,AllBeta=true", False, True, id="both groups, the other way"),
     ],
 )
-def test_groups(text, selection, tolerance):
+def test_groups(text, selection, pod_level):
     asked = FeatureGates.parse(text)
-    assert (asked.hpa_selection_strategy, asked.hpa_configurable_tolerance) == (selection, tolerance)
+    assert (asked.hpa_selection_strategy, asked.pod_level_resources) == (selection, pod_level)
 
 
 def test_text_reads_back():
@@ -104,15 +128,15 @@ def test_a_locked_gate_and_a_missing_need_are_errors(monkeypatch):
 def test_a_group_does_not_set_a_locked_gate(monkeypatch):
     locked = {name: replace(gate, locked=gate.stage is Stage.ALPHA) for name, gate in GATES.items()}
     monkeypatch.setattr(feature_gates, "GATES", locked)
-    assert not FeatureGates.parse("AllAlpha=true").hpa_scale_to_zero
+    assert not FeatureGates.parse("AllAlpha=true").hpa_selection_strategy
 
 
 def test_a_need_that_is_met_or_not_asked_for_is_no_error(monkeypatch):
-    needing = {**GATES, "InPlace": replace(GATES["InPlace"], needs=("PerVPAConfig", "HPAScaleToZero"))}
+    needing = {**GATES, "InPlace": replace(GATES["InPlace"], needs=("PerVPAConfig", "CPUStartupBoost"))}
     monkeypatch.setattr(feature_gates, "GATES", needing)
     assert not FeatureGates.parse("").in_place
-    assert FeatureGates.parse("InPlace=true,PerVPAConfig=true,HPAScaleToZero=true").in_place
-    with pytest.raises(GateError, match="InPlace needs HPAScaleToZero"):
+    assert FeatureGates.parse("InPlace=true,PerVPAConfig=true,CPUStartupBoost=true").in_place
+    with pytest.raises(GateError, match="InPlace needs CPUStartupBoost"):
         FeatureGates.parse("InPlace=true,PerVPAConfig=true")
 
 

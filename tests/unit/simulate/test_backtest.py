@@ -82,7 +82,7 @@ def test_a_worker_of_an_idle_queue_wakes_with_the_first_load(idle, load, replica
 
 def test_a_workload_that_nothing_could_have_brought_to_zero_does_not_start_there():
     idle = minutes(0, 0, 20, 20, column="queue_length")
-    gate_off = replace(candidate(queue(), minReplicas=0), gates=FeatureGates())
+    gate_off = replace(candidate(queue(), minReplicas=0), gates=FeatureGates(hpa_scale_to_zero=False))
     for tried in (candidate(queue(), minReplicas=1), gate_off):
         assert next(iter(backtest(tried, idle, Model()))).replicas == 1
         with pytest.raises(ModelError, match="stays paused: start with 1 replica"):

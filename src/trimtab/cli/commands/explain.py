@@ -69,7 +69,7 @@ class DecisionToExplain(NamedTuple):
     "--compat",
     default="",
     show_default="the operator's",
-    help="Decide as upstream does: kubernetes-1.36; the operator's last decision is made again so.",
+    help="Decide as upstream does: kubernetes-1.37 or kubernetes-1.36; the operator's last decision is made again so.",
 )
 @click.option(
     "-o", "output", type=click.Choice(["text", "json", "yaml", "record"]), default="text", show_default=True

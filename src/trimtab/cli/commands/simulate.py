@@ -176,7 +176,7 @@ def _amounts(_ctx: click.Context, param: click.Parameter, texts: Sequence[str]) 
     metavar="A=true,B=false",
     help="Gates; Trimtab's own four are on unless --settings says otherwise.",
 )
-@click.option("--compat", default="", help="Decide as upstream does: kubernetes-1.36.")
+@click.option("--compat", default="", help="Decide as upstream does: kubernetes-1.37 or kubernetes-1.36.")
 @click.option("--changes", is_flag=True, help="Also list every change of the scale with its reason.")
 @click.option(
     "--svg", type=click.Path(dir_okay=False, path_type=Path), help="Draw the replicas into this file."

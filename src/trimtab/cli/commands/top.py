@@ -19,7 +19,6 @@ from trimtab.decide.horizontal.behavior.stabilization import (
     SCALE_UP_STABILIZED,
 )
 from trimtab.decide.horizontal.status.dry_run import UNKNOWN_ANNOTATION
-from trimtab.model.feature_gates import FeatureGates
 from trimtab.model.hpa.dry_run import DRY_RUN, MODE_ANNOTATION, mode_problem
 from trimtab.model.hpa.selection_strategy import named_strategies, strategy_problem
 from trimtab.model.hpa.types import ConditionType, HorizontalPodAutoscaler
@@ -149,7 +148,7 @@ def _is_acted_on(kind: str, hpa: HorizontalPodAutoscaler, settings: Settings) ->
 
 def _strategy_problem(hpa: HorizontalPodAutoscaler, settings: Settings) -> str:
     """Return what is wrong with the selection strategy of an HPA, if the gate is on."""
-    if not FeatureGates.parse(settings.feature_gates).hpa_selection_strategy:
+    if not settings.gates.hpa_selection_strategy:
         return ""
     return strategy_problem(hpa.metadata.annotations, hpa.spec.selection_strategy)
 

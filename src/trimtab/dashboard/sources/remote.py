@@ -16,7 +16,6 @@ from trimtab.dashboard.pages.views import EventView, VerticalPage, VerticalRow
 from trimtab.dashboard.sources.vertical import OperatorVertical
 from trimtab.decide.vertical.update.actions import PodUpdateResult
 from trimtab.model.core.objects import Event
-from trimtab.model.feature_gates import FeatureGates
 from trimtab.operator.operator import Parts
 from trimtab.operator.settings.published import FoundSettings
 from trimtab.operator.settings.settings import Settings
@@ -190,7 +189,7 @@ class ServedVPAs:
             # Set before the first list, so that a forbidden kind does not hide the others.
             self._source = self._build_source(self._view)
         assert self._view is not None
-        self._view.gates = FeatureGates.parse(settings.feature_gates)
+        self._view.gates = settings.gates
         self._view.compat = compat_of(settings.compat)
         try:
             await self._view.begin()

@@ -9,6 +9,7 @@ data: observation, selection, metrics, behavior, status, records, explain.
 from trimtab.decide.horizontal.config import (
     DEFAULT,
     KUBERNETES_1_36,
+    KUBERNETES_1_37,
     HpaCompat,
     HpaSettings,
 )
@@ -42,6 +43,7 @@ from trimtab.decide.horizontal.status.after_write import after_scale, after_stat
 __all__ = [
     "DEFAULT",
     "KUBERNETES_1_36",
+    "KUBERNETES_1_37",
     "ConflictingHpa",
     "Decision",
     "DecisionReason",

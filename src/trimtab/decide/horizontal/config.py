@@ -1,7 +1,8 @@
-"""Settings of decisions, and the rulings where they differ from Kubernetes 1.36.
+"""Settings of decisions, and the rulings where they differ from Kubernetes.
 
-Every switch of `HpaCompat` says what Trimtab does when it is on. `DEFAULT` has all of them on. `KUBERNETES_1_36` has all of them off
-and decides as upstream v1.36.3 does, defects included. Each ruling has a page in docs/decisions/.
+Every switch of `HpaCompat` says what Trimtab does when it is on. `DEFAULT` has all of them on. `KUBERNETES_1_36` decides as upstream
+v1.36.3 does and `KUBERNETES_1_37` as v1.37.1 does, defects included: only the switches whose behaviour that version shares
+with Trimtab are on. Each ruling has a page in docs/decisions/.
 """
 
 from trimtab.model.json.wire import Wire
@@ -14,8 +15,11 @@ class HpaCompat(Wire):
     """Sums are exact and conversions stop at the largest integer, instead of wrapping around."""
 
     clear_messages: bool = True
-    """Object metrics are called `KIND metric NAME`, their errors name the object in the right place, and a workload
-    raised to minReplicas, or to an earlier recommendation, says why."""
+    """Object metrics are called `KIND metric NAME`, and a workload raised to minReplicas, or to an earlier
+    recommendation, says why."""
+
+    cause_after_object: bool = True
+    """The error of an Object metric names the metric, the object and the cause, in this order (1.37 too)."""
 
     spec_replicas_within_tolerance: bool = True
     """An AverageValue metric inside its tolerance keeps spec.replicas, not the surged status.replicas."""
@@ -34,6 +38,9 @@ class HpaCompat(Wire):
 
     effective_ambiguity: bool = True
     """Two HPAs conflict when pods that both really count overlap, not when their labels do."""
+
+    name_conflicting_hpas: bool = True
+    """The message of an ambiguous selector names the conflicting HPAs (1.36 too), not any two of them."""
 
     fallback_never_shrinks: bool = True
     """While owners cannot be read and all label-matched pods count, replicas are never lowered."""
@@ -87,13 +94,30 @@ class HpaCompat(Wire):
     """The condition `FieldsIgnored` names fields that have no effect because their feature gate is off."""
 
     observe_generation: bool = True
-    """status.observedGeneration is the generation of the spec that was decided on."""
+    """status.observedGeneration is the generation of the spec that was decided on (1.37 too)."""
+
+    observe_generation_without_scale: bool = True
+    """status.observedGeneration follows the spec although the target's scale cannot be read."""
+
+    skip_generation_zero: bool = True
+    """An HPA that the server gave no generation keeps its status.observedGeneration instead of getting 0."""
+
+    condition_generations: bool = True
+    """Each condition that a decision sets names the generation of the spec that it describes."""
 
 
 DEFAULT = HpaCompat()
-KUBERNETES_1_36 = HpaCompat(**dict.fromkeys(HpaCompat.__struct_fields__, False))
 
-NAMED = {"trimtab": DEFAULT, "kubernetes-1.36": KUBERNETES_1_36}
+
+def _upstream(*shared: str) -> HpaCompat:
+    """Return the rulings of an upstream version that shares the named ones with Trimtab."""
+    return HpaCompat(**{switch: switch in shared for switch in HpaCompat.__struct_fields__})
+
+
+KUBERNETES_1_36 = _upstream("name_conflicting_hpas")
+KUBERNETES_1_37 = _upstream("cause_after_object", "observe_generation")
+
+NAMED = {"trimtab": DEFAULT, "kubernetes-1.36": KUBERNETES_1_36, "kubernetes-1.37": KUBERNETES_1_37}
 """The values that `--compat` accepts."""
 
 

@@ -44,6 +44,7 @@ from trimtab.lab.storage.codec import JsonObject
 from trimtab.lab.storage.identities import Identities
 from trimtab.lab.storage.store import ObjectStore
 from trimtab.lab.storage.watch_cache import HISTORY
+from trimtab.model.core.server_rules import KUBERNETES_1_36, ServerRules
 from trimtab.model.feature_gates import FeatureGates
 
 LOG = logging.getLogger(__name__)
@@ -59,7 +60,8 @@ class Server:
     """An in-memory Kubernetes API server.
 
     Use it as an async context manager, which runs its garbage collector and its disruption budgets as tasks. With a
-    `seed` every uid, token and generated name repeats, so that equal runs give equal bytes.
+    `seed` every uid, token and generated name repeats, so that equal runs give equal bytes. `rules` are those of a version of
+    Kubernetes.
     """
 
     def __init__(
@@ -68,13 +70,14 @@ class Server:
         *,
         seed: int | None = None,
         gates: FeatureGates = LAB_GATES,
+        rules: ServerRules = KUBERNETES_1_36,
         history: int = HISTORY,
         tracks_fields: bool = True,
     ) -> None:
         self.clock = clock
         self.identities = Identities(seed)
         self.store = ObjectStore(history)
-        self.registry = Registry(builtin_resources(gates))
+        self.registry = Registry(builtin_resources(gates, rules))
         self.tokens = Tokens(self.identities)
         self.authorizer = RbacAuthorizer(self.store)
         self.outbound = Outbound(self.store)

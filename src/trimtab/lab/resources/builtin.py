@@ -16,6 +16,7 @@ from trimtab.lab.resources import (
 )
 from trimtab.lab.resources.registry import ALL_VERBS, ServedResource
 from trimtab.lab.resources.strategy import ReturnedStrategy, Strategy
+from trimtab.model.core.server_rules import KUBERNETES_1_36, ServerRules
 from trimtab.model.feature_gates import FeatureGates
 
 APPS, BATCH, POLICY = "apps", "batch", "policy"
@@ -106,10 +107,17 @@ def _build(row: Row) -> ServedResource:
     return replace(resource, **DETAILS.get((group, kind), {}))
 
 
-def builtin_resources(gates: FeatureGates) -> tuple[ServedResource, ...]:
+def builtin_resources(
+    gates: FeatureGates, rules: ServerRules = KUBERNETES_1_36
+) -> tuple[ServedResource, ...]:
     """Return the resources that are served before any definition is created."""
     return tuple(
-        replace(resource, versions=("v2", "v1"), strategy=hpa.HpaStrategy(gates))
+        replace(
+            resource,
+            versions=("v2", "v1"),
+            has_generation=rules.hpa_generations,
+            strategy=hpa.HpaStrategy(gates, rules),
+        )
         if resource.kind == "HorizontalPodAutoscaler"
         else resource
         for resource in map(_build, ROWS)

@@ -38,6 +38,12 @@ SEED_FIELDS: dict[str, dict[str, JsonObject]] = {
     }
     for version in ("v1", "v2")
 }
+#: Fields of Kubernetes 1.37. Strategies drop them under the rules of an older version.
+NEWER_FIELDS: dict[str, dict[str, JsonObject]] = {
+    "io.k8s.api.autoscaling.v2.HorizontalPodAutoscalerCondition": {
+        "observedGeneration": {"type": "integer", "format": "int64"}
+    }
+}
 
 
 @dataclass(slots=True)
@@ -78,7 +84,7 @@ ANY = Shape("any", keeps_unknown=True)
 def definitions() -> dict[str, JsonObject]:
     """Return the schemas of built-in types, with the proposed fields."""
     table: dict[str, JsonObject] = _load("builtin.json")
-    for name, extra in SEED_FIELDS.items():
+    for name, extra in (SEED_FIELDS | NEWER_FIELDS).items():
         table[name]["properties"].update(extra)
     return table
 

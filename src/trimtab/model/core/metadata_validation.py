@@ -3,7 +3,16 @@
 from typing import Any
 
 from trimtab.model.core.meta import ObjectMeta, OwnerReference
-from trimtab.model.field_errors import FieldError, FieldPath, forbidden, invalid, too_long
+from trimtab.model.core.server_rules import KUBERNETES_1_36, ServerRules
+from trimtab.model.field_errors import (
+    FieldError,
+    FieldPath,
+    forbidden,
+    invalid,
+    not_supported,
+    required,
+    too_long,
+)
 from trimtab.model.json.wire import Wire
 from trimtab.model.labels import names
 from trimtab.model.labels.names import check_name
@@ -14,7 +23,9 @@ SUBRESOURCE_LIMIT_BYTES = 256
 IMMUTABLE = "field is immutable"
 NEGATIVE = "must be greater than or equal to 0"
 
+_EMPTY = "must not be empty"
 _METADATA = FieldPath("metadata")
+_OPERATIONS = ("Apply", "Update")
 _ORPHAN, _FOREGROUND = "orphan", "foregroundDeletion"
 _STANDARD_FINALIZERS = frozenset({"kubernetes", _ORPHAN, _FOREGROUND})
 
@@ -37,7 +48,9 @@ class WholeMeta(ObjectMeta, frozen=True):
     managed_fields: tuple[ManagedFieldsEntry, ...] = ()
 
 
-def validate_metadata(meta: WholeMeta, path: FieldPath = _METADATA) -> list[FieldError]:
+def validate_metadata(
+    meta: WholeMeta, path: FieldPath = _METADATA, rules: ServerRules = KUBERNETES_1_36
+) -> list[FieldError]:
     """Check the metadata of a new namespaced object whose name is a DNS subdomain."""
     errors = []
     if meta.generate_name:
@@ -48,11 +61,11 @@ def validate_metadata(meta: WholeMeta, path: FieldPath = _METADATA) -> list[Fiel
     if meta.generation < 0:
         errors.append(invalid(path.child("generation"), meta.generation, NEGATIVE))
     errors += _validate_finalizers(meta, path.child("finalizers"))
-    return errors + _validate_always(meta, path)
+    return errors + _validate_always(meta, path, rules)
 
 
 def validate_metadata_update(
-    meta: WholeMeta, old: WholeMeta, path: FieldPath = _METADATA
+    meta: WholeMeta, old: WholeMeta, path: FieldPath = _METADATA, rules: ServerRules = KUBERNETES_1_36
 ) -> list[FieldError]:
     """Check the metadata of an object that replaces `old`."""
     errors = []
@@ -62,6 +75,8 @@ def validate_metadata_update(
         errors.append(forbidden(path.child("finalizers"), detail))
     if not meta.resource_version:
         errors.append(invalid(path.child("resourceVersion"), "", "must be specified for an update"))
+    if meta.generation < 0 and rules.hpa_generations:
+        errors.append(invalid(path.child("generation"), meta.generation, NEGATIVE))
     if meta.generation < old.generation:
         errors.append(invalid(path.child("generation"), meta.generation, "must not be decremented"))
     fixed: dict[str, tuple[Any, Any]] = {
@@ -73,19 +88,18 @@ def validate_metadata_update(
         "deletionGracePeriodSeconds": (meta.deletion_grace_period_seconds, old.deletion_grace_period_seconds),
     }
     errors += [invalid(path.child(name), new, IMMUTABLE) for name, (new, was) in fixed.items() if new != was]
-    return errors + _validate_always(meta, path)
+    return errors + _validate_always(meta, path, rules)
 
 
-def _validate_always(meta: WholeMeta, path: FieldPath) -> list[FieldError]:
+def _validate_always(meta: WholeMeta, path: FieldPath, rules: ServerRules) -> list[FieldError]:
     """Check what has the same rules on create and update."""
     errors = []
     for key, value in meta.labels.items():
         errors += check_name(key, path.child("labels"), names.label_key_problems)
         errors += check_name(value, path.child("labels"), names.label_value_problems)
     errors += _validate_annotations(meta.annotations, path.child("annotations"))
-    errors += _validate_owners(meta.owner_references, path.child("ownerReferences"))
-    for position, entry in enumerate(meta.managed_fields):
-        errors += _validate_managed_fields(entry, path.child("managedFields").index(position))
+    errors += _validate_owners(meta.owner_references, path.child("ownerReferences"), rules)
+    errors += validate_managed_fields(meta, path.child("managedFields"), rules)
     for position, name in enumerate(meta.finalizers):
         if "/" not in name and name not in _STANDARD_FINALIZERS:
             detail = "name is neither a standard finalizer name nor is it fully qualified"
@@ -113,17 +127,15 @@ def _validate_annotations(annotations: dict[str, str], path: FieldPath) -> list[
     return errors
 
 
-def _validate_owners(owners: tuple[OwnerReference, ...], path: FieldPath) -> list[FieldError]:
+def _validate_owners(
+    owners: tuple[OwnerReference, ...], path: FieldPath, rules: ServerRules
+) -> list[FieldError]:
     errors = []
-    for owner in owners:
-        if not owner.api_version.rpartition("/")[2]:
-            errors.append(invalid(path.child("apiVersion"), owner.api_version, "version must not be empty"))
-        missing = {"kind": owner.kind, "name": owner.name, "uid": owner.uid}
-        errors += [
-            invalid(path.child(name), "", "must not be empty") for name, text in missing.items() if not text
-        ]
+    for position, owner in enumerate(owners):
+        place = path.index(position) if rules.required_owner_fields else path
+        errors += _validate_owner(owner, place, rules)
         if (owner.api_version, owner.kind) == ("v1", "Event"):
-            errors.append(invalid(path, owner, "/v1, Kind=Event is disallowed from being an owner"))
+            errors.append(invalid(place, owner, "/v1, Kind=Event is disallowed from being an owner"))
     controllers = [f"{owner.kind}/{owner.name}" for owner in owners if owner.controller]
     for other in controllers[1:]:
         detail = (
@@ -134,10 +146,47 @@ def _validate_owners(owners: tuple[OwnerReference, ...], path: FieldPath) -> lis
     return errors
 
 
-def _validate_managed_fields(entry: ManagedFieldsEntry, path: FieldPath) -> list[FieldError]:
+def _validate_owner(owner: OwnerReference, path: FieldPath, rules: ServerRules) -> list[FieldError]:
+    missing = [name for name in ("kind", "name", "uid") if not getattr(owner, name)]
+    group, _, version = owner.api_version.rpartition("/")
+    has_version = bool(version) and "/" not in group
+    if not rules.required_owner_fields:
+        errors = (
+            []
+            if has_version
+            else [invalid(path.child("apiVersion"), owner.api_version, "version must not be empty")]
+        )
+        return errors + [invalid(path.child(name), "", _EMPTY) for name in missing]
     errors = []
-    if entry.operation not in {"Apply", "Update"}:
-        errors.append(invalid(path.child("operation"), entry.operation, "must be `Apply` or `Update`"))
+    if not owner.api_version:
+        errors.append(required(path.child("apiVersion"), _EMPTY))
+    elif not has_version:
+        detail = "must be <group>/<version> or <version>"
+        errors.append(invalid(path.child("apiVersion"), owner.api_version, detail))
+    return errors + [required(path.child(name), _EMPTY) for name in missing]
+
+
+def validate_managed_fields(meta: WholeMeta, path: FieldPath, rules: ServerRules) -> list[FieldError]:
+    """Check the entries of the fields' managers."""
+    return [
+        error
+        for position, entry in enumerate(meta.managed_fields)
+        for error in _validate_managed_entry(entry, path.index(position), rules)
+    ]
+
+
+def _validate_managed_entry(
+    entry: ManagedFieldsEntry, path: FieldPath, rules: ServerRules
+) -> list[FieldError]:
+    errors = []
+    if entry.operation not in _OPERATIONS:
+        place = path.child("operation")
+        if not rules.required_owner_fields:
+            errors.append(invalid(place, entry.operation, "must be `Apply` or `Update`"))
+        elif entry.operation:
+            errors.append(not_supported(place, entry.operation, _OPERATIONS))
+        else:
+            errors.append(required(place, _EMPTY))
     if entry.fields_type not in {"", "FieldsV1"}:
         errors.append(invalid(path.child("fieldsType"), entry.fields_type, "must be `FieldsV1`"))
     if names.byte_length(entry.manager) > MANAGER_LIMIT_BYTES:

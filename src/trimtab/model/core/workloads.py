@@ -4,8 +4,14 @@ from collections.abc import Mapping
 from typing import Any
 
 from trimtab.model.core.meta import ObjectMeta
-from trimtab.model.core.metadata_validation import NEGATIVE, WholeMeta, validate_metadata
+from trimtab.model.core.metadata_validation import (
+    NEGATIVE,
+    WholeMeta,
+    validate_managed_fields,
+    validate_metadata,
+)
 from trimtab.model.core.pod import PodSpec
+from trimtab.model.core.server_rules import KUBERNETES_1_36, ServerRules
 from trimtab.model.field_errors import FieldError, FieldPath, invalid
 from trimtab.model.json import wire
 from trimtab.model.json.wire import Wire
@@ -108,10 +114,13 @@ class _StoredScale(Wire):
     spec: ScaleSpec = ScaleSpec()
 
 
-def validate_scale(data: Mapping[str, Any]) -> list[FieldError]:
+def validate_scale(data: Mapping[str, Any], rules: ServerRules = KUBERNETES_1_36) -> list[FieldError]:
     """Check an autoscaling/v1 Scale, as sent in a write, that has the right shape."""
     scale = wire.convert(data, _StoredScale)
-    errors = validate_metadata(scale.metadata)
+    if rules.checks_scale_metadata:
+        errors = validate_metadata(scale.metadata, rules=rules)
+    else:
+        errors = validate_managed_fields(scale.metadata, FieldPath("metadata").child("managedFields"), rules)
     if scale.spec.replicas < 0:
         errors.append(invalid(FieldPath("spec").child("replicas"), scale.spec.replicas, NEGATIVE))
     return errors

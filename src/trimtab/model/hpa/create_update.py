@@ -9,8 +9,9 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 from trimtab.model.core.meta import group_of
+from trimtab.model.core.server_rules import KUBERNETES_1_36, ServerRules
 from trimtab.model.feature_gates import FeatureGates
-from trimtab.model.field_errors import FieldError
+from trimtab.model.field_errors import FieldError, FieldPath, required
 from trimtab.model.hpa.manifest import InvalidObjectError, to_defaulted_v2, to_v2
 from trimtab.model.hpa.metric_annotations import without_fields
 from trimtab.model.hpa.selection_strategy import FIELD, NATIVE_GROUP
@@ -39,7 +40,9 @@ class RequestResult:
     errors: tuple[FieldError, ...]
 
 
-def create(data: Mapping[str, Any], gates: FeatureGates) -> RequestResult:
+def create(
+    data: Mapping[str, Any], gates: FeatureGates, rules: ServerRules = KUBERNETES_1_36
+) -> RequestResult:
     """Return what a request to create an HPA of any served version stores, in v2."""
     try:
         sent = to_defaulted_v2(data)
@@ -50,10 +53,16 @@ def create(data: Mapping[str, Any], gates: FeatureGates) -> RequestResult:
     _drop_disabled(sent["spec"], {}, gates)
     stored = canonical(sent)
     hpa = wire.convert(stored, StoredHPA)
-    return RequestResult(stored, tuple(validation.validate(hpa, _options(stored, hpa.spec, None, gates))))
+    options = _options(stored, hpa.spec, None, gates, rules)
+    return RequestResult(stored, tuple(_declared(validation.validate(hpa, options), rules)))
 
 
-def update(data: Mapping[str, Any], old: Mapping[str, Any], gates: FeatureGates) -> RequestResult:
+def update(
+    data: Mapping[str, Any],
+    old: Mapping[str, Any],
+    gates: FeatureGates,
+    rules: ServerRules = KUBERNETES_1_36,
+) -> RequestResult:
     """Return what a request to replace a stored HPA stores, with the old status."""
     was = to_defaulted_v2(old)
     try:
@@ -64,19 +73,44 @@ def update(data: Mapping[str, Any], old: Mapping[str, Any], gates: FeatureGates)
     _drop_disabled(sent["spec"], was["spec"], gates)
     stored = canonical(sent)
     hpa, old_hpa = wire.convert(stored, StoredHPA), wire.convert(was, StoredHPA)
-    options = _options(stored, hpa.spec, old_hpa.spec, gates)
-    return RequestResult(stored, tuple(validation.validate_update(hpa, old_hpa, options)))
+    options = _options(stored, hpa.spec, old_hpa.spec, gates, rules)
+    errors = validation.validate_update(hpa, old_hpa, options)
+    if hpa.spec.max_replicas != old_hpa.spec.max_replicas:  # declarations check only what changed
+        errors = _declared(errors, rules)
+    return RequestResult(stored, tuple(errors))
 
 
-def update_status(data: Mapping[str, Any], old: Mapping[str, Any]) -> RequestResult:
+def update_status(
+    data: Mapping[str, Any], old: Mapping[str, Any], rules: ServerRules = KUBERNETES_1_36
+) -> RequestResult:
     """Return what a request to replace the status of a stored HPA stores, with the old spec."""
     was = to_defaulted_v2(old)
     try:
-        stored = canonical(to_v2(data) | {"spec": was["spec"]})
+        sent = to_v2(data) | {"spec": was["spec"]}
+        stored = canonical(sent if rules.hpa_generations else without_condition_generations(sent))
     except InvalidObjectError as error:
         return RequestResult({}, error.errors)
     hpa, old_hpa = wire.convert(stored, StoredHPA), wire.convert(was, StoredHPA)
-    return RequestResult(stored, tuple(validation.validate_status_update(hpa, old_hpa)))
+    return RequestResult(stored, tuple(validation.validate_status_update(hpa, old_hpa, rules)))
+
+
+def _declared(errors: list[FieldError], rules: ServerRules) -> list[FieldError]:
+    """Return the errors with those of declarations in place of the older ones."""
+    if not rules.declared_max_replicas:
+        return errors
+    missing = required(FieldPath("spec").child("maxReplicas"))
+    return [
+        missing if (error.type, error.field) == (missing.type, missing.field) else error for error in errors
+    ]
+
+
+def without_condition_generations(sent: Json) -> Json:
+    """Return an HPA without the generations of its conditions, which only native HPAs of 1.37 have."""
+    status = sent.get("status")
+    if group_of(sent["apiVersion"]) != NATIVE_GROUP or not status or not status.get("conditions"):
+        return sent
+    conditions = [without_members(item, ("observedGeneration",)) for item in status["conditions"]]
+    return {**sent, "status": {**status, "conditions": conditions}}
 
 
 def _drop_own_fields(sent: Json) -> None:
@@ -107,6 +141,7 @@ def _options(
     spec: HorizontalPodAutoscalerSpec,
     old: HorizontalPodAutoscalerSpec | None,
     gates: FeatureGates,
+    rules: ServerRules,
 ) -> Options:
     """Return what the gates and the stored object allow."""
     is_native = group_of(stored["apiVersion"]) == NATIVE_GROUP
@@ -116,6 +151,7 @@ def _options(
         scale_target_ref=_target_options(spec, old),
         object_metrics=replace(GROUP_OPTIONAL, allow_invalid_api_version=_has_invalid_object(old)),
         negative_tolerance=UPSTREAMS_NEGATIVE if is_native else "must not be negative",
+        rules=rules,
     )
 
 

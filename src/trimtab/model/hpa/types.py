@@ -265,6 +265,12 @@ class MetricStatus(Wire):
     external: ExternalMetricStatus | None = None
 
 
+class HpaCondition(Condition, frozen=True):
+    """A condition of an HPA, and the generation of the spec that it describes."""
+
+    observed_generation: int | None = None
+
+
 class HorizontalPodAutoscalerStatus(Wire):
     """What the autoscaler last observed and did."""
 
@@ -273,11 +279,11 @@ class HorizontalPodAutoscalerStatus(Wire):
     current_replicas: int = 0
     desired_replicas: int = 0
     current_metrics: tuple[MetricStatus, ...] = ()
-    conditions: tuple[Condition, ...] = ()
+    conditions: tuple[HpaCondition, ...] = ()
     memory: str = ""
     """What must outlive a restart, in a compact form (autoscaling.trimtab.dev only)."""
 
-    def condition(self, kind: str) -> Condition | None:
+    def condition(self, kind: str) -> HpaCondition | None:
         """Return the condition of that type."""
         return next((condition for condition in self.conditions if condition.type == kind), None)
 

@@ -5,7 +5,7 @@ from math import inf
 
 from trimtab.decide.horizontal.config import NAMED, HpaCompat, HpaSettings
 from trimtab.model.feature_gates import FeatureGates
-from trimtab.operator.settings.compat import KUBERNETES, upstreams
+from trimtab.operator.settings.compat import kubernetes_version
 from trimtab.operator.settings.settings import Settings
 
 
@@ -20,7 +20,7 @@ class DecisionConfig:
 
 def decision_config(settings: Settings) -> DecisionConfig:
     """Build the configuration of decisions, or raise ValueError for an invalid setting."""
-    compat = NAMED[KUBERNETES] if KUBERNETES in upstreams(settings.compat) else NAMED["trimtab"]
+    compat = NAMED[kubernetes_version(settings.compat) or "trimtab"]
     for flag, value in {
         "--metrics-max-age": settings.metrics.metrics_max_age.total_seconds(),
         "--metrics-max-age-windows": settings.metrics.metrics_max_age_windows,
@@ -37,4 +37,4 @@ def decision_config(settings: Settings) -> DecisionConfig:
         stale_windows=settings.metrics.metrics_max_age_windows,
         ahead_limit=settings.metrics.metrics_max_ahead.total_seconds(),
     )
-    return DecisionConfig(hpa_settings, FeatureGates.parse(settings.feature_gates), compat)
+    return DecisionConfig(hpa_settings, settings.gates, compat)

@@ -38,7 +38,7 @@ from trimtab.operator.horizontal.writer import Writer
 from trimtab.operator.ownership import Ownership, ShardedOwner
 from trimtab.operator.pods.follow import follow_pods
 from trimtab.operator.runtime import Runtime
-from trimtab.operator.settings.compat import KUBERNETES, upstreams
+from trimtab.operator.settings.compat import kubernetes_version
 from trimtab.operator.settings.settings import Settings
 
 
@@ -292,6 +292,6 @@ class HpaController:
 
 def _sync_periods(settings: Settings) -> SyncPeriods:
     # Upstream checks nothing between two syncs, and has a timer for each HPA.
-    is_upstream = KUBERNETES in upstreams(settings.compat)
+    is_upstream = bool(kubernetes_version(settings.compat))
     usage_check = 0.0 if is_upstream else settings.horizontal.look_period.total_seconds()
     return SyncPeriods(settings.horizontal.sync_period.total_seconds(), usage_check, has_timers=is_upstream)

@@ -12,8 +12,9 @@ from datetime import timedelta
 from typing import Any, Self
 from zlib import crc32
 
+from trimtab.model.feature_gates import FeatureGates
 from trimtab.operator.settings.admission import AdmissionSettings
-from trimtab.operator.settings.compat import VPA, upstreams
+from trimtab.operator.settings.compat import VPA, kubernetes_version, upstreams
 from trimtab.operator.settings.flags import Flag, settings_in
 from trimtab.operator.settings.history import HistorySettings
 from trimtab.operator.settings.horizontal import HorizontalSettings, MetricsSettings
@@ -88,7 +89,7 @@ class Settings:
     compat: str = setting(
         "",
         "--compat",
-        "Behave as upstream does where we rule otherwise: kubernetes-1.36 for HPAs, vpa-1.8 for VPAs, or both.",
+        "Behave as upstream does where we rule otherwise: kubernetes-1.37 or kubernetes-1.36 for HPAs, vpa-1.8 for VPAs, or both.",
         why="Our rulings fix known defects; comparing with upstream needs the defects back.",
     )
     dry_run: bool = setting(
@@ -176,6 +177,14 @@ class Settings:
         """Return the value of a setting, whatever its group."""
         group = _GROUP_OF[name]
         return getattr(getattr(self, group) if group else self, name)
+
+    @property
+    def gates(self) -> FeatureGates:
+        """Return the feature gates, with the defaults of the version of Kubernetes that `--compat` names.
+
+        Raise ValueError if a gate is unknown or cannot be set.
+        """
+        return FeatureGates.parse(self.feature_gates, kubernetes_version(self.compat))
 
     @property
     def namespace_rules(self) -> NamespaceRules:

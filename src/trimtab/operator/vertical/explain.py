@@ -36,7 +36,6 @@ from trimtab.decide.vertical.update.actions import (
 from trimtab.decide.vertical.update.loop import UpdateResult, update_loop
 from trimtab.decide.vertical.update.loop_state import UpdaterState
 from trimtab.model import times
-from trimtab.model.feature_gates import FeatureGates
 from trimtab.model.times import format_time
 from trimtab.model.vpa.types import VPAConditionType
 from trimtab.operator.settings.settings import Settings
@@ -96,7 +95,7 @@ class Explainer:
             client,
             Discovery(client),
             informers,
-            gates=FeatureGates.parse(settings.feature_gates),
+            gates=settings.gates,
             compat=compat_of(settings.compat),
         ).size_pods()
         self._checkpoints = CheckpointReader(client.clock, client, self._view, settings)

@@ -6,7 +6,6 @@ from typing import TYPE_CHECKING, TypeVar
 
 from trimtab.cluster.leases.shards import Shards, ShardUser
 from trimtab.model.author import Author
-from trimtab.model.feature_gates import FeatureGates
 from trimtab.operator.control_loop import ControlLoop, ControlLoopMetrics
 from trimtab.operator.horizontal.inputs.pod_usage import ListAllPolicy
 from trimtab.operator.ownership import shards_gauge, transitions_of
@@ -61,7 +60,7 @@ class VerticalRuntime:
         if isinstance(fence, Shards) and "horizontal" not in settings.components:
             shards_gauge(self.registry).set_function(lambda: len(fence.held()))
         self.caches = runtime.component_informers()
-        gates = FeatureGates.parse(settings.feature_gates)
+        gates = settings.gates
         self.view = ClusterView(
             runtime.client,
             runtime.discovery,

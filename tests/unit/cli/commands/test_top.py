@@ -9,9 +9,8 @@ from trimtab.cluster.client import Client
 from trimtab.cluster.resource import Json, Resource
 from trimtab.cluster.transport.in_process import InProcessTransport
 from trimtab.lab.apiserver.server import Server
-from trimtab.model.core.meta import Condition
 from trimtab.model.crds import all_crds
-from trimtab.model.hpa.types import HorizontalPodAutoscaler, HorizontalPodAutoscalerStatus
+from trimtab.model.hpa.types import HorizontalPodAutoscaler, HorizontalPodAutoscalerStatus, HpaCondition
 from trimtab.operator.horizontal.inputs.kinds import NATIVE_HPAS, OWN_HPAS
 from trimtab.operator.process import make_elector
 from trimtab.operator.settings.settings import Settings
@@ -151,8 +150,8 @@ def test_without_published_settings_the_reason_is_noted():
 def test_a_window_that_holds_is_the_reason_and_not_the_bound_that_cut_what_it_remembers(able, told):
     """W1 in `top`: an idle workload at its maximum was told to need more."""
     conditions = (
-        Condition(type="AbleToScale", status="True", reason=able, message="m"),
-        Condition(type="ScalingLimited", status="True", reason="TooManyReplicas", message="m"),
+        HpaCondition(type="AbleToScale", status="True", reason=able, message="m"),
+        HpaCondition(type="ScalingLimited", status="True", reason="TooManyReplicas", message="m"),
     )
     hpa = HorizontalPodAutoscaler(status=HorizontalPodAutoscalerStatus(conditions=conditions))
     assert reason_of(hpa) == f"{told}: m"

@@ -22,7 +22,6 @@ from trimtab.decide.horizontal import (
 from trimtab.decide.horizontal.memory import Recommendation
 from trimtab.decide.horizontal.observation.requests import ContainerRequests
 from trimtab.model.core.meta import (
-    Condition,
     CrossVersionObjectReference,
     ObjectMeta,
     OwnerReference,
@@ -34,6 +33,7 @@ from trimtab.model.hpa.types import (
     HorizontalPodAutoscalerBehavior,
     HorizontalPodAutoscalerSpec,
     HorizontalPodAutoscalerStatus,
+    HpaCondition,
     HPAScalingPolicy,
     HPAScalingRules,
     MetricLoss,
@@ -220,7 +220,7 @@ def marked(status="True"):
     if status is None:
         return HorizontalPodAutoscalerStatus(observed_generation=1)
     reason = "ScaledToZero" if status == "True" else "NotScaledToZero"
-    condition = Condition(
+    condition = HpaCondition(
         type="ScaledToZero", status=status, reason=reason, last_transition_time=NOW - timedelta(hours=1)
     )
     return HorizontalPodAutoscalerStatus(observed_generation=1, conditions=(condition,))

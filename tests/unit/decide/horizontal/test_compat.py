@@ -1,4 +1,4 @@
-"""Compat: every ruling is a switch of its own, the default has all, the kubernetes setting none."""
+"""Compat: every ruling is a switch of its own, and each version of upstream has its texts and generations."""
 
 import msgspec
 import pytest
@@ -33,8 +33,8 @@ from tests.unit.decide.horizontal.builders import (
     with_compat,
 )
 from trimtab.decide.horizontal import (
-    DEFAULT,
     KUBERNETES_1_36,
+    KUBERNETES_1_37,
     ConflictingHpa,
     HpaCompat,
     Memory,
@@ -45,7 +45,7 @@ from trimtab.decide.horizontal import (
     after_scale,
     decide,
 )
-from trimtab.decide.horizontal.config import NAMED
+from trimtab.decide.horizontal.config import DEFAULT
 from trimtab.decide.horizontal.memory import Recommendation
 from trimtab.decide.horizontal.observation.observation import StaleInput
 from trimtab.model.feature_gates import FeatureGates
@@ -57,6 +57,7 @@ OWNED = {REPLICA_SET.uid: Owner(uid=REPLICA_SET.uid, owners=(DEPLOYMENT,)), "uid
 RIVAL = ConflictingHpa(
     key="shop/b", selector="app=web", strategy="OwnerReference", target=Target(kind="Deployment", uid="b")
 )
+BESIDE = ConflictingHpa(key="shop/b", selector="app=web")
 OLD = HorizontalPodAutoscalerStatus()
 
 
@@ -102,10 +103,10 @@ SHOWN_BY = {
     ),
     "raise_to_min_without_metrics": observe(hpa(QUEUE, low=2, status=marked()), 0, unreadable(), pods=()),
     "keep_condition_while_gate_off": observe(
-        hpa(QUEUE, low=0, status=marked()), 0, series(0), pods=(), gates=FeatureGates()
+        hpa(QUEUE, low=0, status=marked()), 0, series(0), pods=(), gates=FeatureGates(hpa_scale_to_zero=False)
     ),
     "floor_one_while_gate_off": observe(
-        hpa(QUEUE, low=0), 4, series(0), gates=FeatureGates(), settings=NO_WINDOW
+        hpa(QUEUE, low=0), 4, series(0), gates=FeatureGates(hpa_scale_to_zero=False), settings=NO_WINDOW
     ),
     "hold_without_ready_pods": observe(
         hpa(external(value(10))), 4, series(90), pods=pods(4, ready="False"), settings=NO_WINDOW
@@ -131,10 +132,17 @@ SHOWN_BY = {
         memory=remembered(last_event_times={"AmbiguousSelector": T - 15}),
     ),
     "report_external_changes": observe(hpa(QUEUE), 4, series(400), memory=remembered(replicas=7)),
-    "report_ignored_fields": observe(hpa(QUEUE, low=0), 1, series(100), gates=FeatureGates()),
+    "report_ignored_fields": observe(
+        hpa(QUEUE, low=0), 1, series(100), gates=FeatureGates(hpa_scale_to_zero=False)
+    ),
     "report_extra_pods": observe(hpa(cpu(50)), 1, samples({"a": 50, "b": 50}), pods=(pod("a"), pod("b"))),
     "omit_failed_metrics": observe(own(hpa(cpu(50), QUEUE)), 4, unreadable(), series(400)),
+    "cause_after_object": observe(hpa(object_metric(value(10))), 1, unreadable()),
+    "name_conflicting_hpas": observe(hpa(QUEUE), 4, series(400), conflicting_hpas=(BESIDE,)),
     "observe_generation": observe(hpa(QUEUE, status=OLD), 4, series(400)),
+    "observe_generation_without_scale": observe(hpa(QUEUE, status=OLD), 4, series(400), scale=None),
+    "skip_generation_zero": observe(hpa(QUEUE, metadata={"generation": 0}, status=OLD), 4, series(400)),
+    "condition_generations": observe(hpa(QUEUE, status=OLD), 4, series(400)),
 }
 
 
@@ -151,12 +159,6 @@ def outcome(seen, compat):
     before = decide(seen, NOW)
     after = after_scale(seen, before)
     return before.intent, after.desired, after.status, after.events, after.memory
-
-
-def test_the_default_has_every_ruling_and_the_kubernetes_setting_none():
-    assert all(getattr(DEFAULT, name) for name in HpaCompat.__struct_fields__)
-    assert not any(getattr(KUBERNETES_1_36, name) for name in HpaCompat.__struct_fields__)
-    assert {"trimtab": DEFAULT, "kubernetes-1.36": KUBERNETES_1_36} == NAMED
 
 
 @pytest.mark.parametrize(
@@ -182,3 +184,29 @@ def test_by_owner_no_sample_of_a_rejected_pod_counts_under_compat(metric, theirs
     foreign = decided(*([] if theirs is None else [theirs]), theirs=9_000)
     alone = decided()
     assert (foreign.desired, foreign.status.current_metrics) == (2, alone.status.current_metrics)
+
+
+def active(decision):
+    return decision.status.condition("ScalingActive")
+
+
+OURS = "pods by selector app=web are controlled by multiple HPAs: [shop/b shop/c shop/web]"
+EXAMPLES = "pods by selector app=web are controlled by more than one HPA (e.g. [shop/b shop/c])"
+CAUSE_LAST = "unable to get metric rps on Ingress shop/main: something went wrong"
+MIXED_UP = "unable to get metric rps: Ingress on shop main/something went wrong"
+
+
+@pytest.mark.parametrize(
+    ("compat", "ambiguity", "failure"),
+    [
+        pytest.param(KUBERNETES_1_36, OURS, MIXED_UP, id="1.36"),
+        pytest.param(KUBERNETES_1_37, EXAMPLES, CAUSE_LAST, id="1.37"),
+        pytest.param(DEFAULT, OURS, CAUSE_LAST, id="ours"),
+    ],
+)
+def test_each_version_has_its_texts(compat, ambiguity, failure):
+    others = (BESIDE, ConflictingHpa(key="shop/c", selector="app=web"))
+    seen = observe(hpa(QUEUE), 4, series(400), conflicting_hpas=others, compat=compat)
+    assert active(decide(seen, NOW)).message == ambiguity
+    seen = observe(hpa(object_metric(value(10))), 1, unreadable(), compat=compat)
+    assert active(decide(seen, NOW)).message.endswith(f": {failure}")

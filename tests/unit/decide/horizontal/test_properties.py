@@ -37,7 +37,7 @@ from trimtab.decide.horizontal import (
     Target,
     replay,
 )
-from trimtab.decide.horizontal.config import DEFAULT, KUBERNETES_1_36
+from trimtab.decide.horizontal.config import DEFAULT, KUBERNETES_1_36, KUBERNETES_1_37
 from trimtab.decide.horizontal.memory import Recommendation, ScaleEvent
 from trimtab.decide.horizontal.records import record
 from trimtab.decide.horizontal.selection.selection import keep_owned
@@ -105,8 +105,12 @@ def observations(draw):
         pods=chosen,
         owners=draw(st.sampled_from([OWNED, OWNED | {JOB.uid: OwnerUnavailable(error="timeout")}])),
         memory=memory,
-        gates=draw(st.sampled_from([FeatureGates(), FeatureGates.of({"AllAlpha": True})])),
-        compat=draw(st.sampled_from([DEFAULT, KUBERNETES_1_36])),
+        gates=draw(
+            st.sampled_from(
+                [FeatureGates.of({}, "kubernetes-1.36"), FeatureGates(), FeatureGates.of({"AllAlpha": True})]
+            )
+        ),
+        compat=draw(st.sampled_from([DEFAULT, KUBERNETES_1_36, KUBERNETES_1_37])),
     )
 
 

@@ -9,8 +9,11 @@ from trimtab.model.core.metadata_validation import (
     validate_metadata,
     validate_metadata_update,
 )
+from trimtab.model.core.server_rules import KUBERNETES_1_37
 from trimtab.model.json import wire
 
+OWNERS = "metadata.ownerReferences"
+LISTED = 'supported values: "Apply", "Update"'
 GOOD = {"name": "web", "namespace": "shop", "resourceVersion": "1", "uid": "u"}
 
 
@@ -210,3 +213,43 @@ def test_a_generated_name_may_end_with_a_dash():
     assert validate_metadata(meta(generateName="web-")) == []
     (error,) = validate_metadata(meta(generateName="-"))
     assert error.field == "metadata.generateName"
+
+
+@pytest.mark.parametrize(
+    ("fields", "want"),
+    [
+        pytest.param(
+            {"ownerReferences": [owner(), owner(uid="", kind="")]},
+            [
+                "metadata.ownerReferences[1].kind: Required value: must not be empty",
+                "metadata.ownerReferences[1].uid: Required value: must not be empty",
+            ],
+            id="a missing field is required, at its index",
+        ),
+        pytest.param(
+            {"ownerReferences": [owner(apiVersion="")]},
+            ["metadata.ownerReferences[0].apiVersion: Required value: must not be empty"],
+            id="so is the version",
+        ),
+        pytest.param(
+            {"ownerReferences": [owner(apiVersion="apps/v1/x")]},
+            [f'{OWNERS}[0].apiVersion: Invalid value: "apps/v1/x": must be <group>/<version> or <version>'],
+            id="a version of three parts",
+        ),
+        pytest.param(
+            {"managedFields": [{"operation": ""}, {"operation": "Guess"}]},
+            [
+                "metadata.managedFields[0].operation: Required value: must not be empty",
+                f'metadata.managedFields[1].operation: Unsupported value: "Guess": {LISTED}',
+            ],
+            id="managed fields",
+        ),
+    ],
+)
+def test_new_metadata_on_a_server_of_1_37(fields, want):
+    assert [str(error) for error in validate_metadata(meta(**fields), rules=KUBERNETES_1_37)] == want
+
+
+def test_a_version_of_three_parts_has_no_version_on_a_server_of_1_36():
+    (error,) = validate_metadata(meta(ownerReferences=[owner(apiVersion="apps/v1/x")]))
+    assert error.detail == "version must not be empty"

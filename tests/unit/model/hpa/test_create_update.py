@@ -5,11 +5,12 @@ from typing import Any
 import pytest
 
 from tests.unit.model.hpa.objects import QUEUE, hpa, messages
+from trimtab.model.core.server_rules import KUBERNETES_1_36, KUBERNETES_1_37
 from trimtab.model.feature_gates import FeatureGates
 from trimtab.model.hpa import create_update, to_v1, validate_update
 
 ON = FeatureGates.parse("AllAlpha=true,AllBeta=true")
-OFF = FeatureGates.parse("AllAlpha=false,AllBeta=false")
+OFF = FeatureGates.parse("AllAlpha=false,AllBeta=false,HPAConfigurableTolerance=false")
 
 
 @pytest.mark.parametrize(
@@ -225,3 +226,38 @@ def test_an_object_source_of_another_type_allows_nothing():
     new = hpa(metrics=[described("a/b/c")])
     fields = [error.field for error in validate_update(new, hpa(metrics=[stale]), ON)]
     assert "spec.metrics[0].object.describedObject.apiVersion" in fields
+
+
+MISSING = "spec.maxReplicas: Required value"
+DETAIL = f"{MISSING}: must be set and greater than 0"
+
+
+@pytest.mark.parametrize(
+    ("rules", "old", "want"),
+    [
+        pytest.param(KUBERNETES_1_36, None, DETAIL, id="1.36"),
+        pytest.param(KUBERNETES_1_37, None, MISSING, id="1.37: the declaration says no more"),
+        pytest.param(KUBERNETES_1_37, 5, MISSING, id="1.37: an update that takes it away"),
+        pytest.param(KUBERNETES_1_37, 0, DETAIL, id="1.37: declarations check only what changed"),
+    ],
+)
+def test_each_version_rejects_a_missing_maximum_in_its_words(rules, old, want):
+    sent = hpa(maxReplicas=0)
+    answer = (
+        create_update.create(sent, ON, rules)
+        if old is None
+        else create_update.update(sent, hpa(maxReplicas=old), ON, rules)
+    )
+    assert want in messages(answer.errors)
+
+
+def test_only_a_server_of_1_37_keeps_and_checks_generations_of_conditions():
+    condition = {"type": "ScalingActive", "status": "True", "observedGeneration": -1}
+    sent = {**hpa(), "status": {"desiredReplicas": 1, "conditions": [condition]}}
+    older = create_update.update_status(sent, hpa(), KUBERNETES_1_36)
+    assert "observedGeneration" not in older.stored["status"]["conditions"][0]
+    newer = create_update.update_status(sent, hpa(), KUBERNETES_1_37)
+    assert newer.stored["status"]["conditions"][0]["observedGeneration"] == -1
+    fields = [error.field for error in newer.errors]
+    assert "status.conditions[0].observedGeneration" in fields
+    assert not [error for error in older.errors if "conditions" in error.field]

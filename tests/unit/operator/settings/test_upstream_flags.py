@@ -165,7 +165,7 @@ def test_the_verbosity_is_written_in_four_ways(arguments):
         (["--use-external-metrics"], "--storage=prometheus"),
         (["--address=nowhere"], "write HOST:PORT"),
         (["--address=:9", "--port=10"], "give one of them"),
-        (["--compat=vpa-0.1"], "known are: kubernetes-1.36, vpa-1.8"),
+        (["--compat=vpa-0.1"], "known are: kubernetes-1.36, kubernetes-1.37, vpa-1.8"),
     ],
 )
 def test_a_value_that_cannot_be_honoured_is_one_line(arguments, complaint, capsys):

@@ -60,8 +60,8 @@ def _total(source: ObjectMetricSource, samples: MetricSamples, context: Proposal
         return Total(accepted_total(value, context), sample.timestamp)
     except UnusableMetric as cause:
         metric, described = source.metric.name, source.described_object
-        if context.compat.clear_messages:
-            text = f"unable to get metric {metric}: {cause} on {described.kind} {context.namespace}/{described.name}"
+        if context.compat.cause_after_object:
+            text = f"unable to get metric {metric} on {described.kind} {context.namespace}/{described.name}: {cause}"
         else:
             text = f"unable to get metric {metric}: {described.kind} on {context.namespace} {described.name}/{cause}"
         raise cause.reworded(text) from cause

@@ -8,6 +8,7 @@ from collections.abc import Mapping
 from functools import lru_cache
 from typing import NamedTuple
 
+from trimtab.decide.horizontal.config import HpaCompat
 from trimtab.decide.horizontal.observation.observation import Observation
 from trimtab.decide.horizontal.observation.owners import ConflictingHpa, OwnerLookup
 from trimtab.decide.horizontal.observation.pods import PodSnapshot
@@ -21,6 +22,9 @@ AMBIGUOUS = "AmbiguousSelector"
 
 MOST_NAMED = 10
 """Conflicting HPAs that a message names before it only counts them."""
+
+EXAMPLES = 2
+"""HPAs that a message of Kubernetes 1.37 names."""
 
 
 class SelectorProblem(NamedTuple):
@@ -57,7 +61,7 @@ def check_selector(observation: Observation, selector: str, selection: Selection
     )
     if not conflicts:
         return None
-    message = _ambiguity_message(selector, sorted([*conflicts, observation.hpa.key]), short=is_effective)
+    message = _ambiguity_message(selector, sorted([*conflicts, observation.hpa.key]), observation.compat)
     return SelectorProblem(AMBIGUOUS, AMBIGUOUS, message, message)
 
 
@@ -99,8 +103,12 @@ def _is_not_owned(chains: OwnerChains, pod: PodSnapshot) -> bool:
         return False  # the other HPA falls back to all pods, this one included
 
 
-def _ambiguity_message(selector: str, keys: list[str], *, short: bool) -> str:
+def _ambiguity_message(selector: str, keys: list[str], compat: HpaCompat) -> str:
+    if not compat.name_conflicting_hpas:
+        # Upstream takes any two of them.
+        examples = " ".join(keys[:EXAMPLES])
+        return f"pods by selector {selector} are controlled by more than one HPA (e.g. [{examples}])"
     named = keys
-    if short and len(keys) > MOST_NAMED:
+    if compat.effective_ambiguity and len(keys) > MOST_NAMED:
         named = [*keys[:MOST_NAMED], f"and {len(keys) - MOST_NAMED} more"]
     return f"pods by selector {selector} are controlled by multiple HPAs: [{' '.join(named)}]"

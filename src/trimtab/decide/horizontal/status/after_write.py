@@ -14,6 +14,7 @@ from trimtab.decide.horizontal.status.conditions import (
     UNSET_SCALED_TO_ZERO,
     Conditions,
 )
+from trimtab.decide.horizontal.status.generations import condition_generation, must_write
 
 
 def after_scale(
@@ -31,7 +32,9 @@ def after_scale(
 
 
 def _not_rescaled(observation: Observation, decision: Decision, error: str, *, takes_back: bool) -> Decision:
-    conditions = Conditions(decision.status.conditions, wire_time(decision.now))
+    conditions = Conditions(
+        decision.status.conditions, wire_time(decision.now), condition_generation(observation)
+    )
     message = f"the HPA controller was unable to update the target scale: {error}"
     conditions.set(ABLE_TO_SCALE, "False", "FailedUpdateScale", message)
     if decision.intent is not None:
@@ -46,7 +49,7 @@ def _not_rescaled(observation: Observation, decision: Decision, error: str, *, t
         decision,
         scale_to=None,
         status=status,
-        status_changed=status != (decision.intent or observation.hpa.status),
+        status_changed=must_write(status, decision.intent or observation.hpa.status),
         events=(*decision.events, event),
         error=f"failed to rescale {observation.reference}: {error}",
         error_label="internal",
@@ -57,7 +60,7 @@ def _not_rescaled(observation: Observation, decision: Decision, error: str, *, t
 def _rescaled(observation: Observation, decision: Decision) -> Decision:
     desired, before, compat = decision.desired, decision.current, observation.compat
     moment = wire_time(decision.now)
-    conditions = Conditions(decision.status.conditions, moment)
+    conditions = Conditions(decision.status.conditions, moment, condition_generation(observation))
     message = f"the HPA controller was able to update the target scale to {desired}"
     conditions.set(ABLE_TO_SCALE, "True", "SucceededRescale", message)
     if observation.gates.hpa_scale_to_zero:
@@ -84,7 +87,7 @@ def _rescaled(observation: Observation, decision: Decision) -> Decision:
         decision,
         scale_to=None,
         status=status,
-        status_changed=status != (decision.intent or observation.hpa.status),
+        status_changed=must_write(status, decision.intent or observation.hpa.status),
         events=(*decision.events, event),
         memory=msgspec.structs.replace(decision.memory, scale_up=up, scale_down=down, replicas=replicas),
         action="scale_up" if desired > before else "scale_down",

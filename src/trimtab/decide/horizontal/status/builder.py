@@ -19,6 +19,11 @@ from trimtab.decide.horizontal.status.conditions import (
     statuses_of,
     with_scaled_to_zero,
 )
+from trimtab.decide.horizontal.status.generations import (
+    condition_generation,
+    must_write,
+    observed_generation,
+)
 from trimtab.model.hpa.types import HorizontalPodAutoscalerStatus
 
 NO_RESULT = MetricsResult()
@@ -53,7 +58,9 @@ class DecisionBuilder:
         self.trace = DecisionTrace()
         self.error = ""
         self.conditions_before = statuses_of(observation.hpa.status.conditions)
-        self._conditions = Conditions(observation.hpa.status.conditions, self.moment)
+        self._conditions = Conditions(
+            observation.hpa.status.conditions, self.moment, condition_generation(observation)
+        )
         self._events: list[EventToRecord] = []
         self._last_events = 0
 
@@ -94,7 +101,7 @@ class DecisionBuilder:
             current=self.current,
             desired=desired,
             status=status,
-            status_changed=status != self.observation.hpa.status,
+            status_changed=must_write(status, self.observation.hpa.status),
             events=tuple(self._events),
             memory=self.memory,
             error=self.error,
@@ -117,7 +124,7 @@ class DecisionBuilder:
             scale_to=desired,
             reason=reason,
             status=self._status(old.desired_replicas),
-            intent=with_scaled_to_zero(old, self.moment) if marks_zero else None,
+            intent=self._intent() if marks_zero else None,
             events=tuple(self._events),
             memory=self.memory,
             error=self.error,
@@ -131,7 +138,9 @@ class DecisionBuilder:
         old = self.observation.hpa.status
         if self.observation.scale is None:
             status = msgspec.structs.replace(
-                old, conditions=self._conditions.done(), observed_generation=self._generation()
+                old,
+                conditions=self._conditions.done(),
+                observed_generation=observed_generation(self.observation, has_scale=False),
             )
         else:
             status = self._status(old.desired_replicas)
@@ -140,7 +149,7 @@ class DecisionBuilder:
             current=self.current,
             desired=self.current,
             status=status,
-            status_changed=status != old,
+            status_changed=must_write(status, old),
             events=tuple(self._events),
             events_after_status=self._last_events,
             memory=self.memory,
@@ -153,7 +162,7 @@ class DecisionBuilder:
 
     def _status(self, desired: int) -> HorizontalPodAutoscalerStatus:
         return HorizontalPodAutoscalerStatus(
-            observed_generation=self._generation(),
+            observed_generation=observed_generation(self.observation),
             last_scale_time=self.observation.hpa.status.last_scale_time,
             current_replicas=self.current,
             desired_replicas=desired,
@@ -161,11 +170,10 @@ class DecisionBuilder:
             conditions=self._conditions.done(),
         )
 
-    def _generation(self) -> int | None:
-        hpa = self.observation.hpa
-        if not self.observation.compat.observe_generation:
-            return hpa.status.observed_generation
-        return hpa.metadata.generation or hpa.status.observed_generation
+    def _intent(self) -> HorizontalPodAutoscalerStatus:
+        """Return the observed status with `ScaledToZero` already True."""
+        observation = self.observation
+        return with_scaled_to_zero(observation.hpa.status, self.moment, condition_generation(observation))
 
 
 def _own_memory(observation: Observation) -> Memory:

@@ -6,7 +6,7 @@ from typing import Literal, NamedTuple
 import msgspec
 
 from trimtab.model.core.meta import Condition
-from trimtab.model.hpa.types import ConditionType, HorizontalPodAutoscalerStatus
+from trimtab.model.hpa.types import ConditionType, HorizontalPodAutoscalerStatus, HpaCondition
 
 ABLE_TO_SCALE = ConditionType.ABLE_TO_SCALE.value
 SCALING_ACTIVE = ConditionType.SCALING_ACTIVE.value
@@ -62,13 +62,19 @@ UNSET_SCALED_TO_ZERO = SetCondition(
 class Conditions:
     """The conditions of one status while it is being decided."""
 
-    __slots__ = ("_items", "_now", "_types")
+    __slots__ = ("_generation", "_items", "_now", "_types")
 
-    def __init__(self, conditions: tuple[Condition, ...], now: datetime) -> None:
-        """Start with the conditions that the status had."""
+    def __init__(
+        self, conditions: tuple[HpaCondition, ...], now: datetime, generation: int | None = None
+    ) -> None:
+        """Start with the conditions that the status had.
+
+        Each condition that is set describes `generation`; with None it keeps the generation that it has.
+        """
         self._items = list(conditions)
         self._types = [condition.type for condition in conditions]
         self._now = now
+        self._generation = generation
 
     def set(self, kind: str, status: Status, reason: str, message: str) -> None:
         """Set a condition in its place, or add it at the end.
@@ -78,17 +84,35 @@ class Conditions:
         if kind not in self._types:
             self._types.append(kind)
             self._items.append(
-                Condition(
-                    type=kind, status=status, last_transition_time=self._now, reason=reason, message=message
+                HpaCondition(
+                    type=kind,
+                    status=status,
+                    last_transition_time=self._now,
+                    reason=reason,
+                    message=message,
+                    observed_generation=self._generation,
                 )
             )
             return
         index = self._types.index(kind)
         old = self._items[index]
-        if old.status != status or old.reason != reason or old.message != message:
+        generation = self._generation
+        if generation is None:
+            generation = old.observed_generation
+        if (
+            old.status != status
+            or old.reason != reason
+            or old.message != message
+            or old.observed_generation != generation
+        ):
             moved = self._now if old.status != status else old.last_transition_time
-            self._items[index] = Condition(
-                type=kind, status=status, last_transition_time=moved, reason=reason, message=message
+            self._items[index] = HpaCondition(
+                type=kind,
+                status=status,
+                last_transition_time=moved,
+                reason=reason,
+                message=message,
+                observed_generation=generation,
             )
 
     def remove(self, kind: str) -> None:
@@ -96,7 +120,7 @@ class Conditions:
         self._items = [condition for condition in self._items if condition.type != kind]
         self._types = [condition.type for condition in self._items]
 
-    def done(self) -> tuple[Condition, ...]:
+    def done(self) -> tuple[HpaCondition, ...]:
         """Return the conditions in their order."""
         return tuple(self._items)
 
@@ -107,9 +131,9 @@ def statuses_of(conditions: tuple[Condition, ...]) -> dict[str, str]:
 
 
 def with_scaled_to_zero(
-    status: HorizontalPodAutoscalerStatus, now: datetime
+    status: HorizontalPodAutoscalerStatus, now: datetime, generation: int | None = None
 ) -> HorizontalPodAutoscalerStatus:
     """Return the status with `ScaledToZero` set to True."""
-    conditions = Conditions(status.conditions, now)
+    conditions = Conditions(status.conditions, now, generation)
     conditions.set(*SET_SCALED_TO_ZERO)
     return msgspec.structs.replace(status, conditions=conditions.done())

@@ -6,6 +6,7 @@ from trimtab.decide.horizontal.arithmetic import wire_time
 from trimtab.decide.horizontal.decision import Decision
 from trimtab.decide.horizontal.observation.observation import Observation
 from trimtab.decide.horizontal.status.conditions import ABLE_TO_SCALE, Conditions
+from trimtab.decide.horizontal.status.generations import condition_generation, must_write
 from trimtab.model.feature_gates import FeatureGates
 from trimtab.model.hpa.dry_run import MODE_ANNOTATION, is_dry_run, mode_problem
 from trimtab.model.hpa.selection_strategy import strategy_problem
@@ -35,7 +36,9 @@ def as_dry_run(observation: Observation, decision: Decision) -> Decision:
     problem = annotation_problem(observation.hpa, observation.gates)
     if decision.scale_to is None and not problem:
         return decision
-    conditions = Conditions(decision.status.conditions, wire_time(decision.now))
+    conditions = Conditions(
+        decision.status.conditions, wire_time(decision.now), condition_generation(observation)
+    )
     message = f"dry run: would scale from {decision.current} to {decision.scale_to}: {decision.reason}"
     if decision.scale_to is None:
         message = "nothing would be scaled now"
@@ -50,6 +53,6 @@ def as_dry_run(observation: Observation, decision: Decision) -> Decision:
         scale_to=None,
         intent=None,
         status=status,
-        status_changed=status != observation.hpa.status,
+        status_changed=must_write(status, observation.hpa.status),
         observed_desired=decision.desired,
     )

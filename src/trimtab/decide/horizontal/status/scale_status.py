@@ -30,20 +30,31 @@ _READY = SetCondition(ABLE_TO_SCALE, "True", "ReadyForNewScale", "recommended si
 def strategy_changes(observation: Observation, before: str, strategy: str) -> list[StatusChange]:
     """Return the events of a changed strategy, and of an active one that a new spec brings.
 
-    Native HPAs have no generation; for them only a strategy that was not in force before is new.
+    An annotation that names a strategy changes no generation, so a change of the strategy is new as well.
     """
     changes: list[StatusChange] = []
-    if before and before != strategy:
+    is_changed = bool(before) and before != strategy
+    if is_changed:
         message = f"Pod selection strategy changed from '{before}' to '{strategy}'"
         changes.append(EmitEvent("Normal", "StrategyChanged", message))
     if strategy == SelectionStrategy.LABEL_SELECTOR:
         return changes
-    hpa = observation.hpa
-    generation = hpa.metadata.generation
-    if generation != (hpa.status.observed_generation or 0) if generation else before != strategy:
+    if is_changed or _is_new_spec(observation, before, strategy):
         message = f"Pod selection strategy '{strategy}' is active"
         changes.append(EmitEvent("Normal", "SelectionStrategyActive", message))
     return changes
+
+
+def _is_new_spec(observation: Observation, before: str, strategy: str) -> bool:
+    """Return whether no status describes this generation of the spec yet.
+
+    Native HPAs have a generation since Kubernetes 1.37. Without one, or where no status names it, only a strategy that was not
+    in force before is new.
+    """
+    hpa = observation.hpa
+    if not hpa.metadata.generation or not observation.compat.observe_generation:
+        return before != strategy
+    return hpa.metadata.generation != hpa.status.observed_generation
 
 
 def scale_failure_changes(message: str) -> list[StatusChange]:

@@ -11,6 +11,7 @@ from trimtab.model.core.metadata_validation import (
     validate_metadata,
     validate_metadata_update,
 )
+from trimtab.model.core.server_rules import KUBERNETES_1_36, ServerRules
 from trimtab.model.field_errors import FieldError, FieldPath, invalid, not_supported, required
 from trimtab.model.hpa.types import (
     HorizontalPodAutoscalerBehavior,
@@ -56,21 +57,30 @@ class Options:
     scale_target_ref: ReferenceOptions = GROUP_NEEDED
     object_metrics: ReferenceOptions = GROUP_OPTIONAL
     negative_tolerance: str = UPSTREAMS_NEGATIVE
+    rules: ServerRules = KUBERNETES_1_36
 
 
 def validate(hpa: StoredHPA, options: Options) -> list[FieldError]:
     """Check a new object."""
-    return validate_metadata(hpa.metadata) + validate_spec(hpa.spec, options)
+    return validate_metadata(hpa.metadata, rules=options.rules) + validate_spec(hpa.spec, options)
 
 
 def validate_update(hpa: StoredHPA, old: StoredHPA, options: Options) -> list[FieldError]:
     """Check an object that replaces another."""
-    return validate_metadata_update(hpa.metadata, old.metadata) + validate_spec(hpa.spec, options)
+    errors = validate_metadata_update(hpa.metadata, old.metadata, rules=options.rules)
+    return errors + validate_spec(hpa.spec, options)
 
 
-def validate_status_update(hpa: StoredHPA, old: StoredHPA) -> list[FieldError]:
+def validate_status_update(
+    hpa: StoredHPA, old: StoredHPA, rules: ServerRules = KUBERNETES_1_36
+) -> list[FieldError]:
     """Check an object whose status replaces another's."""
-    errors = validate_metadata_update(hpa.metadata, old.metadata)
+    errors = validate_metadata_update(hpa.metadata, old.metadata, rules=rules)
+    for position, condition in enumerate(hpa.status.conditions):
+        generation = condition.observed_generation
+        if generation is not None and generation < 0 and rules.hpa_generations:
+            path = _STATUS.child("conditions").index(position).child("observedGeneration")
+            errors.append(invalid(path, generation, NEGATIVE))
     replicas = {
         "currentReplicas": hpa.status.current_replicas,
         "desiredReplicas": hpa.status.desired_replicas,

@@ -3,7 +3,7 @@
 from collections.abc import Mapping
 from typing import Any
 
-from trimtab.model.core.meta import Condition, CrossVersionObjectReference
+from trimtab.model.core.meta import CrossVersionObjectReference
 from trimtab.model.hpa import types
 from trimtab.model.hpa.versions import v1
 from trimtab.model.json import canonical as writing
@@ -17,7 +17,7 @@ _NAME_AND_CONTAINER = frozenset({"name", "container"})
 
 ALWAYS: writing.Always = {
     CrossVersionObjectReference: frozenset({"kind", "name"}),
-    Condition: frozenset({"type", "status"}),
+    types.HpaCondition: frozenset({"type", "status"}),
     LabelSelectorRequirement: frozenset({"key", "operator"}),
     types.HorizontalPodAutoscalerSpec: frozenset({"maxReplicas"}),
     types.HorizontalPodAutoscalerStatus: frozenset({"desiredReplicas", "currentMetrics"}),

@@ -8,7 +8,8 @@ from datetime import datetime
 
 import msgspec
 
-from trimtab.model.core.meta import Condition, CrossVersionObjectReference, ObjectMeta
+from trimtab.model.core.meta import CrossVersionObjectReference, ObjectMeta
+from trimtab.model.hpa.types import HpaCondition
 from trimtab.model.json.wire import Wire
 from trimtab.model.labels.selector import LabelSelector
 from trimtab.model.quantity import Quantity
@@ -197,7 +198,7 @@ class V2beta1HorizontalPodAutoscalerStatus(Wire):
     current_replicas: int = 0
     desired_replicas: int = 0
     current_metrics: tuple[V1MetricStatus, ...] = ()
-    conditions: tuple[Condition, ...] = ()
+    conditions: tuple[HpaCondition, ...] = ()
 
 
 class V2beta1HorizontalPodAutoscaler(Wire):
@@ -215,4 +216,4 @@ class AnnotatedLists(Wire):
 
     metrics: tuple[V1MetricSpec, ...] = ()
     current_metrics: tuple[V1MetricStatus, ...] = ()
-    conditions: tuple[Condition, ...] = ()
+    conditions: tuple[HpaCondition, ...] = ()

@@ -13,12 +13,13 @@ from trimtab.cluster.cache.store import is_older
 from trimtab.cluster.cache.subscriptions import Delta
 from trimtab.cluster.resource import Resource
 from trimtab.model import hpa as hpa_rules
-from trimtab.model.core.meta import Condition, ObjectMeta
+from trimtab.model.core.meta import ObjectMeta
 from trimtab.model.hpa import metric_annotations, selection_strategy
 from trimtab.model.hpa.types import (
     HorizontalPodAutoscaler,
     HorizontalPodAutoscalerSpec,
     HorizontalPodAutoscalerStatus,
+    HpaCondition,
     HPAScalingRules,
 )
 from trimtab.model.json import wire
@@ -126,8 +127,11 @@ class HpaCache:
     def _replace(self, hpa_state: HpaState, new: HorizontalPodAutoscaler, *, is_new: bool = False) -> None:
         """Replace the object, with defaults and without its memory."""
         before, problem = hpa_state.hpa, hpa_state.problem
+        # Native HPAs have a generation since Kubernetes 1.37. An older server keeps the one that a client or a newer server
+        # wrote and does not raise it, so for them only the content shows whether the spec changed.
         is_same = (
             not is_new
+            and not hpa_state.is_native
             and before.metadata.generation == new.metadata.generation
             and _spec_annotations(before) == _spec_annotations(new)
             and new.metadata.generation > 0
@@ -136,7 +140,6 @@ class HpaCache:
         if not is_same:
             spec, problem = _set_defaults(new, is_native=hpa_state.is_native)
         if not is_new and spec == before.spec:
-            # Native HPAs have no generation, so only the content shows whether the spec changed.
             spec = before.spec
         hpa = msgspec.structs.replace(
             new,
@@ -221,7 +224,9 @@ def _reuse_unchanged_status(
     )
 
 
-def _reuse_conditions(before: tuple[Condition, ...], new: tuple[Condition, ...]) -> tuple[Condition, ...]:
+def _reuse_conditions(
+    before: tuple[HpaCondition, ...], new: tuple[HpaCondition, ...]
+) -> tuple[HpaCondition, ...]:
     if before == new:
         return before
     known = {condition.type: condition for condition in before}

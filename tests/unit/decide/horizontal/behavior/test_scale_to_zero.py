@@ -39,7 +39,7 @@ from trimtab.decide.horizontal.memory import Recommendation
 from trimtab.model.feature_gates import FeatureGates
 
 QUEUE = external(average(100))
-OFF = FeatureGates()
+OFF = FeatureGates(hpa_scale_to_zero=False)
 
 
 def mark(decision):

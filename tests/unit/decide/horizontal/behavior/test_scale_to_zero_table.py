@@ -91,7 +91,7 @@ def test_cell(load, gate, condition, low, replicas, metric, want):
             replicas,
             *(reading for _, reading in metrics),
             pods=chosen,
-            gates=EVERY_GATE if gate == "on" else FeatureGates(),
+            gates=EVERY_GATE if gate == "on" else FeatureGates(hpa_scale_to_zero=False),
             settings=NO_WINDOW,
         )
     )

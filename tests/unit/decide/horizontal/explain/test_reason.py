@@ -295,7 +295,7 @@ class TestForeignPods:
         )
 
     def test_with_the_gate_off_the_gate_is_part_of_the_advice(self):
-        told = explained(self.seen({}, FeatureGates()))
+        told = explained(self.seen({}, FeatureGates(hpa_scale_to_zero=False)))
         assert told.next_step.startswith("turn on the operator's feature gate HPASelectionStrategy, and set")
 
 
@@ -347,7 +347,7 @@ class TestSurge:
 class TestFieldsWithoutEffect:
     """W9: what a gate that is off ignores is said, field by field."""
 
-    ALL_OFF = FeatureGates.of({"HPAConfigurableTolerance": False})
+    ALL_OFF = FeatureGates.of({"HPAConfigurableTolerance": False, "HPAScaleToZero": False})
     TIGHT = behavior(rules(("Pods", 4, 15), window=0, tolerance=0.05))
 
     def seen(self, gates, load=0):
@@ -384,7 +384,15 @@ class TestFieldsWithoutEffect:
         assert condition(run(after, now), "FieldsIgnored") is None
 
     def test_a_minimum_of_zero_that_counts_as_one_is_not_called_the_minimum(self):
-        told = explained(observe(hpa(QUEUE, low=0), 1, series(0), gates=FeatureGates(), settings=NO_WINDOW))
+        told = explained(
+            observe(
+                hpa(QUEUE, low=0),
+                1,
+                series(0),
+                gates=FeatureGates(hpa_scale_to_zero=False),
+                settings=NO_WINDOW,
+            )
+        )
         assert told.reason == DecisionReason.AT_MINIMUM
         assert (
             "spec.minReplicas: 0 has no effect while the feature gate HPAScaleToZero is off" in told.summary

@@ -120,7 +120,7 @@ class TestEdgeCases:
     def test_an_object_error_names_the_object(self):
         """4.3-11."""
         decision = decided(object_metric(value(1)), unreadable("timed out"))
-        assert decision.events[0].message == "unable to get metric rps: timed out on Ingress shop/main"
+        assert decision.events[0].message == "unable to get metric rps on Ingress shop/main: timed out"
 
     @pytest.mark.parametrize(
         ("made", "compat", "types"),

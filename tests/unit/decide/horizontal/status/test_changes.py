@@ -24,7 +24,7 @@ from trimtab.decide.horizontal.status.selection_status import (
     fallback_changes,
     selector_changes,
 )
-from trimtab.model.core.meta import Condition
+from trimtab.model.hpa.types import HpaCondition
 
 FAILURE = Failure(type="Resource", reason="FailedGetResourceMetric", message="no answer", error="no answer")
 FALLBACK = LossFallback(type="Resource", label="cpu", policy="Ignore", failure=FAILURE)
@@ -163,7 +163,9 @@ class TestBuilder:
         )
 
     def test_conditions_keep_their_place(self):
-        conditions = Conditions((Condition(type="A", status="True"), Condition(type="B", status="True")), NOW)
+        conditions = Conditions(
+            (HpaCondition(type="A", status="True"), HpaCondition(type="B", status="True")), NOW
+        )
         conditions.set("A", "False", "Because", "")
         conditions.set("C", "True", "Because", "")
         conditions.remove("B")

@@ -17,12 +17,11 @@ from tests.unit.decide.horizontal.builders import (
     scale,
     series,
 )
-from trimtab.model.core.meta import Condition
-from trimtab.model.hpa.types import HorizontalPodAutoscalerStatus
+from trimtab.model.hpa.types import HorizontalPodAutoscalerStatus, HpaCondition
 
 ADVICE = "SelectorMatchesExtraPods"
 TOLD = HorizontalPodAutoscalerStatus(
-    conditions=(Condition(type=ADVICE, status="True", reason="SelectorOverlap", message="2 more"),)
+    conditions=(HpaCondition(type=ADVICE, status="True", reason="SelectorOverlap", message="2 more"),)
 )
 OURS = (pod("web-1"), pod("web-2"))
 FOREIGN = pod("scrape-1")

@@ -9,7 +9,7 @@ from trimtab.model.feature_gates import FeatureGates
 from trimtab.model.hpa import validate_create
 
 ON = FeatureGates.parse("AllAlpha=true")
-OFF = FeatureGates()
+OFF = FeatureGates(hpa_scale_to_zero=False)
 
 TO_ZERO = "must specify at least one Object or External metric to support scaling to zero replicas"
 

@@ -2,6 +2,7 @@
 
 import json
 
+import msgspec
 import pytest
 
 from trimtab.cluster.cache.subscriptions import CacheEvent, Delta
@@ -130,3 +131,20 @@ def test_a_null_means_absent():
     entry = book.read(undecoded(spec={"maxReplicas": 3, "behavior": None}, status=None))
     assert entry.whole is not None
     assert (entry.whole.spec.max_replicas, entry.whole.spec.behavior) == (3, None)
+
+
+@pytest.mark.parametrize("generations", [(0, 0), (3, 3), (3, 4)], ids=["none", "not raised", "raised"])
+def test_a_changed_native_spec_acts_at_once_whatever_its_generation_says(generations: tuple[int, int]):
+    """A server before 1.37 keeps a stored generation and does not raise it; the change was never seen."""
+    changed: list[int] = []
+    book = HpaCache(
+        records=1,
+        on_change=lambda state: changed.append(state.hpa.spec.max_replicas),
+        on_delete=lambda _: None,
+    )
+    handle = book.event_handler(NATIVE_HPAS)
+    for version, (generation, most) in enumerate(zip(generations, (10, 12), strict=True), start=7):
+        hpa = seen({"minReplicas": 1, "metrics": [CPU], "maxReplicas": most})
+        meta = msgspec.structs.replace(hpa.metadata, generation=generation, resource_version=str(version))
+        handle(Delta(CacheEvent.UPDATED, new=to_cache_entry(msgspec.structs.replace(hpa, metadata=meta))))
+    assert changed == [10, 12]

@@ -1,0 +1,46 @@
+"""Which generation of the spec a status and its conditions describe, and whether a status has to be written."""
+
+import msgspec
+
+from trimtab.decide.horizontal.observation.observation import Observation
+from trimtab.model.hpa.types import HorizontalPodAutoscalerStatus, HpaCondition
+
+
+def observed_generation(observation: Observation, *, has_scale: bool = True) -> int | None:
+    """Return status.observedGeneration of a decision.
+
+    Kubernetes 1.36 never sets it, and drops it with each new status. Kubernetes 1.37 sets it with each new status, which
+    a decision without the target's scale does not build.
+    """
+    hpa, compat = observation.hpa, observation.compat
+    before, generation = hpa.status.observed_generation, hpa.metadata.generation
+    if not has_scale and not compat.observe_generation_without_scale:
+        return before
+    if not compat.observe_generation:
+        return None
+    return before if generation == 0 and compat.skip_generation_zero else generation
+
+
+def condition_generation(observation: Observation) -> int | None:
+    """Return observedGeneration of the conditions that a decision sets, or None to keep what they have."""
+    if not observation.compat.condition_generations:
+        return None
+    return observation.hpa.metadata.generation or None
+
+
+def must_write(new: HorizontalPodAutoscalerStatus, old: HorizontalPodAutoscalerStatus) -> bool:
+    """Return whether a status differs from the stored one in more than the generations of its conditions.
+
+    A server of Kubernetes 1.36 drops the generation of a condition, so a comparison with it would write in every sync. A new
+    generation is written with status.observedGeneration, and the conditions follow in the same write.
+    """
+    if new.conditions == old.conditions:
+        return new != old
+    return (
+        _without_generations(new.conditions) != _without_generations(old.conditions)
+        or msgspec.structs.replace(new, conditions=old.conditions) != old
+    )
+
+
+def _without_generations(conditions: tuple[HpaCondition, ...]) -> list[HpaCondition]:
+    return [msgspec.structs.replace(condition, observed_generation=None) for condition in conditions]
