@@ -7,6 +7,7 @@ import pytest
 
 from tests.scenarios.line import status
 from tests.scenarios.vertical.stage import FOLLOWER, NAMESPACES, Actor, Stage
+from tests.scenarios.vertical.test_stale_caches import in_namespace
 from trimtab.cluster.client import ListOptions
 from trimtab.cluster.resource import CORE_EVENTS, Json
 from trimtab.operator.vertical.kinds import CHECKPOINTS, VPAS
@@ -196,5 +197,39 @@ def test_a_namespace_that_is_refused_keeps_only_its_own_orphans(play_lab, kinds,
             await stage.clock.sleep(120)
             await _collect_twice(stage, actor)
             assert await _names(stage, other) == set()
+
+    play_lab(scenario)
+
+
+def test_a_namespace_whose_checkpoints_are_refused_waits_alone(play_lab):
+    """Its refused list stopped the first recommendation of every VPA."""
+
+    async def scenario(stage: Stage) -> None:
+        await _database(stage)
+        other = f"{stage.namespace}-other"
+        await stage.client.create(NAMESPACES, {"metadata": {"name": other}})
+        async with in_namespace(stage, other):
+            await stage.statefulset("db", 1)
+            await stage.vpa("away", "db")
+        path = CHECKPOINTS.path(other)
+
+        def refuse(actor: Actor) -> None:
+            actor.line.answer = lambda request: (
+                status(403, "Forbidden") if request.path == path and request.method == "GET" else None
+            )
+
+        both = (stage.namespace, other)
+        async with stage.running(watch_namespaces=both, is_narrow=False, before=refuse) as actor:
+            await stage.recommend(actor, 2)
+            assert await stage.target("base") is not None
+            assert "Forbidden" in actor.recommender.health()[f"checkpoints of {other}"]
+            async with in_namespace(stage, other):
+                assert await stage.target("away") is None
+                assert (await stage.conditions("away")) == {"FetchingHistory": "True"}
+            (written,) = actor.wrote("/verticalpodautoscalers/away")
+            assert "Checkpoints cannot be read: " in str(written)
+            actor.line.answer = lambda _: None
+            await stage.recommend(actor, 1)
+            assert f"checkpoints of {other}" not in actor.recommender.health()
 
     play_lab(scenario)

@@ -50,6 +50,8 @@ class HistoryProgress:
     """Namespaces whose history is being read. Their VPAs get no samples, recommendations or checkpoints yet."""
     failed: dict[str, str] = field(default_factory=dict)
     """Why the history of a namespace could not be read, reported once. Its checkpoints are used."""
+    refused: dict[str, str] = field(default_factory=dict)
+    """Why the checkpoints of a namespace may not be read. It waits, because its histories would be overwritten."""
 
 
 @dataclass(frozen=True)
@@ -120,17 +122,22 @@ class HistoryBootstrap:
             return HistoryProgress()
         waiting, failed = self._read_histories(control)
         ready = sorted(vpa for vpa in self._missing if vpa.namespace not in waiting)
+        refused: dict[str, str] = {}
         if ready:
             stored = await self._checkpoints.read(ready)
+            refused = self._checkpoints.refused
+            ready = [vpa for vpa in ready if vpa.namespace not in refused]
             replays = [
-                self._prepare_replay(history, control, capacities) for history in self._unreplayed.values()
+                self._prepare_replay(history, control, capacities)
+                for namespace, history in self._unreplayed.items()
+                if namespace not in refused
             ]
             saved = self._load_checkpoints(ready, stored, replays, times.to_ns(now))
             for replay in replays:
                 self._replay(replay, saved, times.to_ns(now))
             self._missing.difference_update(ready)
         self._waiting = frozenset(waiting)
-        return HistoryProgress(self._waiting, failed)
+        return HistoryProgress(self._waiting | set(refused), failed, refused)
 
     def _load_checkpoints(
         self,

@@ -147,6 +147,8 @@ class CheckpointStore:
         """The last write of each checkpoint of our VPAs, by key."""
         self._present: dict[str, _Stored] = {}
         """The existing checkpoints as last read or written, by key."""
+        self.refused: dict[str, str] = {}
+        """Why the server refused the last read, by namespace."""
         self._orphans: dict[str, frozenset[str]] = {}
         """The uids that the last call of `collect_orphans` found orphaned, by place."""
 
@@ -158,12 +160,21 @@ class CheckpointStore:
     async def read(self, vpas: Collection[NamespacedName]) -> dict[NamespacedName, list[Checkpoint]]:
         """Read the checkpoints of some VPAs, or raise ClusterError if a list fails.
 
-        Other namespaces are not listed: one that was deleted with its rights stops no other.
+        Other namespaces are not listed, and a watched namespace that may not be listed is noted in `refused`: one that was
+        deleted with its rights stops no other.
         """
         wanted = frozenset(vpas)
         homes = {vpa.namespace for vpa in wanted}
         places = [namespace for namespace in self._places() if namespace in {*homes, ALL_NAMESPACES}]
-        listed = [item for place in places for item in await self._list(CHECKPOINTS, place)]
+        listed: list[Checkpoint] = []
+        self.refused = {}
+        for place in places:
+            try:
+                listed += await self._list(CHECKPOINTS, place)
+            except errors.Forbidden as error:
+                if place == ALL_NAMESPACES:
+                    raise
+                self.refused[place] = str(error)
         self._forget_present(places)
         self._present |= {item.metadata.key: _Stored.of(item) for item in listed}
         stored: dict[NamespacedName, list[Checkpoint]] = {}

@@ -192,7 +192,7 @@ class Recommender(ControlLoop):
             loaded = self._feeder.load(self._view, control, now_ns, self._ooms.victims())
             capacities = PodCapacities(self._view.capacities(), self._feeder.node_of)
             history = await self._history.load(control, loaded.new, capacities, now)
-            loaded = loaded.without(history.waiting)
+            loaded = loaded.without(history.waiting, history.refused)
             self._warn_of_missing_history(history, loaded)
         with self._timed("LoadMetrics"):
             expected = {state: expectations_of(state) for state in self._states}
@@ -218,6 +218,7 @@ class Recommender(ControlLoop):
         self._metrics.steps.labels("total").observe(self._clock.monotonic() - began)
         self._problems = {
             **{f"usage of {namespace}": reason for namespace, reason in self._deps.usage.failures.items()},
+            **{f"checkpoints of {namespace}": reason for namespace, reason in history.refused.items()},
             **{f"status of {vpa}": reason for vpa, reason in self._statuses.failures.items()},
         }
 

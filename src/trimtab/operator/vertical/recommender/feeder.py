@@ -1,7 +1,7 @@
 """Loads VPAs, pods and containers from the caches into the cluster states."""
 
-from collections.abc import Collection, Iterable
-from dataclasses import dataclass, replace
+from collections.abc import Collection, Iterable, Mapping
+from dataclasses import dataclass, field, replace
 
 from trimtab.decide.vertical.cluster_state.cluster import ClusterState, ContainerId, PodId
 from trimtab.decide.vertical.control.attribution import Attribution, attribute
@@ -40,19 +40,19 @@ class LoadResult:
     new: tuple[NamespacedName, ...]
     """VPAs that the cluster state lacked: their history has to be loaded."""
     conflicts: tuple[ScopeConflict, ...] = ()
-    waiting: frozenset[NamespacedName] = frozenset()
-    """VPAs whose history is being read. They are not usable yet."""
+    waiting: dict[NamespacedName, str] = field(default_factory=dict)
+    """VPAs without their history, each with the reason if it may not be read. They are not usable yet."""
 
     @property
     def namespaces(self) -> frozenset[str]:
         """Return the namespaces of all these VPAs."""
         return frozenset(vpa.namespace for vpa in (*self.usable, *self.unusable, *self.waiting))
 
-    def without(self, namespaces: frozenset[str]) -> "LoadResult":
+    def without(self, namespaces: frozenset[str], refused: Mapping[str, str]) -> "LoadResult":
         """Return the same result with the usable VPAs of some namespaces waiting."""
         if not namespaces:
             return self
-        waiting = frozenset(vpa for vpa in self.usable if vpa.namespace in namespaces)
+        waiting = {vpa: refused.get(vpa.namespace, "") for vpa in self.usable if vpa.namespace in namespaces}
         usable = tuple(vpa for vpa in self.usable if vpa not in waiting)
         return replace(self, usable=usable, waiting=waiting)
 

@@ -76,8 +76,8 @@ class StatusBuilder:
         for targeted in control.vpas:
             if (reason := loaded.unusable.get(targeted.name)) is not None:
                 changes.append(unsupported_change(targeted.vpa, reason, now_ns))
-            elif targeted.name in loaded.waiting:
-                changes.append(waiting_change(targeted.vpa, now_ns))
+            elif (refusal := loaded.waiting.get(targeted.name)) is not None:
+                changes.append(waiting_change(targeted.vpa, now_ns, refusal))
         return [change for change in changes if change is not None]
 
     def _refused_replacements(self, control: ControlSnapshot) -> dict[str, str]:
@@ -150,11 +150,12 @@ def unsupported_change(
     return _with_stored_recommendation(state)
 
 
-def waiting_change(vpa: VerticalPodAutoscaler, now_ns: int) -> StatusChange | None:
-    """Return the status of a VPA whose history is being read."""
+def waiting_change(vpa: VerticalPodAutoscaler, now_ns: int, refusal: str = "") -> StatusChange | None:
+    """Return the status of a VPA whose history is being read, or may not be read."""
+    message = f"Checkpoints cannot be read: {refusal}" if refusal else FETCHING_MESSAGE
     state = VPAState(vpa, NOTHING)
     state.update(vpa, per_vpa=False)
-    state.set_condition(VPAConditionType.FETCHING_HISTORY, True, "", FETCHING_MESSAGE, now_ns)
+    state.set_condition(VPAConditionType.FETCHING_HISTORY, True, "", message, now_ns)
     return _with_stored_recommendation(state)
 
 

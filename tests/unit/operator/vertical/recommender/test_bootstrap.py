@@ -64,6 +64,7 @@ class World:
 
     def __init__(self, *stored: VerticalPodAutoscalerCheckpoint, loader: Any = None) -> None:
         self.clock = VirtualClock()
+        self.refused: dict[str, str] = {}
         self._stored = stored
         everything: Any = SimpleNamespace(held=lambda: (0,), share=lambda _: 0)
         self.states = ShardedClusterStates(ClusterState, everything)
