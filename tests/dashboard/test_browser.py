@@ -280,5 +280,6 @@ async def test_a_session_that_ends_leads_to_the_login_with_the_reason(tab):
         await tab.until(LIST)
         await tab.until(has(".live", "live"))
         app._sessions._open.clear()
-        await tab.until(has("[role=alert]", "Your session has ended"))
+        reason = "Your session has ended; log in with the token that the program printed"
+        await tab.until(has("[role=alert]", reason))
         tab.complaints[:] = [one for one in tab.complaints if "401" not in one]
