@@ -97,6 +97,30 @@ async def test_another_adapter_that_refuses_us_is_a_503_and_the_own_values_stay(
     assert (status, "[-]source other failing" in text) == (200, True)
 
 
+async def test_tenants_do_not_get_the_error_text_of_another_adapter(cluster, front, tmp_path, caplog):
+    """It may contain what its Prometheus says about other tenants, and its address."""
+    behind = FakePrometheus()
+    said = {
+        "kind": "Status",
+        "status": "Failure",
+        "code": 500,
+        "message": 'duplicate series {pod="ledger-7"}',
+    }
+    async with listening(behind) as url:
+        behind.fault = failing(500, said)
+        config = write_configuration(tmp_path, {"name": "other", "forward": {"server": {"url": url}}})
+        async with running(cluster, config) as adapter:
+            caller = Caller(adapter, front.proxy)
+            for path in (f"{EXTERNAL}/namespaces/default/sqs_messages", QUEUE):
+                status, body = await caller.get(path, HPA)
+                assert (status, body["message"]) == (
+                    503,
+                    "source other gives no usable answer at the moment; the adapter's log says why",
+                )
+            await caller.close()
+    assert "ledger-7" in caplog.text
+
+
 @pytest.mark.parametrize("kind", ["prometheus", "forward"])
 async def test_S12_a_redirect_is_an_error_and_the_second_host_never_sees_the_token(
     cluster, front, tmp_path, kind

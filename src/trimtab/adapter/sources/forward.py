@@ -82,7 +82,7 @@ class ForwardSource:
         try:
             version = await self._version.current()
         except MetricsError as error:
-            raise self._failed(str(error)) from error
+            raise self._unread(error) from error
         response = await self._fetch(query, version, MetricValueList)
         samples = []
         for item in response.items:
@@ -164,7 +164,7 @@ class ForwardSource:
         except cluster.NotFound as error:
             raise NotFound(error.message) from error
         except (cluster.ClusterError, wire.WireError) as error:
-            raise self._failed(str(error)) from error
+            raise self._unread(error) from error
         self._health.record_success()
         return decoded
 
@@ -173,6 +173,13 @@ class ForwardSource:
             return Quantity.parse(text), timestamp or self._clock.now()
         except QuantityError as error:
             raise self._failed(f"value {text!r}: {error}") from error
+
+    def _unread(self, error: Exception) -> AdapterError:
+        """Record that the other adapter failed, and return the error for tenants, without its text and address."""
+        self._health.record_failure(str(error))
+        return ServiceUnavailable(
+            f"source {self.name} gives no usable answer at the moment; the adapter's log says why"
+        )
 
     def _failed(self, reason: str) -> AdapterError:
         self._health.record_failure(reason)
