@@ -2,14 +2,34 @@
 
 from collections.abc import AsyncIterator, Awaitable, Iterable
 from contextlib import asynccontextmanager, suppress
+from typing import Any
 
 from trimtab.cluster.client import Client, DeleteOptions
 from trimtab.cluster.errors import NotFound
-from trimtab.lab.controllers.base.kinds import NODES, PODS
+from trimtab.cluster.resource import Resource
+from trimtab.lab.controllers.base.kinds import (
+    DAEMON_SETS,
+    DEPLOYMENTS,
+    JOBS,
+    NODES,
+    PODS,
+    REPLICA_SETS,
+    REPLICATION_CONTROLLERS,
+    STATEFUL_SETS,
+)
 from trimtab.lab.data_plane import DataPlane, DataPlaneConfig
 from trimtab.lab.nodes.node_pool import NodePool
 
 AT_ONCE = DeleteOptions(grace_seconds=0)
+OWNERS_FIRST: tuple[Resource[Any], ...] = (
+    JOBS,
+    DEPLOYMENTS,
+    STATEFUL_SETS,
+    DAEMON_SETS,
+    REPLICATION_CONTROLLERS,
+    REPLICA_SETS,
+    PODS,
+)
 
 
 @asynccontextmanager
@@ -20,6 +40,17 @@ async def passing_nodes(client: Client, setting: DataPlaneConfig) -> AsyncIterat
             yield side
     finally:
         await remove_nodes(client, setting.pools)
+
+
+async def remove_workloads(client: Client) -> None:
+    """Delete the workloads that other tests left.
+
+    No controller of namespaces runs here, so their pods wait for a node, and would fill the next test's.
+    """
+    for resource in OWNERS_FIRST:
+        for left in (await client.list(resource)).items:
+            meta = left.metadata
+            await _gone(client.delete(resource, meta.name, meta.namespace, options=AT_ONCE))
 
 
 async def remove_nodes(client: Client, pools: Iterable[NodePool]) -> None:

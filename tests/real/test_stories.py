@@ -13,7 +13,7 @@ from itertools import chain
 import pytest
 from msgspec.structs import replace
 
-from tests.nodes import passing_nodes
+from tests.nodes import passing_nodes, remove_workloads
 from tools.peers.cluster import WORKLOAD_CONTROLLERS, RealCluster
 from trimtab.cli.stories import Story, chosen
 from trimtab.clock import SystemClock
@@ -100,6 +100,8 @@ async def test_the_stories_come_out_the_same_with_the_real_controllers(real_clus
     client = Client(
         clock, HttpTransport(clock, load_kubeconfig(clock, str(real_cluster.kubeconfig), environ={}))
     )
+
+    await remove_workloads(client)
 
     async def sizes(namespace: str, *names: str) -> list[int | None]:
         found = [await client.get(DEPLOYMENTS, name, namespace) for name in names]

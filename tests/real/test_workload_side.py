@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from tests.nodes import passing_nodes
+from tests.nodes import passing_nodes, remove_workloads
 from tests.unit.lab.controllers.builders import workload
 from tools.peers.cluster import WORKLOAD_CONTROLLERS, PeerError, RealCluster
 from trimtab.clock import SystemClock
@@ -33,6 +33,7 @@ async def connected(cluster: RealCluster) -> AsyncIterator[Client]:
     clock = SystemClock()
     client = Client(clock, HttpTransport(clock, load_kubeconfig(clock, str(cluster.kubeconfig))))
     try:
+        await remove_workloads(client)
         yield client
     finally:
         await client.close()
@@ -121,8 +122,8 @@ async def delete_everything(client: Client, selection: ListOptions) -> None:
     ]
     background = DeleteOptions(propagation="Background")
     for resource in workloads:
-        for thing in (await client.list(resource, selection)).items:
-            await client.delete(resource, thing.metadata.name, selection.namespace, options=background)
+        for left in (await client.list(resource, selection)).items:
+            await client.delete(resource, left.metadata.name, selection.namespace, options=background)
 
 
 async def test_our_controllers_do_the_work_of_the_real_ones(real_cluster: RealCluster):
