@@ -68,6 +68,41 @@ def vpa_quantity(case):
     )
 
 
+@checks("function", "parseQuantity", "newQuantity", "newMilliQuantity", stem="quantity-1-38")
+def quantity_of_1_38(case):
+    """Compare with Kubernetes 1.38, whose values are exact within int64 and stop at its ends."""
+    want = case["expect"]
+    try:
+        quantity = _made(case)
+    except QuantityError:
+        return None if "error" in want else f"rejected; upstream reads {want}"
+    if "error" in want:
+        return f"read as {quantity}; upstream says {want['error']}"
+    value, milli = quantity.value(), quantity.milli_value()
+    approximate = want["asApproximateFloat64"]
+    if isinstance(approximate, str) or math.isclose(quantity.as_float(), approximate, rel_tol=1e-15):
+        # Upstream multiplies numbers of 19 digits otherwise than in 1.36: the last digit may differ.
+        approximate = None
+    got = {
+        "string": str(quantity),
+        "format": quantity.format,
+        "value": min(max(value, -(2**63)), 2**63 - 1),
+        "milliValue": min(max(milli, -(2**63)), 2**63 - 1),
+        "milliFits": -(2**63) <= milli < 2**63,
+        "sign": quantity.sign,
+        "isZero": quantity.is_zero,
+        "asApproximateFloat64": None if approximate is None else quantity.as_float(),
+    }
+    return differences(want | {"asApproximateFloat64": approximate}, got)
+
+
+def _made(case: dict[str, Any]) -> Quantity:
+    if case["function"] == "parseQuantity":
+        return Quantity.parse(case["input"])
+    make = Quantity.from_int if case["function"] == "newQuantity" else Quantity.from_milli
+    return make(case["input"], case["format"])
+
+
 def _compared(a: Quantity, b: Quantity) -> dict[str, Any]:
     return {"cmp": (a > b) - (a < b), "sum": str(a + b), "difference": str(a - b)}
 

@@ -9,6 +9,7 @@ from typing import Any
 import pytest
 
 from tests.real.sharing import until
+from tests.scenarios.clocks import ShiftedClock
 from tools.peers.cluster import RealCluster
 from trimtab.clock import SystemClock
 from trimtab.cluster.client import Client, PatchType
@@ -20,6 +21,7 @@ from trimtab.lab.apiserver.certificates import make_server_pair
 from trimtab.lab.metrics.server import API_SERVICES, NAMESPACE, SERVICES, api_service
 from trimtab.metrics.queries import PodUsage
 from trimtab.metrics.reader import MetricsReader
+from trimtab.metrics.versions import USAGE_SECONDS
 from trimtab.model.times import format_time
 from trimtab.serving.server import served
 from trimtab.serving.tls import load_pair, server_context
@@ -77,11 +79,12 @@ class MetricsServer:
 class Site:
     """The server behind the aggregator, and a reader that runs all the time."""
 
-    def __init__(self, client: Client, port: int, server: MetricsServer, reader: MetricsReader) -> None:
-        self.client, self.port, self.server, self.reader = client, port, server, reader
+    def __init__(self, clock: ShiftedClock, client: Client, port: int, server: MetricsServer) -> None:
+        self._clock, self.client, self._port, self.server = clock, client, port, server
+        self.reader = MetricsReader(clock, client)
 
     async def register(self, version: str, *, is_preferred: bool = True) -> None:
-        body = api_service(GROUP, version, port=self.port, is_preferred=is_preferred)
+        body = api_service(GROUP, version, port=self._port, is_preferred=is_preferred)
         body["spec"]["service"]["name"] = SERVICE
         await self.client.patch(API_SERVICES, f"{version}.{GROUP}", None, body, how=PatchType.APPLY)
 
@@ -98,6 +101,11 @@ class Site:
 
         await until(is_so, PATIENCE_SECONDS)
 
+    async def lists_version(self, version: str) -> bool:
+        """Return whether the aggregator lists a version."""
+        group = await self.client.read("asking", f"/apis/{GROUP}", dict)
+        return version in [listed["version"] for listed in group["versions"]]
+
     async def _answers(self, version: str) -> bool:
         try:
             await self.client.sender.send_once("asking", Request("GET", f"/apis/{GROUP}/{version}"))
@@ -106,8 +114,12 @@ class Site:
         return True
 
     async def read(self) -> list[str]:
-        """Read usage of one namespace and of all. Return the versions in which the server was asked."""
+        """Read usage of one namespace and of all, after the list of versions became too old.
+
+        Return the versions in which the server was asked.
+        """
         self.server.lists.clear()
+        self._clock.advance(USAGE_SECONDS)
         for namespace in ("default", None):
             answer = await self.reader.pod_usage(PodUsage(namespace))
             assert [item.containers[0].usage["cpu"] for item in answer.items] == ["7m"]
@@ -116,25 +128,24 @@ class Site:
 
 @asynccontextmanager
 async def site(cluster: RealCluster) -> AsyncIterator[Site]:
-    clock = SystemClock()
+    clock = ShiftedClock()
     client = Client(clock, HttpTransport(clock, load_kubeconfig(clock, str(cluster.kubeconfig), environ={})))
-    reader, server = MetricsReader(clock, client), MetricsServer()
-    reader.believe_versions_for(0.0)
-    pair = make_server_pair(["localhost", "127.0.0.1"], clock.now())
+    server = MetricsServer()
+    pair = make_server_pair(["localhost", "127.0.0.1"], SystemClock().now())
     context = server_context()
     load_pair(context, pair.certificate_pem, pair.key_pem)
     async with served(server, "127.0.0.1", 0, tls=context) as port:
         spec = {"type": "ExternalName", "externalName": "localhost", "ports": [{"port": port}]}
         service = {"apiVersion": "v1", "kind": "Service", "metadata": {"name": SERVICE}, "spec": spec}
         await client.patch(SERVICES, SERVICE, NAMESPACE, service, how=PatchType.APPLY)
-        place = Site(client, port, server, reader)
+        place = Site(clock, client, port, server)
         try:
             yield place
         finally:
             for version in ("v1", "v1beta1"):
                 await place.remove(version)
             await client.delete(SERVICES, SERVICE, NAMESPACE)
-            await reader.close()
+            await place.reader.close()
             await client.close()
 
 
@@ -148,6 +159,7 @@ def test_usage_is_read_in_whichever_version_is_served_while_versions_come_and_go
 
             # v1 is registered before its server is upgraded: the aggregator lists it, and answers 503.
             await place.register("v1", is_preferred=False)
+            await until(lambda: place.lists_version("v1"), PATIENCE_SECONDS)
             assert await place.read() == ["v1beta1", "v1beta1"]
 
             place.server.versions = ("v1", "v1beta1")

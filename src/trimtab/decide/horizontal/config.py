@@ -14,6 +14,9 @@ class HpaCompat(Wire):
     saturate: bool = True
     """Sums are exact and conversions stop at the largest integer, instead of wrapping around."""
 
+    requests_without_overhead: bool = True
+    """Pod overhead is not added to pod-level requests, because usage is that of containers (1.38 too)."""
+
     clear_messages: bool = True
     """Object metrics are called `KIND metric NAME`, and a workload raised to minReplicas, or to an earlier
     recommendation, says why."""

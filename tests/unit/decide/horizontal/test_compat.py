@@ -70,6 +70,9 @@ def remembered(uid="uid-of-hpa", **fields):
 
 SHOWN_BY = {
     "saturate": observe(hpa(object_metric(average("1m")), high=50), 5, series(9e15)),
+    "requests_without_overhead": observe(
+        hpa(cpu(50)), 1, samples({"a": 50}), pods=(pod("a", overhead={"cpu": 100}),)
+    ),
     "clear_messages": observe(hpa(object_metric(average(10))), 1, series(30)),
     "spec_replicas_within_tolerance": observe(hpa(QUEUE), 4, series(600), scale=scale(4, seen=6)),
     "negative_sums": observe(

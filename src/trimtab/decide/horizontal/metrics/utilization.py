@@ -138,15 +138,17 @@ def requests_of(
     pods: tuple[PodSnapshot, ...], resource: str, container: str, compat: HpaCompat
 ) -> dict[str, int]:
     """Return the request of each pod. Every listed pod needs one, as upstream has it."""
-    if compat.saturate and not container:
+    adds_overhead = not compat.requests_without_overhead
+    if compat.saturate and not container and not adds_overhead:
         try:
             return {pod.name: pod.requests[resource] for pod in pods}
         except KeyError:
             # A pod has no containers, or a request is missing. Which one is named must not depend on the order.
             pods = tuple(sorted(pods, key=lambda pod: pod.name))
     try:
-        return {
-            pod.name: fold64(pod.request_of(resource, container), saturate=compat.saturate) for pod in pods
+        requests = {
+            pod.name: pod.request_of(resource, container, adds_overhead=adds_overhead) for pod in pods
         }
+        return {name: fold64(request, saturate=compat.saturate) for name, request in requests.items()}
     except MissingRequestError as error:
         raise Misconfigured(str(error)) from error

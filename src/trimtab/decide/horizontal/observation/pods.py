@@ -36,6 +36,8 @@ class PodSnapshot(Wire):
     requests: dict[str, int] = msgspec.field(default_factory=dict)
     """Requests of the whole pod in thousandths, for the resources that have one."""
     has_pod_level_requests: bool = False
+    overhead: dict[str, int] = msgspec.field(default_factory=dict)
+    """The overhead of a pod with pod-level requests, in thousandths."""
     containers: tuple[ContainerRequests, ...] = ()
     owners: tuple[OwnerReference, ...] = ()
 
@@ -44,11 +46,13 @@ class PodSnapshot(Wire):
         """Return whether the pod runs and is Ready."""
         return self.phase == "Running" and self.ready == "True"
 
-    def request_of(self, resource: str, container: str = "") -> int:
+    def request_of(self, resource: str, container: str = "", *, adds_overhead: bool = False) -> int:
         """Return the request of the pod or of one container, or raise MissingRequestError."""
         if container:
             return self._container_request(resource, container)
         request = self.requests.get(resource)
+        if adds_overhead and resource in self.overhead:
+            return (request or 0) + self.overhead[resource]
         return request if request is not None else self._unlisted_request(resource)
 
     def _container_request(self, resource: str, container: str) -> int:
@@ -142,6 +146,7 @@ def build_snapshot(meta: PodMetadata, status: PodStatusFields, template: SharedP
         started=None if status.start_time is None else seconds(status.start_time),
         requests=asks.requests,
         has_pod_level_requests=asks.is_pod_level,
+        overhead=asks.overhead,
         containers=asks.containers,
         owners=template.owners,
     )

@@ -1,7 +1,7 @@
 """The requests of pods, which utilization is measured against.
 
-A pod's request is its pod-level request where that is set (KEP-2837), else the sum over its containers and sidecars. Everything
-is in thousandths.
+A pod's request is its pod-level request where that is set (KEP-2837), else the sum over its containers and sidecars. The
+overhead of a sandbox is no part of it, because usage is that of containers. Everything is in thousandths.
 """
 
 from collections.abc import Iterator, Mapping
@@ -30,6 +30,8 @@ class PodRequests(NamedTuple):
     requests: dict[str, int]
     is_pod_level: bool
     containers: tuple[ContainerRequests, ...]
+    overhead: dict[str, int] = {}
+    """What Kubernetes before 1.38 adds to pod-level requests."""
 
 
 def pod_requests(spec: PodSpec, *, pod_level_resources: bool) -> PodRequests:
@@ -38,7 +40,7 @@ def pod_requests(spec: PodSpec, *, pod_level_resources: bool) -> PodRequests:
     pod_level = pod_level_requests(spec) if pod_level_resources else None
     if pod_level is None:
         return PodRequests(summed_requests(containers), False, containers)
-    return PodRequests(pod_level, True, containers)
+    return PodRequests(pod_level, True, containers, _in_milli(spec.overhead))
 
 
 def container_requests(spec: PodSpec) -> tuple[ContainerRequests, ...]:
@@ -72,10 +74,7 @@ def pod_level_requests(spec: PodSpec) -> dict[str, int] | None:
     own = {name: amount for name, amount in spec.resources.requests.items() if _is_pod_level(name)}
     if not own:
         return None
-    requests = _aggregated(spec) | _in_milli(own)
-    for name, amount in spec.overhead.items():
-        requests[name] = requests.get(name, 0) + amount.milli_value()
-    return requests
+    return _aggregated(spec) | _in_milli(own)
 
 
 def _is_pod_level(resource: str) -> bool:
