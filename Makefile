@@ -7,7 +7,7 @@ VECTORS ?= tests/data/vectors
 export UV_PYTHON_DOWNLOADS := never
 
 .DEFAULT_GOAL := help
-.PHONY: help up docs first-scale test test-real check format lint types layers conformance mutants hand-overs soak fuzz scorecard bench build lock clean
+.PHONY: help up docs first-scale test test-real peers check format lint types layers conformance mutants hand-overs soak fuzz scorecard bench build lock clean
 
 help: ## show this list
 	@awk -F ':.*## ' '/^[a-z-]+:.*## /{printf "  make %-12s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -18,8 +18,11 @@ up: .venv/.run ## try Trimtab here, with nothing but Python
 test: .venv/.dev ## all tests that need nothing but Python
 	@$(BIN)/pytest -n 2 $(ARGS)
 
-test-real: .venv/.dev ## the tests against the real etcd, kube-apiserver, kubectl (built once, about 8 minutes)
-	@PATH="$(CURDIR)/$(BIN):$$PATH" $(BIN)/python -m tools.real $(ARGS)
+test-real: .venv/.dev ## the tests against the real programs (built once, about 8 minutes): K8S=1.37 or 1.36, TIER=small
+	@PATH="$(CURDIR)/$(BIN):$$PATH" K8S=$(K8S) TIER=$(TIER) $(BIN)/python -m tools.real $(ARGS)
+
+peers: .venv/.dev ## build the real programs of `make test-real`: K8S=1.37 or 1.36, ARGS=kube-apiserver
+	@K8S=$(K8S) $(BIN)/python -m tools.peers.build $(ARGS)
 
 check: format-check lint types layers conformance test ## everything before a commit: format, lint, types, layers, recorded answers, tests
 

@@ -8,7 +8,7 @@ from pathlib import Path
 from bench.picture import machine, tables
 from bench.picture.drawing import draw
 from bench.picture.results import Results
-from tools.peers import build
+from tools.peers import build, releases
 from trimtab import __version__
 
 ROOT = Path(__file__).parents[2]
@@ -35,7 +35,7 @@ def measured(results: Results, pictures: Sequence[str], history: Sequence[dict[s
     """Return the measured part."""
     runs = results.runs()
     when = f"{runs[0]} to {runs[-1]} UTC" if runs else "never"
-    versions = f"Kubernetes {build.KUBERNETES}, etcd {build.ETCD} and VPA {build.VPA}"
+    versions = f"Kubernetes v{releases.chosen()}, etcd {build.ETCD} and VPA {build.VPA}"
     head = f"Measured {when}, Trimtab {_version()}, beside {versions}; {machine.describe()}. {_quietness(results)}"
     sections = [
         head,

@@ -1,9 +1,12 @@
-"""Build the peer programs at pinned versions: `python -m tools.peers.build [NAME...]`.
+"""Build the peer programs at pinned versions: `K8S=1.36 python -m tools.peers.build [NAME...]`.
 
-They go to `$PEERS_BIN` (default: the user's cache, `trimtab/peers`); a program that is there is not built again.
-A cold build takes about 8 minutes on two cores.
+They go to `$PEERS_BIN` (default: the user's cache, `trimtab/peers`). Those of Kubernetes go to a folder of their release
+there, as `kubernetes-1.37.1`. A program that is there is not built again. A cold build takes about 8 minutes on two
+cores.
 """
 
+import contextlib
+import fcntl
 import json
 import os
 import re
@@ -12,11 +15,12 @@ import subprocess
 import sys
 import tempfile
 import time
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import NamedTuple
 
-KUBERNETES = "v1.36.3"
+from tools.peers import releases
+
 ETCD = "v3.6.7"
 VPA = "v1.8.1"
 HELM = "v3.22.0"
@@ -26,11 +30,11 @@ PROMETHEUS = "v0.315.0"
 
 
 class Program(NamedTuple):
-    """A Go main package and the module it belongs to."""
+    """A Go main package and the module it belongs to. Without a version it has that of the chosen Kubernetes."""
 
     module: str
     package: str
-    version: str
+    version: str = ""
     tags: str = ""
 
 
@@ -40,7 +44,7 @@ _VPA_MODULE = "k8s.io/autoscaler/vertical-pod-autoscaler"
 PROGRAMS = {
     "etcd": Program("go.etcd.io/etcd/server/v3", "go.etcd.io/etcd/server/v3", ETCD),
     **{
-        name: Program(_KUBERNETES_MODULE, f"{_KUBERNETES_MODULE}/cmd/{name}", KUBERNETES)
+        name: Program(_KUBERNETES_MODULE, f"{_KUBERNETES_MODULE}/cmd/{name}")
         for name in ("kube-apiserver", "kube-controller-manager", "kubectl")
     },
     **{
@@ -75,35 +79,78 @@ class CannotBuildError(Exception):
 
 
 def binaries() -> Path:
-    """Return the directory that holds the programs."""
+    """Return the directory of the programs; those of Kubernetes are in a folder of their release below it."""
     cache = Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache")
     return Path(os.environ.get("PEERS_BIN") or cache / "trimtab" / "peers")
 
 
+def place_of(name: str) -> Path:
+    """Return where a program is or will be."""
+    if _program(name).module == _KUBERNETES_MODULE:
+        return binaries() / f"kubernetes-{releases.chosen()}" / name
+    return binaries() / name
+
+
 def find(name: str) -> Path | None:
     """Return the program, built by us or (kubectl only) found on the path."""
-    built = binaries() / name
-    if built.exists():
-        return built
+    place = place_of(name)
+    if place.exists() or _adopt(name, place):
+        return place
     found = shutil.which(name) if name == "kubectl" else None
     return Path(found) if found else None
 
 
-def ensure(names: Sequence[str]) -> Path:
-    """Build what is missing of `names` and return the directory."""
+def ensure(names: Sequence[str]) -> None:
+    """Build what is missing of `names`, or wait until another process has built it."""
     missing = [name for name in names if find(name) is None]
     if missing and shutil.which("go") is None:
         raise CannotBuildError(
             f"{', '.join(missing)} not in {binaries()}, and there is no `go` to build with"
         )
-    binaries().mkdir(parents=True, exist_ok=True)
     for position, name in enumerate(missing, 1):
         started = time.monotonic()
-        program = (PROGRAMS | OPTIONAL | ON_DEMAND)[name]
+        program = _program(name)
         print(f"[{position}/{len(missing)}] building {name} {program.version} ...", flush=True)
-        _build(name, program)
+        with _locked(place_of(name)):
+            if find(name) is None:
+                _build(name, program)
         print(f"[{position}/{len(missing)}] {name} built in {time.monotonic() - started:.0f} s", flush=True)
-    return binaries()
+
+
+def ensure_optional() -> None:
+    """Build the optional programs that are missing; print why one cannot be had."""
+    for name in OPTIONAL:
+        try:
+            ensure([name])
+        except CannotBuildError as error:
+            print(f"without {name}: {error}", flush=True)
+
+
+def _program(name: str) -> Program:
+    program = (PROGRAMS | OPTIONAL | ON_DEMAND)[name]
+    return program if program.version else program._replace(version=f"v{releases.chosen()}")
+
+
+def _adopt(name: str, place: Path) -> bool:
+    """Move a program of Kubernetes to its folder if it is where all releases used to be, and is of this release."""
+    before = binaries() / name
+    if before == place or not before.exists():
+        return False
+    said = subprocess.run([before, "--version"], capture_output=True, text=True, check=False).stdout
+    if said.strip() != f"Kubernetes v{releases.chosen()}":
+        return False
+    place.parent.mkdir(exist_ok=True)
+    before.rename(place)
+    return True
+
+
+@contextlib.contextmanager
+def _locked(place: Path) -> Iterator[None]:
+    """Let a single process build a program: CI builds in the background while tests already run."""
+    place.parent.mkdir(parents=True, exist_ok=True)
+    with place.with_name(f".{place.name}.lock").open("w") as lock:
+        fcntl.flock(lock, fcntl.LOCK_EX)
+        yield
 
 
 def _build(name: str, program: Program) -> None:
@@ -116,9 +163,10 @@ def _build(name: str, program: Program) -> None:
         flags = ("-tags", program.tags, "-ldflags", stamp, "-o", f"{scratch}/{name}")
         _go(scratch, "build", *flags, program.package)
         # Rename within the target directory, so that a program is either whole or not there.
-        partial = binaries() / f".{name}.partial"
+        place = place_of(name)
+        partial = place.with_name(f".{name}.partial")
         shutil.move(f"{scratch}/{name}", partial)
-        partial.rename(binaries() / name)
+        partial.rename(place)
 
 
 def _point_staging_at_releases(scratch: str, version: str) -> None:
@@ -148,16 +196,20 @@ def _go(directory: str, *arguments: str) -> str:
 
 
 def main() -> None:
-    """Build the named programs, or all."""
+    """Build the named programs, or all that `make test-real` uses."""
     names = sys.argv[1:] or list(PROGRAMS)
     known = [*PROGRAMS, *OPTIONAL, *ON_DEMAND]
     unknown = sorted(set(names) - set(known))
     if unknown:
         sys.exit(f"unknown program {', '.join(unknown)}; known: {', '.join(known)}")
     try:
-        print(ensure(names))
-    except CannotBuildError as error:
+        ensure(names)
+        if not sys.argv[1:]:
+            ensure_optional()
+    except (CannotBuildError, releases.UnknownReleaseError) as error:
         sys.exit(str(error))
+    for name in names:
+        print(find(name))
 
 
 if __name__ == "__main__":

@@ -53,7 +53,7 @@ class RealCluster:
         self.gates = gates
         self._apiserver_args = tuple(apiserver_args)
         self._processes: dict[str, subprocess.Popen[bytes]] = {}
-        self._bin = build.ensure(["etcd", "kube-apiserver", "kubectl"])
+        build.ensure(["etcd", "kube-apiserver", "kubectl"])
         self._controllers: frozenset[str] = frozenset()
         self.tokens: dict[str, str] = {}
         self.url = ""
@@ -211,7 +211,7 @@ class RealCluster:
         self, name: str, flags: Sequence[str], is_ready: Callable[[], bool], timeout: float = 90
     ) -> None:
         log = self.directory / f"{name}.log"
-        process = processes.start([str(self._bin / name), *flags], self.directory, log)
+        process = processes.start([str(build.place_of(name)), *flags], self.directory, log)
         self._processes[name] = process
         deadline = time.monotonic() + timeout
         while not is_ready():
