@@ -16,6 +16,8 @@ from trimtab.cluster.transport.transport import Request, lines
 from trimtab.model.core.objects import ObjectReference
 from trimtab.model.json import wire
 
+pytestmark = pytest.mark.versions
+
 MAPS = CONFIG_MAPS.into(PartialObject)
 
 

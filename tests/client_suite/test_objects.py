@@ -10,6 +10,8 @@ from trimtab.cluster.client import DeleteOptions, ListOptions, PatchType, Precon
 from trimtab.cluster.resource import DEPLOYMENTS, PODS
 from trimtab.cluster.transport.transport import Request
 
+pytestmark = pytest.mark.versions
+
 
 async def test_an_object_lives_from_create_to_delete(api_server):
     client, ns = api_server.client, api_server.namespace

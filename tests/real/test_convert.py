@@ -9,7 +9,7 @@ from tools.peers.cluster import RealCluster
 from trimtab.model.hpa import default
 from trimtab.model.hpa.manifest import WRITERS, to_own
 
-pytestmark = pytest.mark.real
+pytestmark = [pytest.mark.real, pytest.mark.versions]
 
 METADATA = {"name": "converted", "namespace": "default", "resourceVersion": None}
 BEHAVIORS = {

@@ -12,7 +12,7 @@ from trimtab.model.crds import all_crds
 from trimtab.model.feature_gates import FeatureGates
 from trimtab.model.manifest import read_manifest
 
-pytestmark = pytest.mark.real
+pytestmark = [pytest.mark.real, pytest.mark.versions]
 
 OURS = {"autoscaling.trimtab.dev/v2", "autoscaling.k8s.io/v1"}
 GATES = FeatureGates.parse("AllAlpha=true")

@@ -6,16 +6,20 @@ The lab shows the same in `tests/scenarios/horizontal/test_gates.py`; a differen
 import json
 from collections.abc import Iterator
 from pathlib import Path
+from typing import TypeVar
 
 import pytest
 
 from tests.scenarios.horizontal.bodies import external_metric, tolerances
+from tools.peers import releases
 from tools.peers.cluster import PeerError, RealCluster
 from trimtab.cluster.resource import Json
 
-pytestmark = pytest.mark.real
-OFF = "HPAScaleToZero=false,HPAConfigurableTolerance=false"
+pytestmark = [pytest.mark.real, pytest.mark.versions]
+ZERO_OFF = "HPAScaleToZero=false"
+BOTH_OFF = f"{ZERO_OFF},HPAConfigurableTolerance=false"
 HPA = "hpa/web"
+T = TypeVar("T")
 
 
 @pytest.fixture(scope="module")
@@ -54,10 +58,15 @@ def tolerances_of(server: RealCluster, name: str) -> tuple[str | None, str | Non
     return behavior["scaleUp"].get("tolerance"), behavior["scaleDown"].get("tolerance")
 
 
+def where_gated(gated: T, locked: T) -> T:
+    """Return one of two answers: tolerances have a gate that can be off until 1.36, and none from 1.37 on."""
+    return gated if releases.before("1.37") else locked
+
+
 def test_tol_g2_z_i4_up_and_down_what_a_server_refuses_drops_and_keeps(server: RealCluster):
     server.kubectl("apply", "-f", "-", stdin=hpa(minReplicas=0, behavior=tolerances(up="0.05")))
     server.kubectl("apply", "-f", "-", stdin=hpa("plain"))
-    server.restart_apiserver(gates=OFF)
+    server.restart_apiserver(gates=where_gated(BOTH_OFF, ZERO_OFF))
     stored_values_stay_and_new_ones_do_not_come(server)
     server.restart_apiserver()
     assert tolerances_of(server, HPA) == ("50m", "200m"), "what was stored is active again"
@@ -71,7 +80,9 @@ def stored_values_stay_and_new_ones_do_not_come(server: RealCluster) -> None:
     edit(server, HPA, behavior=tolerances(up="0.05", down="0.2"))
     assert tolerances_of(server, HPA) == ("50m", "200m"), "in use: another one may be added"
     edit(server, "hpa/plain", behavior=tolerances(up="0.05"))
-    assert tolerances_of(server, "hpa/plain") == (None, None), "not in use: dropped, the rest kept"
+    assert tolerances_of(server, "hpa/plain") == where_gated((None, None), ("50m", None)), (
+        "not in use: dropped"
+    )
     edit(server, HPA, maxReplicas=7)
     assert spec_of(server, HPA)["minReplicas"] == 0, "a stored zero stays editable"
     with pytest.raises(PeerError, match="must be greater than or equal to 1"):
@@ -79,4 +90,5 @@ def stored_values_stay_and_new_ones_do_not_come(server: RealCluster) -> None:
     with pytest.raises(PeerError, match="must be greater than or equal to 1"):
         server.kubectl("apply", "-f", "-", stdin=hpa("created", minReplicas=0))
     server.kubectl("apply", "-f", "-", stdin=hpa("once", minReplicas=1, behavior=tolerances("0.1", "0.1")))
-    assert tolerances_of(server, "hpa/once") == (None, None), "created while off: both dropped"
+    created = tolerances_of(server, "hpa/once")
+    assert created == where_gated((None, None), ("100m", "100m")), "created while off: both dropped"

@@ -69,6 +69,11 @@ class RealCluster:
         return self._etcd
 
     @property
+    def has_controllers(self) -> bool:
+        """Return whether kube-controller-manager is built; the small tier of a release goes without."""
+        return build.find("kube-controller-manager") is not None
+
+    @property
     def pids(self) -> dict[str, int]:
         """Return the process ids by program, for measuring."""
         return {name: process.pid for name, process in self._processes.items()}
@@ -237,12 +242,8 @@ class RealCluster:
 
 
 def available() -> str | None:
-    """Return why the real programs cannot be had here, or None if they can."""
-    missing = [
-        name
-        for name in ("etcd", "kube-apiserver", "kube-controller-manager", "kubectl")
-        if not build.find(name)
-    ]
+    """Return why a real API server cannot be had here, or None if it can."""
+    missing = [name for name in ("etcd", "kube-apiserver", "kubectl") if not build.find(name)]
     return f"{', '.join(missing)} not built; run `make test-real`" if missing else None
 
 

@@ -46,7 +46,7 @@ from trimtab.operator.vertical.wiring import (
     make_updater,
 )
 
-pytestmark = pytest.mark.real
+pytestmark = [pytest.mark.real, pytest.mark.versions]
 GATES = "HPASelectionStrategy=true,HPAScaleToZero=true,VPASelectorRefinement=true"
 
 

@@ -5,7 +5,7 @@ import sys
 
 import pytest
 
-pytestmark = pytest.mark.real
+pytestmark = [pytest.mark.real, pytest.mark.versions]
 
 NATIVE = """
 apiVersion: autoscaling/v2

@@ -71,7 +71,7 @@ def _player(request: pytest.FixtureRequest, *, is_played: bool) -> Play:
         by = Controllers.PLAYED if is_played else Controllers.LAB
         return lambda scenario: play_on_lab(scenario, native=native, by=by)
     cluster = request.getfixturevalue("real_cluster")
-    by = Controllers.PLAYED if is_played else Controllers.REAL
+    by = Controllers.PLAYED if is_played or not cluster.has_controllers else Controllers.REAL
     return lambda scenario: play_on_real(cluster, scenario, native=native, by=by)
 
 

@@ -16,6 +16,8 @@ from trimtab.cluster.resource import Json
 from trimtab.lab.apiserver.server import LAB_GATES
 from trimtab.model.feature_gates import FeatureGates
 
+pytestmark = pytest.mark.versions
+
 ALL_OFF = FeatureGates.of({"HPAConfigurableTolerance": False, "HPAScaleToZero": False})
 OWNER, LABEL = 10, 505
 ON, OFF = "HPASelectionStrategy=true", ""

@@ -10,6 +10,8 @@ from tests.scenarios.horizontal.stage import Stage
 from trimtab.cluster.resource import Json, Resource
 from trimtab.model.feature_gates import FeatureGates
 
+pytestmark = pytest.mark.versions
+
 OFF = FeatureGates.of({"HPAConfigurableTolerance": False})
 NATIVE_V1 = Resource("autoscaling", "v1", "horizontalpodautoscalers", "HorizontalPodAutoscaler", Json)
 

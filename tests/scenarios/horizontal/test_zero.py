@@ -12,6 +12,8 @@ from tests.scenarios.line import status
 from trimtab.cluster import errors
 from trimtab.model.feature_gates import FeatureGates
 
+pytestmark = pytest.mark.versions
+
 QUEUE = external_metric("queue", average="100")
 EXTERNAL = "external.metrics.k8s.io"
 IS_ZERO = ("True", "ScaledToZero")

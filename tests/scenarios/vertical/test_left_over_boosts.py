@@ -7,6 +7,8 @@ import pytest
 from tests.scenarios.vertical.stage import Stage
 from trimtab.operator.vertical.kinds import VPAS
 
+pytestmark = pytest.mark.versions
+
 BOOST = {"cpu": {"type": "Factor", "factor": 8, "durationSeconds": 3600}}
 GATES: dict[str, Any] = {"feature_gates": "CPUStartupBoost=true,InPlace=true"}
 

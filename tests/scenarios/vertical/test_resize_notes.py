@@ -2,6 +2,8 @@
 
 import json
 
+import pytest
+
 from tests.scenarios.vertical.stage import Stage
 from trimtab.cluster.resource import PODS
 from trimtab.decide.vertical.admission.pod_annotations import ORIGINALS_ANNOTATION
@@ -11,6 +13,8 @@ from trimtab.decide.vertical.update.resize.plan import plan_resize
 from trimtab.model.quantity import Quantity
 from trimtab.operator.vertical.kinds import VPAS
 from trimtab.operator.vertical.updater.actuator import ActionRateLimiter, UpdateActuator
+
+pytestmark = pytest.mark.versions
 
 
 async def _proved() -> str | None:

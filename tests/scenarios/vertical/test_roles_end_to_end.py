@@ -12,6 +12,8 @@ from tests.scenarios.vertical.stage import (
 )
 from trimtab.decide.vertical.control.control import controlling_vpa
 
+pytestmark = pytest.mark.versions
+
 
 async def a_leader_and_two_followers(stage: Stage, *, mode: str = "InPlaceOrRecreate") -> None:
     """StatefulSet of three, base VPA and leader VPA, pod 0 leads (fixture F5)."""
@@ -420,7 +422,7 @@ def test_scp_r1_after_a_restart_a_role_has_its_profile_from_its_checkpoint(play)
     play(scenario)
 
 
-def test_scp_s1_each_class_of_nodes_has_its_own_target(play):
+def test_scp_s1_each_class_of_nodes_has_its_own_target(play_daemon_sets):
     async def scenario(stage: Stage) -> None:
         nodes = [await stage.node("fast", size="large"), await stage.node("slow", size="small")]
         await stage.daemonset("agent", "size")
@@ -436,4 +438,4 @@ def test_scp_s1_each_class_of_nodes_has_its_own_target(play):
             await stage.update(actor, 3)
         assert [await stage.memory(pod) for pod in pods] == [LEADER_TARGET, FOLLOWER_TARGET]
 
-    play(scenario)
+    play_daemon_sets(scenario)
