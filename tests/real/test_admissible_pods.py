@@ -8,9 +8,10 @@ import asyncio
 import pytest
 
 from tests.scenarios.clocks import ShiftedClock
-from tests.scenarios.vertical.admissible import Found, Trial
+from tests.scenarios.vertical.admissible import ACCEPTED_WITH_CLAIMS, Found, Trial
 from tests.scenarios.vertical.random_pods import namespace_of
 from tests.scenarios.vertical.test_admissible_pods import on_the_lab
+from tools.peers import releases
 from tools.peers.cluster import RealCluster
 from trimtab.clock import VirtualClock
 from trimtab.cluster.client import Client
@@ -28,7 +29,8 @@ async def on_the_real_server(cluster: RealCluster, seeds: range, pods: int) -> F
     client = Client(clock, HttpTransport(clock, connection))
     found = Found()
     for seed in seeds:
-        await Trial(client, f"case-{seed}", found).run(namespace_of(seed, pods))
+        trial = Trial(client, f"case-{seed}", found, resizes_claims=not releases.before("1.37"))
+        await trial.run(namespace_of(seed, pods))
     await client.close()
     return found
 
@@ -40,6 +42,7 @@ def test_what_the_real_server_admits_as_it_is_it_admits_with_our_sizes(real_clus
     assert found.counts["plain: admitted"] >= 2_000, found.counts
     for way in ("sized", "held back", "resize: accepted", "resize: refused"):
         assert found.counts[way] >= 100, f"too few cases are {way}: {found.counts}"
+    assert (found.counts[ACCEPTED_WITH_CLAIMS] >= 100) is not releases.before("1.37"), found.counts
     clock = VirtualClock()
     lab = clock.run(on_the_lab(clock, SEEDS, PODS_EACH))
     assert {seed: ways for seed, ways in found.answers.items() if lab.answers[seed] != ways} == {}

@@ -16,6 +16,7 @@ from trimtab.cluster.resource import LIMIT_RANGES, PODS
 from trimtab.decide.vertical.admission.admit import AdmissionContext, admit_pod
 from trimtab.decide.vertical.compat import DEFAULT
 from trimtab.decide.vertical.resources.limit_ranges import LimitRanges, NamespaceRanges
+from trimtab.decide.vertical.resources.pod_rules import CLAIMS_REFUSAL
 from trimtab.decide.vertical.update.observation import ObservedController, ObservedVPA, UpdateObservation
 from trimtab.decide.vertical.update.resize.plan import plan_resize, size_running_pod
 from trimtab.lab.embedded import NAMESPACES
@@ -28,6 +29,7 @@ from trimtab.model.vpa.types import VerticalPodAutoscaler
 
 NOW = datetime(2026, 1, 1, tzinfo=UTC)
 RAW_PODS = PODS.untyped()
+ACCEPTED_WITH_CLAIMS = "resize: accepted with claims"
 SERVERS_OWN = ("uid", "resourceVersion", "creationTimestamp", "managedFields", "generation")
 
 
@@ -53,6 +55,8 @@ class Trial:
     client: Client
     name: str
     found: Found
+    resizes_claims: bool = False
+    """Whether the server resizes pods with resource claims, as Kubernetes does from 1.37 on. We do not ask it to."""
 
     async def run(self, namespace: Namespace) -> None:
         """Try all pods of a namespace."""
@@ -116,6 +120,10 @@ class Trial:
                 self.found.note(case, "resize: refused")
                 if not plan.refusal:
                     self._complain(case, f"the resize was refused: {error}")
+                return
+            if self.resizes_claims and plan.refusal == CLAIMS_REFUSAL:
+                self.found.counts[ACCEPTED_WITH_CLAIMS] += 1
+                self.found.note(case, "resize: refused")  # by servers before, and by the lab
                 return
             self.found.note(case, "resize: accepted")
             if plan.refusal:
