@@ -16,7 +16,7 @@ import pytest
 
 from tools.peers import build, releases
 
-TIERS = {"all": "real", "small": "real and versions"}
+TIERS = {"all": "real", "small": "real and versions and not controllers"}
 """The tests of a tier, by their marks."""
 
 SMALL = ("etcd", "kube-apiserver", "kubectl")

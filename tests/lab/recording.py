@@ -1,8 +1,10 @@
 """The real kube-apiserver's answers to the scripts, kept in a file; renew them with
 
-    python -m tests.lab.recording
+    K8S=1.36 python -m tests.lab.recording
+    K8S=1.37 python -m tests.lab.recording
 
-which needs the real programs (see `make test-real`).
+which needs the real programs (see `make test-real`). The lab is held to those of 1.36. Beside them are kept the answers
+that 1.37 gives otherwise, by the number of the step.
 """
 
 import asyncio
@@ -16,9 +18,12 @@ from typing import Any
 
 from tests.lab.answers import Reply, Script, Send, Step, encode_body, play, request_headers
 from tests.lab.scripts import SCRIPTS
+from tools.peers import releases
 from tools.peers.cluster import RealCluster
 
 FILE = Path(__file__).parent / "recorded_answers.json"
+SINCE_1_37 = Path(__file__).parent / "recorded_answers_1_37.json"
+Answers = dict[str, list[dict[str, Any]]]
 CONTROLLERS = ("garbage-collector-controller", "namespace-controller", "disruption-controller")
 
 
@@ -66,21 +71,49 @@ def _is_progress(event: dict[str, Any]) -> bool:
     return event["type"] == "BOOKMARK" and set(event["object"]["metadata"]) == {"resourceVersion"}
 
 
-def recorded() -> dict[str, list[dict[str, Any]]]:
-    """Return the kept answers of every script."""
-    answers: dict[str, list[dict[str, Any]]] = json.loads(FILE.read_text(encoding="utf-8"))
+def recorded() -> Answers:
+    """Return the kept answers of every script, those that the lab gives."""
+    answers: Answers = json.loads(FILE.read_text(encoding="utf-8"))
     return answers
+
+
+def recorded_of_the_release() -> Answers:
+    """Return the answers of the release of Kubernetes that runs."""
+    answers = recorded()
+    if not releases.before("1.37"):
+        for name, steps in json.loads(SINCE_1_37.read_text(encoding="utf-8")).items():
+            for number, answer in steps.items():
+                answers[name][int(number)] = answer
+    return answers
+
+
+def differences(base: Answers, newer: Answers) -> dict[str, dict[str, dict[str, Any]]]:
+    """Return the newer answers that differ, by script and number of the step."""
+    found = {
+        name: {str(number): answer for number, answer in enumerate(steps) if answer != base[name][number]}
+        for name, steps in newer.items()
+    }
+    return {name: steps for name, steps in found.items() if steps}
 
 
 def main() -> None:
     with tempfile.TemporaryDirectory() as folder, RealCluster(Path(folder)) as cluster:
         cluster.start_controllers(CONTROLLERS)
         answers = {script.name: record(cluster, script, number) for number, script in enumerate(SCRIPTS)}
+    if releases.before("1.37"):
+        FILE.write_text(_listed(answers), encoding="utf-8")
+    else:
+        SINCE_1_37.write_text(
+            json.dumps(differences(recorded(), answers), indent=1, sort_keys=True) + "\n", encoding="utf-8"
+        )
+
+
+def _listed(answers: Answers) -> str:
     lines = [
         f"{json.dumps(name)}: [\n" + ",\n".join(json.dumps(step, sort_keys=True) for step in steps) + "\n]"
         for name, steps in answers.items()
     ]
-    FILE.write_text("{\n" + ",\n".join(lines) + "\n}\n", encoding="utf-8")
+    return "{\n" + ",\n".join(lines) + "\n}\n"
 
 
 if __name__ == "__main__":

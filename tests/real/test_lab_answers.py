@@ -7,7 +7,7 @@ import threading
 import pytest
 
 from tests.lab.answers import APPLY, Step
-from tests.lab.recording import CONTROLLERS, record, recorded, sender
+from tests.lab.recording import CONTROLLERS, record, recorded_of_the_release, sender
 from tests.lab.scripts import SCRIPTS
 from tests.lab.scripts.builders import config_map
 from tests.lab.scripts.objects import WATCHES
@@ -27,7 +27,7 @@ def quiet_cluster(real_cluster: RealCluster) -> RealCluster:
 @pytest.mark.parametrize("number", range(len(SCRIPTS)), ids=[script.name for script in SCRIPTS])
 def test_the_recording_is_what_the_real_server_answers(real_cluster: RealCluster, number: int):
     script = SCRIPTS[number]
-    assert record(real_cluster, script, number) == recorded()[script.name]
+    assert record(real_cluster, script, number) == recorded_of_the_release()[script.name]
 
 
 def test_writes_elsewhere_do_not_change_what_a_watch_is_recorded_as(real_cluster: RealCluster):
@@ -36,7 +36,7 @@ def test_writes_elsewhere_do_not_change_what_a_watch_is_recorded_as(real_cluster
     writer = threading.Thread(target=lambda: asyncio.run(write_elsewhere(real_cluster, is_over)))
     writer.start()
     try:
-        assert record(real_cluster, WATCHES, len(SCRIPTS)) == recorded()[WATCHES.name]
+        assert record(real_cluster, WATCHES, len(SCRIPTS)) == recorded_of_the_release()[WATCHES.name]
     finally:
         is_over.set()
         writer.join()

@@ -32,14 +32,6 @@ def play(request: pytest.FixtureRequest) -> Play:
 
 
 @pytest.fixture(params=PLACES)
-def play_daemon_sets(request: pytest.FixtureRequest) -> Play:
-    """Play a scenario as `play` does, with DaemonSets, which the stage cannot make pods of by hand."""
-    if request.param == "real" and not request.getfixturevalue("real_cluster").has_controllers:
-        pytest.skip("kube-controller-manager of this release is not built: python -m tools.peers.build")
-    return _player(request, is_played=False)
-
-
-@pytest.fixture(params=PLACES)
 def play_by_hand(request: pytest.FixtureRequest) -> Play:
     """Play a scenario whose state controllers would not leave alone: the stage makes the pods. Each user says why."""
     return _player(request, is_played=True)

@@ -51,7 +51,8 @@ def test_a_pod_is_created_with_the_size_of_its_role(play):
     play(scenario)
 
 
-def test_scp_s1_at_admission_a_daemonset_pod_gets_the_size_of_its_class_of_nodes(play_daemon_sets):
+@pytest.mark.controllers
+def test_scp_s1_at_admission_a_daemonset_pod_gets_the_size_of_its_class_of_nodes(play):
     async def scenario(stage: Stage) -> None:
         nodes = [await stage.node("fast", size="large"), await stage.node("slow", size="small")]
         await stage.daemonset("agent", "size")
@@ -72,7 +73,7 @@ def test_scp_s1_at_admission_a_daemonset_pod_gets_the_size_of_its_class_of_nodes
         assert not set(new) & set(old)
         assert [await stage.memory(pod) for pod in new] == [LEADER_TARGET, FOLLOWER_TARGET]
 
-    play_daemon_sets(scenario)
+    play(scenario)
 
 
 def test_scp_u3_a_vpa_that_names_an_absent_scope_is_refused_and_an_existing_one_stays_editable(play):

@@ -422,7 +422,8 @@ def test_scp_r1_after_a_restart_a_role_has_its_profile_from_its_checkpoint(play)
     play(scenario)
 
 
-def test_scp_s1_each_class_of_nodes_has_its_own_target(play_daemon_sets):
+@pytest.mark.controllers
+def test_scp_s1_each_class_of_nodes_has_its_own_target(play):
     async def scenario(stage: Stage) -> None:
         nodes = [await stage.node("fast", size="large"), await stage.node("slow", size="small")]
         await stage.daemonset("agent", "size")
@@ -438,4 +439,4 @@ def test_scp_s1_each_class_of_nodes_has_its_own_target(play_daemon_sets):
             await stage.update(actor, 3)
         assert [await stage.memory(pod) for pod in pods] == [LEADER_TARGET, FOLLOWER_TARGET]
 
-    play_daemon_sets(scenario)
+    play(scenario)
