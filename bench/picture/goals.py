@@ -125,6 +125,20 @@ def _inputs(results: Results) -> Measured | None:
     return None
 
 
+def _reaction(machine: str) -> Callable[[Results], Measured | None]:
+    """Return the ratio of the medians from load to first scale with the real metrics-server."""
+
+    def measure(results: Results) -> Measured | None:
+        for one in results.of("reaction", OURS):
+            found = one.figures.get(machine)
+            if found:
+                loads = f"{found['loads'][0]} loads"
+                return Measured(found["ratio"], f"{found['ours']:.1f} s", f"{found['peer']:.1f} s", loads)
+        return None
+
+    return measure
+
+
 def _with_units(
     goal: int, scenario: str, peer: Contender, rows: tuple[tuple[str, str, str, float, float], ...]
 ) -> tuple[Part, ...]:
@@ -169,8 +183,9 @@ PARTS = (
     *_with_units(5, "main", W50, (("react_p99", "reaction p99 at 1 s, vs w50", "s", 0.75, 0.50),)),
     *_with_units(
         6, "start", W5,
-        (("start_first", "start: first decision", "s", 0.20, 0.08), ("start_p99", "start: all decided (p99)", "s", 0.30, 0.15)),
+        (("start_first", "start: first decision", "s", 0.9, 0.5), ("start_p99", "start: all decided (p99), limits lifted", "s", 0.30, 0.20)),
     ),
+    *_with_units(6, "defaults", DEFAULTS, (("start_p99", "start: all decided (p99), each at its defaults", "s", 0.04, 0.025),)),
     *_with_units(7, "main", W5, (("peak_mb", "peak RSS at 10,000 pods", "MB", 0.45, 0.35),)),
     *_with_units(7, "large", W5, (("peak_mb", "peak RSS at 100,000 pods", "MB", 0.25, 0.12),)),
     *_with_units(
@@ -196,4 +211,6 @@ PARTS = (
     ),
     Part(12, "first-scale", "from clone to first scaled workload, seconds", 60, 30, _alone("first-scale"), is_ratio=False),
     Part(13, "backtest", "backtest: 7 days of one workload at 15 s steps, seconds", 2, 0.5, _alone("backtest"), is_ratio=False),
+    Part(17, "reaction/idle", "load to first scale with the real metrics-server, machine idle", 0.7, 0.5, _reaction("idle")),
+    Part(17, "reaction/busy", "the same, every core busy", 0.8, 0.6, _reaction("busy")),
 )  # fmt: skip

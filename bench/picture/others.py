@@ -7,6 +7,7 @@ from pathlib import Path
 
 from bench import backtest as backtest_command
 from bench import horizontal as horizontal_core
+from bench import reaction
 from bench import vertical as vertical_core
 from bench.picture.api import Json
 
@@ -38,6 +39,11 @@ def first_scale() -> Json:
     if found is None:
         raise RuntimeError(f"the first run did not say when it scaled: {said[-300:]}")
     return {"seconds": float(found[1]), "said": found.string.strip().splitlines()[0]}
+
+
+def load_to_scale() -> Json:
+    """Let ours and the peer follow loads that the real metrics-server measures."""
+    return reaction.figures_of(reaction.measure(pairs=2))
 
 
 def faults() -> Json:

@@ -145,6 +145,7 @@ def whole(pairs: int = 3) -> list[Scenario | Alone]:
         Alone("cores", "the pure decision and histogram cores", others.cores, 60),
         Alone("backtest", "7 days of one workload at 15 s steps", others.backtest, 10),
         Alone("first-scale", "from clone to first scaled workload", others.first_scale, 60),
+        Alone("reaction", "from load to first scale with the real metrics-server, idle and busy", others.load_to_scale, 800),
         Alone("faults", "faults survived", others.faults, 180),
     ]  # fmt: skip
 

@@ -24,6 +24,7 @@ from tools.peers import releases
 ETCD = "v3.6.7"
 VPA = "v1.8.1"
 HELM = "v3.22.0"
+METRICS_SERVER = "v0.9.0"
 KUBE_STATE_METRICS = "v2.18.0"
 PROMETHEUS = "v0.315.0"
 """The module's version of Prometheus 3.15."""
@@ -70,8 +71,11 @@ ON_DEMAND = {
         PROMETHEUS,
         "remove_all_sd,enable_static_sd",
     ),
+    "metrics-server": Program(
+        "sigs.k8s.io/metrics-server", "sigs.k8s.io/metrics-server/cmd/metrics-server", METRICS_SERVER
+    ),
 }
-"""Programs that take long to build, for a single test each; they are built only by name."""
+"""Programs that take long to build, for a single test or benchmark each; they are built only by name."""
 
 
 class CannotBuildError(Exception):
