@@ -131,6 +131,10 @@ class RealCluster:
         self._start("kube-controller-manager", flags, lambda: self._answers(f"{url}/healthz"))
         return url
 
+    def pid_of(self, name: str) -> int:
+        """Return the process id of a program that this cluster started."""
+        return self._processes[name].pid
+
     def need_controllers(self, controllers: Sequence[str]) -> None:
         """Have these controllers running: a test that came before may have left others."""
         if "kube-controller-manager" not in self._processes or not self._controllers >= set(controllers):

@@ -4,6 +4,7 @@ The n-th question from a namespace gets the n-th point. So two autoscalers see t
 their timing differs; when each question came, and how many replicas there were, is kept.
 """
 
+import asyncio
 import ssl
 import time
 from collections.abc import Awaitable, Callable
@@ -20,6 +21,8 @@ GROUPS = ("external.metrics.k8s.io", "metrics.k8s.io")
 API_SERVICES = Resource("apiregistration.k8s.io", "v1", "apiservices", "APIService", Json, namespaced=False)
 SERVICES = Resource("", "v1", "services", "Service", Json)
 NAME, NAMESPACE = "trace", "kube-system"
+HELD_UP_EVERY = 11
+"""Of the questions of a namespace, each of these is answered to an asker that is held up."""
 
 
 @dataclass
@@ -30,9 +33,18 @@ class Course:
     replicas: Callable[[], Awaitable[tuple[int, int]]]
     """Returns the replicas that are asked for, and those that there are."""
     fails: bool = False
+    follow: Callable[[], Awaitable[None]] | None = None
+    """Lets the workload follow its scale while the asker waits for the answer.
+
+    So what the asker sees does not depend on how busy the machine is: its next sync reads the replicas that this one left.
+    """
     asked_at: list[float] = field(default_factory=list)
     series: list[int] = field(default_factory=list)
     running: list[int] = field(default_factory=list)
+    hold_up: Callable[[], None] = lambda: None
+    """Called before every `HELD_UP_EVERY`-th answer is sent."""
+    done: asyncio.Event = field(default_factory=asyncio.Event)
+    """Set after the question that follows the last point, whose replicas show the last decision."""
 
     async def next(self) -> Json:
         """Return the point for this question; after the last one it stays."""
@@ -40,13 +52,15 @@ class Course:
         asked_for, running = await self.replicas()
         self.series.append(asked_for)
         self.running.append(running)
+        if self.follow is not None:
+            await self.follow()
         # As late as possible: the asker takes its own time when it has the answer.
         self.asked_at.append(time.time())
+        if number % HELD_UP_EVERY == HELD_UP_EVERY - 1:
+            self.hold_up()
+        if number >= len(self.points):
+            self.done.set()
         return self.points[min(number, len(self.points) - 1)]
-
-    @property
-    def is_done(self) -> bool:
-        return len(self.series) > len(self.points)
 
 
 class TraceServer:
