@@ -25,7 +25,8 @@ class Lane:
     name: str
     spec: dict[str, Any]
     replicas: int = 6
-    has_pods: bool = False
+    pods: int = 0
+    """Pods that there are all the time, because the moment at which the peer's cache has a new one is not known."""
     fails: bool = False
 
 
@@ -62,7 +63,7 @@ LANES = (
             "behavior": {"scaleDown": {"stabilizationWindowSeconds": 2}},
         },
     ),
-    Lane("cpu", {"maxReplicas": 8, "metrics": [cpu_metric(80)]}, replicas=3, has_pods=True),
+    Lane("cpu", {"maxReplicas": 8, "metrics": [cpu_metric(80)]}, replicas=3, pods=8),
     Lane(
         "failing",
         {"maxReplicas": 30, "metrics": [LOAD, external_metric("steady", average="100")]},

@@ -33,6 +33,7 @@ class Course:
     replicas: Callable[[], Awaitable[tuple[int, int]]]
     """Returns the replicas that are asked for, and those that there are."""
     fails: bool = False
+    pods: int = 0
     follow: Callable[[], Awaitable[None]] | None = None
     """Lets the workload follow its scale while the asker waits for the answer.
 
@@ -124,8 +125,15 @@ class TraceServer:
             {"kind": "APIResourceList", "apiVersion": "v1", "groupVersion": version, "resources": []}
         )
 
+    def _course(self, request: web.Request) -> Course:
+        """Return the course of a namespace. HPAs that other tests left ask, too."""
+        course = self.courses.get(request.match_info["namespace"])
+        if course is None:
+            raise web.HTTPNotFound
+        return course
+
     async def _external(self, request: web.Request) -> web.Response:
-        course = self.courses[request.match_info["namespace"]]
+        course = self._course(request)
         metric = request.match_info["metric"]
         if metric == "steady":
             return _json(_series(metric, "300"))
@@ -139,9 +147,9 @@ class TraceServer:
     async def _pods(self, request: web.Request) -> web.Response:
         """Share the load, as millicores, between the pods that there are."""
         namespace = request.match_info["namespace"]
-        course = self.courses[namespace]
+        course = self._course(request)
         point = await course.next()
-        count = max(course.series[-1], 1)
+        count = course.pods
         items = [
             {
                 "metadata": {"name": f"web-rs-{index}", "namespace": namespace, "labels": {"app": "web"}},
