@@ -8,7 +8,6 @@ from errno import ENOTDIR
 from pathlib import Path
 
 from trimtab.clock import Clock
-from trimtab.serving.certificates import CertificateError, PairOrigin
 from trimtab.serving.files import replace_file
 
 log = logging.getLogger(__name__)
@@ -68,6 +67,9 @@ class FileCertificate:
     """A server's context that follows the files of its certificate and key."""
 
     def __init__(self, certificate: Path, key: Path, server: str) -> None:
+        # Imported when needed: cryptography takes 50 ms of a start, and most programs serve no certificate.
+        from trimtab.serving.certificates import PairOrigin  # noqa: PLC0415
+
         self._origin = PairOrigin(server, certificate, key)
         self._files = WatchedFile(certificate), WatchedFile(key)
         self.context = server_context()
@@ -91,6 +93,8 @@ class FileCertificate:
             self.renew()
 
     def _load(self) -> None:
+        from trimtab.serving.certificates import CertificateError  # noqa: PLC0415 - as above
+
         self._is_loaded = False
         for file in self._files:
             file.has_changed()
