@@ -79,11 +79,15 @@ def recorded() -> Answers:
 
 def recorded_of_the_release() -> Answers:
     """Return the answers of the release of Kubernetes that runs."""
+    return recorded() if releases.before("1.37") else answers_of_1_37()
+
+
+def answers_of_1_37() -> Answers:
+    """Return the answers of Kubernetes 1.37."""
     answers = recorded()
-    if not releases.before("1.37"):
-        for name, steps in json.loads(SINCE_1_37.read_text(encoding="utf-8")).items():
-            for number, answer in steps.items():
-                answers[name][int(number)] = answer
+    for name, steps in json.loads(SINCE_1_37.read_text(encoding="utf-8")).items():
+        for number, answer in steps.items():
+            answers[name][int(number)] = answer
     return answers
 
 

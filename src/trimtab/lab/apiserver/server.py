@@ -88,7 +88,7 @@ class Server:
             RoleEscalation(self.store, self.authorizer),
         )
         self._context = HandlerContext(
-            clock, self.registry, self.store, self.identities, AdmissionChain(plugins), tracks_fields
+            clock, self.registry, self.store, self.identities, AdmissionChain(plugins), tracks_fields, rules
         )
         self.metrics = ResourceMetrics(clock.now)
         self.aggregation = Aggregation(self.store, self.registry, self.outbound)

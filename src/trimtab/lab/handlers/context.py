@@ -9,6 +9,7 @@ from trimtab.lab.handlers.views import choose_view
 from trimtab.lab.resources.registry import Registry
 from trimtab.lab.storage.identities import Identities
 from trimtab.lab.storage.store import Entry, ObjectStore
+from trimtab.model.core.server_rules import KUBERNETES_1_36, ServerRules
 
 
 @dataclass(frozen=True)
@@ -22,6 +23,7 @@ class HandlerContext:
     admission: AdmissionChain
     #: Whether plain writes update managedFields; server-side apply always does.
     tracks_fields: bool = True
+    rules: ServerRules = KUBERNETES_1_36
 
     def find(self, request: ResourceRequest) -> Entry | None:
         """Return the object that the path names, or None."""

@@ -71,7 +71,11 @@ class WriteHandler:
         if resource.has_status and not strategy.keeps_status_on_create:
             obj.pop("status", None)
         strategy.prepare_for_create(obj, now)
-        _reject(resource, obj, metadata.validate(obj, resource) + strategy.validate_create(obj))
+        _reject(
+            resource,
+            obj,
+            metadata.validate(obj, resource, self._context.rules) + strategy.validate_create(obj),
+        )
         await self._admission.validate(attributes.with_object(obj))
         self._check_namespace(request)
         if self._store.get(resource.storage, key_of(obj)) is not None:
@@ -138,7 +142,8 @@ class WriteHandler:
             if counts and _spec_differs(resource, obj, old):
                 obj["metadata"]["generation"] = old["metadata"].get("generation", 0) + 1
         validate = check or (strategy.validate_status if is_status else strategy.validate_update)
-        _reject(resource, obj, metadata.validate_update(obj, old) + validate(obj, old))
+        problems = metadata.validate_update(obj, old, self._context.rules)
+        _reject(resource, obj, problems + validate(obj, old))
         await self._admission.validate(attributes.with_object(obj))
         return order_fields(obj)
 

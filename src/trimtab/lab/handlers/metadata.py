@@ -7,6 +7,7 @@ from trimtab.lab.apiserver.errors import invalid_value
 from trimtab.lab.resources.registry import ServedResource
 from trimtab.lab.storage.codec import JsonObject
 from trimtab.model.core.metadata_validation import WholeMeta, validate_metadata, validate_metadata_update
+from trimtab.model.core.server_rules import ServerRules
 from trimtab.model.field_errors import FieldError
 from trimtab.model.json.wire import convert
 from trimtab.model.labels import names
@@ -59,10 +60,10 @@ def _drop_empty(meta: JsonObject) -> None:
             del meta[name]
 
 
-def validate(obj: JsonObject, resource: ServedResource) -> list[FieldError]:
+def validate(obj: JsonObject, resource: ServedResource, rules: ServerRules) -> list[FieldError]:
     """Return what is wrong with a new object's metadata."""
     meta = obj["metadata"]
-    errors = validate_metadata(convert(meta, WholeMeta))
+    errors = validate_metadata(convert(meta, WholeMeta), rules=rules)
     if not resource.is_namespaced:
         errors = [error for error in errors if error.field != "metadata.namespace"]
     if meta.get("name") and _has_own_name_rule(resource):
@@ -86,8 +87,9 @@ def _validate_name(name: str, resource: ServedResource) -> list[FieldError]:
     return [invalid_value("metadata.name", name, complaint) for complaint in complaints]
 
 
-def validate_update(obj: JsonObject, old: JsonObject) -> list[FieldError]:
+def validate_update(obj: JsonObject, old: JsonObject, rules: ServerRules) -> list[FieldError]:
     """Return what an update may not change in metadata."""
     if obj["metadata"] == old["metadata"]:
         return []
-    return validate_metadata_update(convert(obj["metadata"], WholeMeta), convert(old["metadata"], WholeMeta))
+    new, before = (convert(item["metadata"], WholeMeta) for item in (obj, old))
+    return validate_metadata_update(new, before, rules=rules)

@@ -14,6 +14,7 @@ from trimtab.lab.schemas.prune import prune
 from trimtab.lab.schemas.shapes import shape_of_kind
 from trimtab.lab.storage.codec import JsonObject, copy_of
 from trimtab.model.core.metadata_validation import NEGATIVE
+from trimtab.model.core.server_rules import ServerRules
 from trimtab.model.core.workloads import validate_scale
 from trimtab.model.labels.selector import Selector
 
@@ -46,7 +47,7 @@ class ScaleHandler:
             before = scale_of(request, old)
             after = edit(copy_of(before))
             prune(after, SHAPE, KIND, VERSION)
-            replicas = _checked_replicas(request, after)
+            replicas = _checked_replicas(request, after, self._context.rules)
             version = (after.get("metadata") or {}).get("resourceVersion")
             old["metadata"].pop("resourceVersion")
             if version and (is_update or version != before["metadata"]["resourceVersion"]):
@@ -59,13 +60,13 @@ class ScaleHandler:
         return ApiResponse.of(scale_of(request, written.decoded()))
 
 
-def _checked_replicas(request: ResourceRequest, scale: JsonObject) -> int:
+def _checked_replicas(request: ResourceRequest, scale: JsonObject, rules: ServerRules) -> int:
     replicas: int = (scale.get("spec") or {}).get("replicas", 0)
     if request.info.version in request.resource.scales:
         # Custom resources may be cluster-scoped, and only their replicas are checked.
         errors = [invalid_value("spec.replicas", replicas, NEGATIVE)] if replicas < 0 else []
     else:
-        errors = validate_scale(scale)
+        errors = validate_scale(scale, rules)
     if errors:
         raise invalid(KIND, GROUP, request.info.name, errors)
     return replicas

@@ -95,13 +95,10 @@ def update_status(
 
 
 def _declared(errors: list[FieldError], rules: ServerRules) -> list[FieldError]:
-    """Return the errors with those of declarations in place of the older ones."""
-    if not rules.declared_max_replicas:
-        return errors
+    """Return the errors with those of declarations, which come last, instead of the older ones."""
     missing = required(FieldPath("spec").child("maxReplicas"))
-    return [
-        missing if (error.type, error.field) == (missing.type, missing.field) else error for error in errors
-    ]
+    others = [error for error in errors if (error.type, error.field) != (missing.type, missing.field)]
+    return [*others, missing] if rules.declared_max_replicas and len(others) < len(errors) else errors
 
 
 def without_condition_generations(sent: Json) -> Json:
