@@ -1,7 +1,7 @@
 """Runs `trimtab` in this process, and answers requests for its figures: `python -m tests.soak.measured FOLDER run ...`.
 
 A file `FOLDER/ask` with a name asks; the figures are in `FOLDER/NAME.json` when that file exists. A thread answers, so that the
-program itself is the one that users run.
+program itself is the one that users run, except that its caches are small (`small_caches`).
 """
 
 import gc
@@ -13,6 +13,7 @@ from pathlib import Path
 from prometheus_client import CollectorRegistry
 
 from tests.soak.gauges import take
+from tests.soak.small_caches import small_caches
 from trimtab.cli import main
 from trimtab.model.json import wire
 
@@ -39,4 +40,5 @@ def answer(folder: Path) -> None:
 if __name__ == "__main__":
     threading.Thread(target=answer, args=(Path(sys.argv[1]),), daemon=True).start()
     sys.argv = ["trimtab", *sys.argv[2:]]
-    main()
+    with small_caches():
+        main()

@@ -22,9 +22,9 @@ from tests.dashboard.asking import Browser, stream
 from tests.scenarios.vertical.webhooks import backend
 from tests.soak.churn import Churn
 from tests.soak.gauges import Gauges, take
+from tests.soak.small_caches import small_caches
 from trimtab.adapter.adapter import AdapterComponent
 from trimtab.clock import VirtualClock
-from trimtab.cluster import access_reviews
 from trimtab.cluster.cache import informer
 from trimtab.cluster.client import Client
 from trimtab.cluster.errors import TransportError
@@ -32,11 +32,8 @@ from trimtab.cluster.transport.asgi import AsgiTransport
 from trimtab.cluster.transport.in_process import InProcessTransport
 from trimtab.cluster.transport.transport import Request, Response, ResponseStream, Transport
 from trimtab.dashboard import dashboard
-from trimtab.dashboard.auth import sessions
 from trimtab.dashboard.dashboard import Dashboard
-from trimtab.dashboard.sources import history
 from trimtab.dashboard.web import app as dashboard_app
-from trimtab.dashboard.web import overview
 from trimtab.dashboard.web.app import DashboardApp
 from trimtab.lab.apiserver.outbound import OutboundError
 from trimtab.lab.data_plane import DataPlaneConfig
@@ -47,7 +44,6 @@ from trimtab.model.crds import all_crds
 from trimtab.model.json import wire
 from trimtab.operator import control_loop
 from trimtab.operator.operator import Operator, Parts
-from trimtab.operator.pods.interning import InternTable
 from trimtab.operator.process import Component
 from trimtab.operator.settings.settings import Settings
 from trimtab.operator.vertical.admission import certificates, webhook
@@ -337,19 +333,6 @@ tls: {names: [localhost]}
 sources:
 - {name: testing, testing: {}}
 """
-
-
-@contextmanager
-def small_caches() -> Iterator[None]:
-    """Make caches with a bound small, so that they are full on the first day and do not look like leaks."""
-    with (
-        mock.patch.dict(InternTable.__init__.__kwdefaults__ or {}, most=64),
-        mock.patch.object(access_reviews, "_MAX_ENTRIES", 8),
-        mock.patch.object(overview, "_MAX_REMOVED", 8),
-        mock.patch.object(sessions, "MAX_SESSIONS", 4),
-        mock.patch.object(history, "MAX_PER_HPA", history.MIN_PER_HPA),
-    ):
-        yield
 
 
 @contextmanager
