@@ -4,8 +4,11 @@ import json
 import os
 import shutil
 import subprocess
+from datetime import timedelta
 
 import pytest
+
+from trimtab.lab.metrics.usage import UsageSample
 
 KUBECTL = shutil.which("kubectl") or ""
 pytestmark = pytest.mark.skipif(
@@ -287,3 +290,29 @@ def test_logs_are_refused_politely(kubectl):
     kubectl("run", "quiet", "--image=busybox")
     assert "runs no containers" in kubectl("logs", "quiet", fails=True)
     kubectl("delete", "pod", "quiet")
+
+
+class SevenMilli:
+    """Every pod and node uses the same."""
+
+    def pod_usage(self, namespace, name, now):
+        return UsageSample({"main": {"cpu": "7m", "memory": "5Mi"}}, now, timedelta(seconds=15))
+
+    def node_usage(self, name, now):
+        return UsageSample({"": {"cpu": "7m", "memory": "5Mi"}}, now, timedelta(seconds=15))
+
+
+def test_top_and_get_show_usage_in_both_versions(kubectl, lab):
+    kubectl("run", "measured", "--image=nginx:1", "--labels=app=measured")
+    lab.server.metrics.source = SevenMilli()
+    try:
+        shown = kubectl("top", "pod", "-l", "app=measured", "--no-headers")
+        assert shown.split() == ["measured", "7m", "5Mi"]
+        for version in ("v1", "v1beta1"):
+            found = json.loads(kubectl("get", f"pods.{version}.metrics.k8s.io", "measured", "-o", "json"))
+            assert found["apiVersion"] == f"metrics.k8s.io/{version}"
+            assert found["containers"] == [{"name": "main", "usage": {"cpu": "7m", "memory": "5Mi"}}]
+        assert {"metrics.k8s.io/v1", "metrics.k8s.io/v1beta1"} <= set(kubectl("api-versions").split())
+    finally:
+        lab.server.metrics.source = None
+        kubectl("delete", "pod", "measured", "--now")
