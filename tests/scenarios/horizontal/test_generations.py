@@ -63,6 +63,26 @@ def test_a_native_hpa_follows_its_spec_on_servers_with_and_without_generations(r
     play_on_lab(scenario, native=True, rules=rules, by=Controllers.LAB)
 
 
+def test_a_restored_hpa_with_a_generation_follows_its_spec(play):
+    """A server before 1.37 keeps the generation of a restored HPA for good; each change of its spec has to count."""
+
+    async def scenario(stage: Stage) -> None:
+        await set_up(stage)
+        saved = await stage.read_hpa("web")
+        await stage.client.delete(stage.resource, "web", stage.namespace)
+        restored = {**saved, "metadata": {"name": "web", "generation": 7}}
+        await stage.client.create(stage.resource.untyped(), restored, stage.namespace)
+        async with stage.running() as actor:
+            for most in (3, 2):
+                await stage.edit_hpa("web", maxReplicas=most)
+                await stage.steps(actor, 2, "web")
+                assert await stage.replicas("web") == most
+            generation, observed, _ = described(await stage.read_hpa("web"))
+            assert observed == generation
+
+    play(scenario)
+
+
 @SERVERS
 def test_a_changed_spec_of_a_native_hpa_acts_before_the_next_sync(rules: ServerRules):
     async def scenario(stage: Stage) -> None:

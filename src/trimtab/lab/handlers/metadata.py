@@ -21,8 +21,8 @@ SERVICE_RULE = (
 )
 RBAC = "rbac.authorization.k8s.io"
 DELETION = ("deletionTimestamp", "deletionGracePeriodSeconds")
-#: What a client cannot set on create.
-RESET = ("selfLink", *DELETION, "generation", "resourceVersion")
+#: What a client cannot set on create. A kind whose generation the server does not count keeps that of the client.
+RESET = ("selfLink", *DELETION, "resourceVersion")
 #: What a client cannot change on update.
 KEPT = ("uid", "creationTimestamp", "generation", *DELETION, "generateName")
 #: Collections that a typed server omits when they are empty.
