@@ -22,6 +22,9 @@ TIERS = {"all": "real", "small": "real and versions and not controllers"}
 SMALL = ("etcd", "kube-apiserver", "kubectl")
 """The programs of the small tier."""
 
+WORKERS = ("-n", "2", "--dist", "loadfile")
+"""A whole tier runs in two processes, each with an API server of its own: tests wait more than they compute."""
+
 
 class Failures:
     """A pytest plugin that remembers which tests failed."""
@@ -65,7 +68,7 @@ def tier_of(release: str, wanted: str) -> str:
 def run(marks: str, arguments: list[str]) -> int:
     """Run the tier and, if some tests failed, these once more in a fresh process."""
     failures = Failures()
-    code = int(pytest.main(["-m", marks, "-rs", *arguments], plugins=[failures]))
+    code = int(pytest.main(["-m", marks, "-rs", *(arguments or WORKERS)], plugins=[failures]))
     if code != pytest.ExitCode.TESTS_FAILED or not failures.names:
         return code
     print(f"test-real: {len(failures.names)} failed and run once more:", flush=True)

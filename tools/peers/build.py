@@ -115,7 +115,7 @@ def ensure(names: Sequence[str]) -> None:
         started = time.monotonic()
         program = _program(name)
         print(f"[{position}/{len(missing)}] building {name} {program.version} ...", flush=True)
-        with _locked(place_of(name)):
+        with locked(place_of(name)):
             if find(name) is None:
                 _build(name, program)
         print(f"[{position}/{len(missing)}] {name} built in {time.monotonic() - started:.0f} s", flush=True)
@@ -149,8 +149,8 @@ def _adopt(name: str, place: Path) -> bool:
 
 
 @contextlib.contextmanager
-def _locked(place: Path) -> Iterator[None]:
-    """Let a single process build a program: CI builds in the background while tests already run."""
+def locked(place: Path) -> Iterator[None]:
+    """Let a single process make a program: CI builds in the background, and tests run in two processes."""
     place.parent.mkdir(parents=True, exist_ok=True)
     with place.with_name(f".{place.name}.lock").open("w") as lock:
         fcntl.flock(lock, fcntl.LOCK_EX)

@@ -40,16 +40,22 @@ def ensure(program: str = "prometheus") -> Path:
     for tool in ("apt-get", "dpkg-deb"):
         if shutil.which(tool) is None:
             raise NoPrometheusError(f"no {program} on the path, and no {tool} to get it with")
+    with build.locked(build.binaries() / PROGRAMS[0]):  # both programs come with one package
+        if not kept.exists():
+            _download()
+    return kept
+
+
+def _download() -> None:
+    """Unpack the package's programs beside the other peers."""
     with tempfile.TemporaryDirectory(prefix="trimtab-prometheus-") as scratch:
         _run(scratch, "apt-get", "download", "prometheus")
         package = next(Path(scratch).glob("prometheus_*.deb"))
         _run(scratch, "dpkg-deb", "-x", str(package), "unpacked")
-        build.binaries().mkdir(parents=True, exist_ok=True)
         for each in PROGRAMS:
             partial = build.binaries() / f".{each}.partial"
             shutil.copy(Path(scratch, "unpacked/usr/bin", each), partial)
             partial.rename(build.binaries() / each)
-    return kept
 
 
 class RealPrometheus:
