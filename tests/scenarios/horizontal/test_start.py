@@ -158,3 +158,25 @@ def test_a_list_of_pods_that_fails_in_between_is_waited_for(play_lab, monkeypatc
             assert len(second.records[0].observation.pods) == 1
 
     play_lab(scenario)
+
+
+def test_hpas_that_may_have_another_controller_delay_no_other_hpas(play_lab):
+    """The list of native HPAs arrives while their writers are read. Neither may be waited for if it is refused."""
+
+    async def scenario(stage: Stage) -> None:
+        if stage.native:
+            return
+        await made(stage)
+        actor = Actor(stage, stage.settings(native_hpas=True, watch_namespaces=()))
+        native = "/apis/autoscaling/v2/horizontalpodautoscalers"
+        actor.line.answer = lambda request: status(403) if request.path == native else None
+        running = asyncio.ensure_future(actor.run())
+        try:
+            await stage.pass_time(2)
+            assert len([one for one in actor.line.writes if one.is_scale]) == WORKLOADS
+            assert "cannot be seen" in actor.operator.health()["native"]
+        finally:
+            running.cancel()
+            await asyncio.wait([running])
+
+    play_lab(scenario)

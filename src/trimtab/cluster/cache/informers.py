@@ -1,7 +1,7 @@
 """Informers that the components of a process share, as client-go's SharedInformerFactory does."""
 
 import asyncio
-from collections.abc import Iterator, Sequence
+from collections.abc import Collection, Iterator, Sequence
 from typing import Any, TypeVar
 
 from trimtab import tasks
@@ -88,8 +88,11 @@ class SharedInformers:
     def __iter__(self) -> Iterator[NamespacedInformer[Any]]:
         yield from self._informers.values()
 
-    async def wait_settled(self, *, without: NamespacedInformer[Any] | None = None) -> None:
-        """Wait until the first lists of all informers in use but one are complete, or refused."""
-        for informer in list(self._informers.values()):
-            if informer is not without:
+    async def wait_settled(self, *, without: Collection[tuple[str, str]] = ()) -> None:
+        """Wait until the first lists of all informers in use are complete, or refused.
+
+        `without` names kinds by group and kind that are not waited for.
+        """
+        for kind, informer in list(self._informers.items()):
+            if kind not in without:
                 await informer.wait_settled()

@@ -74,8 +74,7 @@ class HpaWatches:
                 continue
             self._problems.pop(name, None)
             del self._missing[name]
-            undecoded = resource.into(UndecodedHpa).with_transform(self._hpas.read)
-            self._caches.get(undecoded).subscribe(self._hpas.event_handler(resource))
+            self._informer(resource).subscribe(self._hpas.event_handler(resource))
         self._retry_at = self._clock.monotonic() + RETRY_SECONDS
         found = {f"{name} HPAs": problem for name, problem in self._problems.items()} | self._unseen()
         for name, problem in found.items():
@@ -83,11 +82,18 @@ class HpaWatches:
                 log.warning("%s: %s", name, problem)
         self._logged = found
 
+    def _informer(self, resource: Resource[HorizontalPodAutoscaler]) -> NamespacedInformer[Any]:
+        """Return the informer of a kind of HPAs, which starts on first use."""
+        return self._caches.get(resource.into(UndecodedHpa).with_transform(self._hpas.read))
+
     async def wait_for_lists(self, *, without: NamespacedInformer[Any] | None = None) -> None:
         """Wait for the first lists, but not long for a kind that cannot be listed (fault F16)."""
+        left_out = {(resource.group, resource.kind) for resource in self._missing.values()}
+        if without is not None:
+            left_out.add((without.resource.group, without.resource.kind))
         try:
             async with asyncio.timeout(FIRST_LISTS_SECONDS):
-                await self._caches.wait_settled(without=without)
+                await self._caches.wait_settled(without=left_out)
         except TimeoutError:
             for name, problem in self._unlisted().items():
                 log.warning("%s: %s", name, problem)
@@ -147,6 +153,7 @@ class HpaWatches:
             )
         if resource is not NATIVE_HPAS or isinstance(self._runtime.fence, ClosedFence):
             return ""
+        self._informer(resource)  # its list arrives while the other controller is looked for
         return await self._look_for_rival(self._runtime.settings.watch_namespaces)
 
     async def _look_for_rival(self, namespaces: Sequence[str]) -> str:

@@ -155,7 +155,7 @@ class FieldManager(Wire):
 
 
 class WrittenMeta(Wire):
-    """The metadata that tells who wrote an object."""
+    """The metadata that names the writers of an object."""
 
     name: str = ""
     namespace: str = ""
@@ -163,7 +163,7 @@ class WrittenMeta(Wire):
 
 
 class WrittenHpa(Wire):
-    """An HPA, as far as it tells who wrote it. To decode all of it takes five times as long, at every start."""
+    """An HPA without all but its writers. To decode a whole one takes five times as long."""
 
     metadata: WrittenMeta = WrittenMeta()
 
