@@ -6,6 +6,8 @@ from datetime import timedelta
 
 import pytest
 
+from trimtab.decide.horizontal.config import DEFAULT, KUBERNETES_1_36, KUBERNETES_1_37
+from trimtab.operator.horizontal.config import decision_config
 from trimtab.operator.settings.settings import LOOPS, Settings, declared, with_values
 
 
@@ -94,3 +96,34 @@ def test_no_password_or_token_is_in_the_repr_of_settings():
     hidden = {name for name, value in values.items() if repr(value) not in shown}
     assert hidden == {name for name in values if re.search("password$|token$|secret|key$", name)}
     assert hidden
+
+
+@pytest.mark.parametrize(
+    ("compat", "zero", "rulings"),
+    [
+        ("", True, DEFAULT),
+        ("vpa-1.8", True, DEFAULT),
+        ("kubernetes-1.36", False, KUBERNETES_1_36),
+        ("kubernetes-1.37", True, KUBERNETES_1_37),
+        ("vpa-1.8, kubernetes-1.37", True, KUBERNETES_1_37),
+    ],
+)
+def test_compat_selects_the_gates_and_the_rulings_of_a_version(compat, zero, rulings):
+    settings = Settings.of(compat=compat)
+    assert settings.gates.hpa_scale_to_zero is zero
+    assert decision_config(settings).compat == rulings
+    assert decision_config(settings).gates == settings.gates
+
+
+def test_a_gate_that_a_version_has_locked_cannot_be_set_there():
+    off = "HPAConfigurableTolerance=false"
+    assert not Settings.of(compat="kubernetes-1.36", feature_gates=off).gates.hpa_configurable_tolerance
+    with pytest.raises(ValueError, match="HPAConfigurableTolerance is locked to true"):
+        decision_config(Settings.of(compat="kubernetes-1.37", feature_gates=off))
+
+
+def test_two_versions_of_kubernetes_are_rejected():
+    with pytest.raises(
+        ValueError, match=r"name one version of Kubernetes, not kubernetes-1\.36 and kubernetes-1\.37"
+    ):
+        with_values({"compat": "kubernetes-1.37,kubernetes-1.36"})
