@@ -35,11 +35,20 @@ def real_cluster(tmp_path_factory: pytest.TempPathFactory) -> Iterator[peers.Rea
 
 @pytest.fixture(autouse=True)
 def _leave_no_node_behind(request: pytest.FixtureRequest) -> Iterator[None]:
-    """Fail the test that leaves nodes on the shared cluster: a DaemonSet of a later test would wait for them."""
+    """Fail the test that leaves nodes on the shared cluster: a DaemonSet of a later test would wait for them.
+
+    Nodes that a fixture of the module keeps for all its tests are there before.
+    """
+    before = _nodes_of(request)
     yield
-    if "real_cluster" in request.fixturenames:
-        left = _node_names(request.getfixturevalue("real_cluster"))
-        assert not left, f"the test left nodes on the shared cluster: {', '.join(left)}"
+    left = [name for name in _nodes_of(request) if name not in before]
+    assert not left, f"the test left nodes on the shared cluster: {', '.join(left)}"
+
+
+def _nodes_of(request: pytest.FixtureRequest) -> list[str]:
+    if "real_cluster" not in request.fixturenames:
+        return []
+    return _node_names(request.getfixturevalue("real_cluster"))
 
 
 def _node_names(cluster: peers.RealCluster) -> list[str]:
