@@ -8,7 +8,7 @@ import asyncio
 import pytest
 
 from tests.scenarios.clocks import ShiftedClock
-from tests.scenarios.vertical.admissible import ACCEPTED_WITH_CLAIMS, Found, Trial
+from tests.scenarios.vertical.admissible import ACCEPTED_WITH_CLAIMS, QOS_OF_1_37, Found, Trial
 from tests.scenarios.vertical.random_pods import namespace_of
 from tests.scenarios.vertical.test_admissible_pods import on_the_lab
 from tools.peers import releases
@@ -29,7 +29,7 @@ async def on_the_real_server(cluster: RealCluster, seeds: range, pods: int) -> F
     client = Client(clock, HttpTransport(clock, connection))
     found = Found()
     for seed in seeds:
-        trial = Trial(client, f"case-{seed}", found, resizes_claims=not releases.before("1.37"))
+        trial = Trial(client, f"case-{seed}", found, is_since_1_37=not releases.before("1.37"))
         await trial.run(namespace_of(seed, pods))
     await client.close()
     return found
@@ -43,6 +43,7 @@ def test_what_the_real_server_admits_as_it_is_it_admits_with_our_sizes(real_clus
     for way in ("sized", "held back", "resize: accepted", "resize: refused"):
         assert found.counts[way] >= 100, f"too few cases are {way}: {found.counts}"
     assert (found.counts[ACCEPTED_WITH_CLAIMS] >= 100) is not releases.before("1.37"), found.counts
+    assert found.counts[QOS_OF_1_37] <= 2, "of pods with empty pod-level resources, since 1.37"
     clock = VirtualClock()
     lab = clock.run(on_the_lab(clock, SEEDS, PODS_EACH))
     assert {seed: ways for seed, ways in found.answers.items() if lab.answers[seed] != ways} == {}
