@@ -17,12 +17,12 @@ from trimtab.cluster.cache.counts import InformerCounts, UnreadableObject
 from trimtab.cluster.cache.list_progress import ListedObjects, ListProgress
 from trimtab.cluster.cache.recovery import Recovery
 from trimtab.cluster.cache.refusals import Refusals
+from trimtab.cluster.cache.retry_pace import RetryPace
 from trimtab.cluster.cache.store import Index, Store, is_older, later
 from trimtab.cluster.cache.subscriptions import Cache, CacheEvent, Delta
 from trimtab.cluster.cache.watch import Watch, WatchBrokenError, WatchPace
 from trimtab.cluster.client import EVERYTHING, PAGE_SIZE, Client, ListOptions
 from trimtab.cluster.resource import Resource, TransformedResource
-from trimtab.cluster.transport.rate_limits import Backoff
 from trimtab.model.json.wire import WireError
 
 T = TypeVar("T", bound=Object)
@@ -33,12 +33,6 @@ STALE_AFTER = 60.0
 
 GONE_AFTER = 120.0
 """Seconds after which objects count as gone, if their kind is not served or their whole namespace is refused."""
-
-LONGEST_RELIST_DELAY = 5.0
-"""The longest delay in seconds before a relist that the server asked for. Failures back off to 30 s."""
-
-RELIST_SHARE = 5.0
-"""Relists that follow each other are apart by this many times the duration of the last list."""
 
 FIRST_LIST = "the first list is not complete"
 """Why a cache is stale before its first list."""
@@ -81,10 +75,7 @@ class Informer(Generic[T]):
         self._watch = Watch(client, resource, selection, pace or WatchPace(), self._on_open)
         self._steady: asyncio.TimerHandle | None = None
         self._recovery = recovery or Recovery(client.clock, client.sender.random)
-        self._backoff = Backoff(client.clock, client.sender.random)
-        self._relist_backoff = Backoff(client.clock, client.sender.random, longest=LONGEST_RELIST_DELAY)
-        self._may_relist_at_once = True
-        self._list_seconds = 0.0
+        self._pace = RetryPace(client.clock, client.sender.random)
         self._cache: Cache[T] = Cache()
         self._version: str | None = None
         self._highest = ""
@@ -231,29 +222,11 @@ class Informer(Generic[T]):
         self._refusals.note(self._namespace, name, is_refused=refusal is not None)
 
     def _delay_after(self, error: Exception) -> float:
-        if isinstance(error, errors.Gone):
+        is_broken = isinstance(error, WatchBrokenError) and error.list_again
+        if is_broken or isinstance(error, errors.Gone):
             self._version = None
-            return self._relist_delay()
-        if isinstance(error, WatchBrokenError) and error.list_again:
-            self._version = None
-            self._may_relist_at_once = False  # what broke the watch may come again with every event
-            return self._relist_delay()
-        delay = self._backoff.delay()
-        if isinstance(error, errors.ApiError) and error.retry_after:
-            delay = max(delay, error.retry_after)
-        return delay
-
-    def _relist_delay(self) -> float:
-        """Return 0 for the first relist after a working watch, and growing delays for those that follow."""
-        if self._may_relist_at_once:
-            self._may_relist_at_once = False
-            return 0.0
-        return max(self._relist_backoff.delay(), RELIST_SHARE * self._list_seconds)
-
-    def _note_working_watch(self) -> None:
-        self._backoff.reset()
-        self._relist_backoff.reset()
-        self._may_relist_at_once = True
+            return self._pace.relist_delay(may_break_again=is_broken)
+        return self._pace.delay(error)
 
     async def _list(self) -> None:
         self.counts.lists += 1
@@ -265,7 +238,7 @@ class Informer(Generic[T]):
             self.counts.lists += 1
             self._progress.stop()
             listing = await self._read_pages(0)
-        self._list_seconds = self._clock.monotonic() - started_at
+        self._pace.list_seconds = self._clock.monotonic() - started_at
         self._replace(listing)
 
     async def _read_pages(self, limit: int) -> ListedObjects[T]:
@@ -300,7 +273,7 @@ class Informer(Generic[T]):
         self._cache.replace(listed.objects, kept)
         self._version = listed.version
         self._highest = later(self._highest, listed.version)
-        self._backoff.reset()
+        self._pace.note_progress()
         self._is_emptied = False
         self._proved_fresh()
         self._settled.set()
@@ -320,7 +293,7 @@ class Informer(Generic[T]):
             if self._steady is not None:
                 self._steady.cancel()
             if self._watch.worked:
-                self._note_working_watch()
+                self._pace.note_working_watch()
         if self._watch.ran_its_time:
             # The server ended the watch at its timeout.
             self._proved_fresh()
@@ -374,7 +347,7 @@ class Informer(Generic[T]):
             return
         self.counts.events += 1
         self._watch.progressed()
-        self._backoff.reset()
+        self._pace.note_progress()
         old = self.store.get(meta.name, meta.namespace)
         if kind == "DELETED":
             self.counts.unreadable.pop((meta.namespace, meta.name), None)
