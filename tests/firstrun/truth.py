@@ -40,6 +40,8 @@ class World:
     """Seconds since the newest sample was taken."""
     total: Any
     """The value of the Object or External metric."""
+    version: int
+    """The resourceVersion of the target."""
     before: list[tuple[float, int, int]]
     """Earlier looks: the moment, what was asked for by these same formulas, and the replicas."""
 
@@ -176,6 +178,7 @@ async def look(client, key, now, before):
         if metrics
         else math.inf,
         total=await total_of(client, namespace, hpa["spec"]["metrics"][0]),
+        version=int(deployment["metadata"]["resourceVersion"]),
         before=before,
     )
 
@@ -253,7 +256,7 @@ class Lines:
         self._summary(first)
         for line in rest:
             kind, _, text = line.partition(": ")
-            check = getattr(self, f"_{kind}", None)
+            check = getattr(self, f"_{kind.replace(' ', '_')}", None)
             assert check is not None, f"not understood: {line}"
             try:
                 check(text)
@@ -415,6 +418,11 @@ class Lines:
         found = re.match(r"the metrics ask for (\d+), but ", text)
         assert found, text
         assert int(found[1]) == self.world.asks()
+
+    def _written_by(self, text):
+        found = re.fullmatch(r"trimtab(?:, lease transition \d+)?, based on version (\d+)", text)
+        assert found, f"not understood: {text}"
+        assert int(found[1]) <= self.world.version
 
     def _limit(self, text):
         if text == "4 pods per 15 s":
