@@ -225,6 +225,29 @@ async def grant(client, name, rights, namespace):
         "subjects": [{"kind": "ServiceAccount", "name": name, "namespace": "default"}],
     }
     await send(client, "POST", f"{where}{prefix}rolebindings", binding)
+    for rule in rules:
+        await until_granted(client, name, rule, namespace)
+
+
+async def until_granted(client, name, rule, namespace):
+    """Wait until the server's own cache of roles has a right: a real one is a moment behind."""
+    asked = {
+        "namespace": namespace,
+        "verb": "list",
+        "group": rule["apiGroups"][0],
+        "resource": rule["resources"][0],
+    }
+    body = {
+        "apiVersion": "authorization.k8s.io/v1",
+        "kind": "SubjectAccessReview",
+        "spec": {"user": f"system:serviceaccount:default:{name}", "resourceAttributes": asked},
+    }
+    async with asyncio.timeout(60):
+        while True:
+            answer = await send(client, "POST", "/apis/authorization.k8s.io/v1/subjectaccessreviews", body)
+            if answer["status"]["allowed"]:
+                return
+            await client.clock.sleep(0.05)
 
 
 @asynccontextmanager
