@@ -8,7 +8,7 @@ import asyncio
 import pytest
 
 from tests.scenarios.clocks import ShiftedClock
-from tests.scenarios.vertical.admissible import ACCEPTED_WITH_CLAIMS, QOS_OF_1_37, Found, Trial
+from tests.scenarios.vertical.admissible import Found, Trial
 from tests.scenarios.vertical.random_pods import namespace_of
 from tests.scenarios.vertical.test_admissible_pods import on_the_lab
 from tools.peers import releases
@@ -16,7 +16,9 @@ from tools.peers.cluster import RealCluster
 from trimtab.clock import VirtualClock
 from trimtab.cluster.client import Client
 from trimtab.cluster.config import load_kubeconfig
+from trimtab.cluster.discovery import Discovery
 from trimtab.cluster.http import HttpTransport
+from trimtab.model.core.server_rules import rules_of
 
 pytestmark = pytest.mark.real
 
@@ -28,9 +30,9 @@ async def on_the_real_server(cluster: RealCluster, seeds: range, pods: int) -> F
     connection = load_kubeconfig(clock, str(cluster.kubeconfig), environ={})
     client = Client(clock, HttpTransport(clock, connection))
     found = Found()
+    rules = rules_of(await Discovery(client).kubernetes())
     for seed in seeds:
-        trial = Trial(client, f"case-{seed}", found, is_since_1_37=not releases.before("1.37"))
-        await trial.run(namespace_of(seed, pods))
+        await Trial(client, f"case-{seed}", found, rules).run(namespace_of(seed, pods))
     await client.close()
     return found
 
@@ -40,11 +42,14 @@ def test_what_the_real_server_admits_as_it_is_it_admits_with_our_sizes(real_clus
     found = asyncio.run(on_the_real_server(real_cluster, SEEDS, PODS_EACH))
     assert found.broken == []
     assert found.counts["plain: admitted"] >= 2_000, found.counts
-    for way in ("sized", "held back", "resize: accepted", "resize: refused"):
+    for way in ("sized", "held back", "resize: accepted"):
         assert found.counts[way] >= 100, f"too few cases are {way}: {found.counts}"
-    assert (found.counts[ACCEPTED_WITH_CLAIMS] >= 100) is not releases.before("1.37"), found.counts
-    assert found.counts[QOS_OF_1_37] <= 2, "of pods with empty pod-level resources, since 1.37"
+    # Before 1.37 most are refused for their claims; since then only for their QoS class.
+    assert found.counts["resize: refused"] >= (100 if releases.before("1.37") else 20), found.counts
+    assert (found.counts["resize: accepted with claims"] >= 100) is not releases.before("1.37"), found.counts
     clock = VirtualClock()
-    lab = clock.run(on_the_lab(clock, SEEDS, PODS_EACH))
-    apart = {seed: ways for seed, ways in found.answers.items() if lab.answers[seed] != ways}
-    assert len(apart) <= (0 if releases.before("1.37") else 40), apart  # the lab answers as 1.36 does
+    lab = clock.run(on_the_lab(clock, SEEDS, PODS_EACH, rules_of(releases.chosen())))
+    apart = {
+        seed: (ways, lab.answers[seed]) for seed, ways in found.answers.items() if lab.answers[seed] != ways
+    }
+    assert apart == {}

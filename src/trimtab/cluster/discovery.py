@@ -108,6 +108,19 @@ class _LegacyResources(Wire, frozen=True):
     resources: tuple[_LegacyResource, ...] = ()
 
 
+class _Version(Wire, frozen=True):
+    """The response of /version. A server may behave like an older one, which `emulation` names."""
+
+    major: str = ""
+    minor: str = ""
+    emulation_major: str = ""
+    emulation_minor: str = ""
+
+    def __str__(self) -> str:
+        major, minor = self.emulation_major or self.major, self.emulation_minor or self.minor
+        return f"{major}.{minor.rstrip('+')}"
+
+
 class Discovery:
     """The resources of the cluster, read at first use, every 10 minutes, and at a miss (rate-limited)."""
 
@@ -117,6 +130,8 @@ class Discovery:
         self._unavailable: dict[tuple[str, str], str] = {}
         self._read_at: float | None = None
         self._one_refresh = asyncio.Lock()
+        self._kubernetes = ""
+        self._kubernetes_read_at: float | None = None
 
     async def served(self, group: str, version: str, plural: str) -> Served | None:
         """Return a resource by its plural name, or None."""
@@ -147,6 +162,14 @@ class Discovery:
                 f"the cluster serves no kind {kind} in {api_version}; is its CRD installed?"
             )
         return found
+
+    async def kubernetes(self) -> str:
+        """Return the version of Kubernetes whose rules the API server follows, such as `1.37`."""
+        now = self._client.clock.monotonic()
+        if self._kubernetes_read_at is None or now - self._kubernetes_read_at >= _REFRESH_SECONDS:
+            self._kubernetes_read_at = now  # also after a failure, so that each period has one request
+            self._kubernetes = str(await self._client.read("reading /version", "/version", _Version))
+        return self._kubernetes
 
     def unavailable(self) -> dict[tuple[str, str], str]:
         """Return the group versions whose servers did not answer, with the reason."""

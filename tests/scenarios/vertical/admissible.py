@@ -16,22 +16,30 @@ from trimtab.cluster.resource import LIMIT_RANGES, PODS
 from trimtab.decide.vertical.admission.admit import AdmissionContext, admit_pod
 from trimtab.decide.vertical.compat import DEFAULT
 from trimtab.decide.vertical.resources.limit_ranges import LimitRanges, NamespaceRanges
-from trimtab.decide.vertical.resources.pod_rules import CLAIMS_REFUSAL
+from trimtab.decide.vertical.resources.pod_rules import has_claims
 from trimtab.decide.vertical.update.observation import ObservedController, ObservedVPA, UpdateObservation
 from trimtab.decide.vertical.update.resize.plan import plan_resize, size_running_pod
 from trimtab.lab.embedded import NAMESPACES
 from trimtab.lab.patches import json_patch
 from trimtab.model.core.objects import LimitRange
-from trimtab.model.core.pod import Pod
+from trimtab.model.core.pod import Pod, PodSpec, ResourceRequirements
+from trimtab.model.core.server_rules import ServerRules
 from trimtab.model.feature_gates import FeatureGates
 from trimtab.model.json import wire
 from trimtab.model.vpa.types import VerticalPodAutoscaler
 
 NOW = datetime(2026, 1, 1, tzinfo=UTC)
 RAW_PODS = PODS.untyped()
-ACCEPTED_WITH_CLAIMS = "resize: accepted with claims"
-QOS_OF_1_37 = "resize: refused for another QoS class"
 SERVERS_OWN = ("uid", "resourceVersion", "creationTimestamp", "managedFields", "generation")
+
+
+@dataclass(frozen=True)
+class Answer:
+    """The way that a question went, with the QoS class and the pod-level resources of an admitted pod."""
+
+    way: str
+    qos_class: str = ""
+    pod_level: ResourceRequirements | None = None
 
 
 @dataclass
@@ -40,12 +48,16 @@ class Found:
 
     counts: Counter[str] = field(default_factory=Counter)
     broken: list[str] = field(default_factory=list)
-    answers: dict[int, tuple[str, ...]] = field(default_factory=dict)
+    answers: dict[int, tuple[Answer, ...]] = field(default_factory=dict)
     """By seed: how the server answered each question, to compare servers."""
 
-    def note(self, case: Case, answer: str) -> None:
-        """Keep one answer of the server."""
-        self.counts[answer] += 1
+    def note(self, case: Case, way: str, made: Json | None = None) -> None:
+        """Keep one answer of the server, with the pod that it made."""
+        self.counts[way] += 1
+        answer = Answer(way)
+        if made is not None:
+            own = wire.convert(made["spec"], PodSpec).resources
+            answer = Answer(way, made["status"]["qosClass"], own)
         self.answers[case.seed] = (*self.answers.get(case.seed, ()), answer)
 
 
@@ -56,8 +68,7 @@ class Trial:
     client: Client
     name: str
     found: Found
-    is_since_1_37: bool = False
-    """Whether the server resizes pods with claims, and computes QoS classes without empty pod-level resources."""
+    rules: ServerRules
 
     async def run(self, namespace: Namespace) -> None:
         """Try all pods of a namespace."""
@@ -73,8 +84,8 @@ class Trial:
         plain = await self._create(case, case.pod, "plain")
         if plain is None:
             return
-        sent = {**plain, "metadata": _own(plain["metadata"])}
-        answer = admit_pod(sent, self.name, _context(case.vpas[0], self.name, ranges))
+        sent = self._as_reviewed(case, plain)
+        answer = admit_pod(sent, self.name, _context(case.vpas[0], self.name, ranges, self.rules))
         if answer.error:
             self._complain(case, f"admission failed: {answer.error}")
         patched = _patched(sent, answer.operations)
@@ -88,6 +99,14 @@ class Trial:
         self._compare(case, plain, sized, may_begin=True)
         await self._resize(case, ranges)
 
+    def _as_reviewed(self, case: Case, made: Json) -> Json:
+        """Return the pod as webhooks see it: with defaults, but not with those that follow admission."""
+        sent = {**made, "metadata": _own(made["metadata"])}
+        del sent["status"]  # servers before 1.37 keep the QoS class of a status that is posted
+        if self.rules.completes_pod_level and "resources" in case.pod["spec"]:
+            sent["spec"] = {**made["spec"], "resources": case.pod["spec"]["resources"]}
+        return sent
+
     async def _create(self, case: Case, body: Json, what: str) -> Json | None:
         try:
             made = await self.client.create(RAW_PODS, body, self.name, query=[("dryRun", "All")])
@@ -96,7 +115,7 @@ class Trial:
             if what != "plain":
                 self._complain(case, f"admitted as it was, refused with our sizes: {error}")
             return None
-        self.found.note(case, f"{what}: admitted")
+        self.found.note(case, f"{what}: admitted", made)
         return made
 
     async def _resize(self, case: Case, ranges: LimitRanges) -> None:
@@ -104,8 +123,8 @@ class Trial:
         first = stored = await self.client.create(RAW_PODS, case.pod, self.name)
         for vpa in case.vpas:
             pod = wire.convert(stored, Pod)
-            sizing = size_running_pod(pod, vpa, ranges)
-            plan = plan_resize(pod, vpa, sizing.containers, NOW)
+            sizing = size_running_pod(pod, vpa, ranges, rules=self.rules)
+            plan = plan_resize(pod, vpa, sizing.containers, NOW, rules=self.rules)
             if not plan.operations:
                 self.found.counts["resize: nothing to change"] += 1
                 continue
@@ -118,19 +137,12 @@ class Trial:
                     RAW_PODS, name, self.name, list(plan.operations), how=PatchType.JSON, subresource="resize"
                 )
             except errors.ApiError as error:
-                if self.is_since_1_37 and not plan.refusal and "QOS Class may not change" in str(error):
-                    self.found.counts[QOS_OF_1_37] += 1  # ours computes the class as 1.36 does
-                    del self.found.answers[case.seed]
-                    return
                 self.found.note(case, "resize: refused")
                 if not plan.refusal:
                     self._complain(case, f"the resize was refused: {error}")
                 return
-            if self.is_since_1_37 and plan.refusal == CLAIMS_REFUSAL:
-                self.found.counts[ACCEPTED_WITH_CLAIMS] += 1
-                self.found.note(case, "resize: refused")  # by servers before, and by the lab
-                return
-            self.found.note(case, "resize: accepted")
+            self.found.note(case, "resize: accepted", resized)
+            self.found.counts["resize: accepted with claims"] += has_claims(pod.spec)
             if plan.refusal:
                 self._complain(case, f"the resize was accepted though: {plan.refusal}")
                 return
@@ -142,10 +154,11 @@ class Trial:
         if was != is_now and not (may_begin and was == "BestEffort"):
             self._complain(case, f"QoS class {was} became {is_now}")
         kept, found = _without_sizes(before), _without_sizes(after)
-        # The server fills in pod-level requests beside pod-level limits, by what the containers ask for.
-        defaulted = (found.get("resources") or {}).get("requests") or {}
-        for name in set(defaulted) - set((kept.get("resources") or {}).get("requests") or {}):
-            del defaulted[name]
+        for spec in (kept, found):
+            # The server fills in pod-level amounts by those of the containers.
+            spec["resources"] = case.pod["spec"].get("resources") and _named_in(
+                spec["resources"], case.pod["spec"]["resources"]
+            )
         if kept != found:
             parts = [(name, kept.get(name), found.get(name)) for name in {*kept, *found}]
             changed = [part for part in parts if part[1] != part[2]]
@@ -159,12 +172,22 @@ class Trial:
         self.found.broken.append(f"seed {case.seed}: {what}")
 
 
+def _named_in(resources: Json, written: Json) -> Json:
+    """Return the part of pod-level resources that the user wrote."""
+    return {
+        kind: {name: amount for name, amount in resources[kind].items() if name in amounts}
+        for kind, amounts in written.items()
+    }
+
+
 def _own(metadata: Json) -> Json:
     kept = {name: value for name, value in metadata.items() if name not in SERVERS_OWN}
     return {**kept, "name": ""} if metadata.get("generateName") else kept
 
 
-def _context(vpa: VerticalPodAutoscaler, namespace: str, ranges: LimitRanges) -> AdmissionContext:
+def _context(
+    vpa: VerticalPodAutoscaler, namespace: str, ranges: LimitRanges, rules: ServerRules
+) -> AdmissionContext:
     moved = wire.convert(
         {**wire.to_builtins(vpa), "metadata": {"name": "base", "namespace": namespace, "generation": 1}},
         VerticalPodAutoscaler,
@@ -174,7 +197,7 @@ def _context(vpa: VerticalPodAutoscaler, namespace: str, ranges: LimitRanges) ->
         controllers={f"StatefulSet/{namespace}/db": ObservedController(replicas=1)},
     )
     gates = FeatureGates()
-    return AdmissionContext(seen.index(gates, DEFAULT), seen.owners(), {}, {namespace: ranges})
+    return AdmissionContext(seen.index(gates, DEFAULT), seen.owners(), {}, {namespace: ranges}, rules=rules)
 
 
 def _patched(raw: Json, operations: tuple[Json, ...]) -> Json:

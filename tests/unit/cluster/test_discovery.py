@@ -101,6 +101,39 @@ def test_a_kind_is_found_with_its_subresources(pages, requests):
     run(scenario, pages)
 
 
+@pytest.mark.parametrize(
+    ("answer", "want"),
+    [
+        pytest.param({"major": "1", "minor": "37"}, "1.37", id="plain"),
+        pytest.param({"major": "1", "minor": "36+"}, "1.36", id="with a vendor's plus"),
+        pytest.param(
+            {"major": "1", "minor": "37", "emulationMajor": "1", "emulationMinor": "36"},
+            "1.36",
+            id="behaving like an older one",
+        ),
+    ],
+)
+def test_the_version_is_the_one_whose_rules_the_server_follows(answer, want):
+    async def scenario(api, discovery, clock):
+        assert await discovery.kubernetes() == want
+        assert await discovery.kubernetes() == want
+        assert len(api.requests) == 1
+
+    run(scenario, {"/version": answer})
+
+
+def test_the_version_is_read_again_after_an_upgrade():
+    pages = {"/version": {"major": "1", "minor": "36"}}
+
+    async def scenario(api, discovery, clock):
+        assert await discovery.kubernetes() == "1.36"
+        pages["/version"] = {"major": "1", "minor": "37"}
+        await clock.sleep(601)
+        assert await discovery.kubernetes() == "1.37"
+
+    run(scenario, pages)
+
+
 def versions(group, *served):
     """Return a group whose versions serve these kinds, the preferred version first."""
     found = []

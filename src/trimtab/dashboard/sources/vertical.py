@@ -14,7 +14,13 @@ from trimtab.dashboard.pages.views import AmountView, EventView, SizedPod, Verti
 from trimtab.dashboard.sources.horizontal import view_conditions
 from trimtab.decide.vertical.cluster_state.cluster import ClusterState
 from trimtab.decide.vertical.control.control import VpaClaim
-from trimtab.decide.vertical.explain import PodExplanation, describe_scope, explain_pod, explain_vpa
+from trimtab.decide.vertical.explain import (
+    PodExplanation,
+    SizingRules,
+    describe_scope,
+    explain_pod,
+    explain_vpa,
+)
 from trimtab.decide.vertical.recommend.estimators import Bound
 from trimtab.decide.vertical.recommend.recommendation import Derivation
 from trimtab.decide.vertical.recommend.recommender import VPARecommendation
@@ -95,6 +101,7 @@ class OperatorVertical:
             return None
         allowed = await rights.allowed(_PARTS)
         control = await self.view.control_snapshot()
+        await self.view.read_kubernetes()
         claim = control.claims.get(vpa.key)
         source = await self._for_viewer(vpa.key, control, allowed)
         lists_events = self.remote is not None and EVENTS in allowed
@@ -176,8 +183,8 @@ class OperatorVertical:
             control.index,
             control.owners,
             control.nodes,
-            last_update=last_update,
-            compat=self.view.compat,
+            SizingRules(compat=self.view.compat, server=self.view.rules),
+            last_update,
         )
 
     def _cuts(self, claim: VpaClaim | None, pods: Iterable[Pod], control: ControlSnapshot) -> tuple[str, ...]:

@@ -5,6 +5,7 @@ text.
 """
 
 from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass
 
 import msgspec
 
@@ -20,6 +21,7 @@ from trimtab.decide.vertical.resources.limit_ranges import NO_LIMIT_RANGES, Limi
 from trimtab.decide.vertical.update.actions import PodUpdateResult
 from trimtab.decide.vertical.update.resize.plan import size_running_pod
 from trimtab.model.core.pod import Pod, ResourceList
+from trimtab.model.core.server_rules import KUBERNETES_1_36, ServerRules
 from trimtab.model.json.wire import Wire
 from trimtab.model.readable import readable_amount
 from trimtab.model.vpa.types import VerticalPodAutoscaler
@@ -84,14 +86,25 @@ class VPAExplanation(Wire):
     cuts: tuple[str, ...] = ()
 
 
+@dataclass(frozen=True)
+class SizingRules:
+    """What bounds the sizes of a pod besides its VPA."""
+
+    ranges: LimitRanges = NO_LIMIT_RANGES
+    compat: VpaCompat = DEFAULT
+    server: ServerRules = KUBERNETES_1_36
+
+
+_DEFAULT_SIZING = SizingRules()
+
+
 def explain_pod(
     pod: Pod,
     index: VPAIndex,
     owners: ControllerIndex,
     nodes: NodeLabels,
-    ranges: LimitRanges = NO_LIMIT_RANGES,
+    sizing: SizingRules = _DEFAULT_SIZING,
     last_update: PodUpdateResult | None = None,
-    compat: VpaCompat = DEFAULT,
 ) -> PodExplanation:
     """Explain one pod: control, sizes, and the result of the last update loop if given."""
     control = controlling_vpa(pod, index, owners, nodes)
@@ -102,15 +115,13 @@ def explain_pod(
         lost=tuple(CompetingVpa(vpa=claim.key, reason=reason) for claim, reason in control.lost),
         conflicts=tuple(conflict.message for conflict in control.conflicts),
         teaches=receiving_vpas(pod, index, owners, nodes),
-        containers=tuple(_containers(pod, control.claim, ranges, compat)) if control.claim else (),
+        containers=tuple(_containers(pod, control.claim, sizing)) if control.claim else (),
         update=f"{last_update.action}: {last_update.reason}" if last_update else "",
     )
 
 
-def _containers(
-    pod: Pod, claim: VpaClaim, ranges: LimitRanges, compat: VpaCompat
-) -> Iterator[ContainerExplanation]:
-    sizing = size_running_pod(pod, claim.vpa, ranges, compat)
+def _containers(pod: Pod, claim: VpaClaim, rules: SizingRules) -> Iterator[ContainerExplanation]:
+    sizing = size_running_pod(pod, claim.vpa, rules.ranges, rules.compat, rules.server)
     for container, wanted in zip(pod.spec.containers, sizing.containers, strict=True):
         requests, _ = requests_and_limits(pod, container.name)
         yield ContainerExplanation(

@@ -182,6 +182,7 @@ def record_admission(
             compat,
             max_boost_cpu,
             observation.serves_resize,
+            observation.rules,
         ),
     )
     record = AdmissionRecord(

@@ -6,19 +6,25 @@ from dataclasses import dataclass
 from trimtab.lab.apiserver.request import ApiRequest
 from trimtab.lab.resources.registry import Registry, ServedResource
 from trimtab.lab.storage.codec import JsonObject
+from trimtab.model.core.server_rules import ServerRules
 
 AGGREGATED = "apidiscovery.k8s.io"
-VERSION_INFO: JsonObject = {
-    "major": "1",
-    "minor": "36",
-    "gitVersion": "v1.36.3+trimtab-lab",
-    "gitCommit": "",
-    "gitTreeState": "clean",
-    "buildDate": "1970-01-01T00:00:00Z",
-    "goVersion": "",
-    "compiler": "",
-    "platform": "",
-}
+
+
+def version_info(rules: ServerRules) -> JsonObject:
+    """Return the answer of /version."""
+    major, minor, _ = rules.version.removeprefix("v").split(".")
+    return {
+        "major": major,
+        "minor": minor,
+        "gitVersion": f"{rules.version}+trimtab-lab",
+        "gitCommit": "",
+        "gitTreeState": "clean",
+        "buildDate": "1970-01-01T00:00:00Z",
+        "goVersion": "",
+        "compiler": "",
+        "platform": "",
+    }
 
 
 @dataclass(frozen=True)

@@ -3,21 +3,20 @@
 from collections.abc import Callable
 from typing import Any
 
-from trimtab.lab.apiserver.discovery import VERSION_INFO
 from trimtab.lab.handlers.patch import APPLY_PATCH, JSON_PATCH, MERGE_PATCH, STRATEGIC_PATCH
 from trimtab.lab.resources.registry import Registry, ServedResource
 from trimtab.lab.schemas.shapes import META, PREFIX, definitions, kinds
 from trimtab.lab.storage.codec import JsonObject, encode
 
 V3_PREFIX = "#/components/schemas/"
-INFO = {"title": "Kubernetes", "version": VERSION_INFO["gitVersion"]}
 WRITE_OPTIONS = ("dryRun", "fieldManager", "fieldValidation")
 
 
 class OpenApi:
     """The documents of a registry, cached until it changes."""
 
-    def __init__(self, registry: Registry) -> None:
+    def __init__(self, registry: Registry, version: str) -> None:
+        self._info = {"title": "Kubernetes", "version": version}
         self._registry = registry
         self._generation = -1
         self._documents: dict[str, bytes] = {}
@@ -65,7 +64,7 @@ class OpenApi:
             _add_types(name, schema, schemas)
             paths.update(_paths(resource, version, name, is_v3=True))
         components = {"schemas": schemas}
-        document = {"openapi": "3.0.0", "info": INFO, "paths": paths, "components": components}
+        document = {"openapi": "3.0.0", "info": self._info, "paths": paths, "components": components}
         return dict(_with_prefix(document))
 
     def _v2_document(self) -> JsonObject:
@@ -76,7 +75,7 @@ class OpenApi:
                 name, schema = _type_of(resource, version)
                 _add_types(name, schema, types)
                 paths.update(_paths(resource, version, name, is_v3=False))
-        return {"swagger": "2.0", "info": INFO, "paths": paths, "definitions": types}
+        return {"swagger": "2.0", "info": self._info, "paths": paths, "definitions": types}
 
 
 def _type_of(resource: ServedResource, version: str) -> tuple[str, JsonObject]:

@@ -6,7 +6,7 @@ from trimtab.lab.apiserver.access_reviews import GROUPS as REVIEW_GROUPS
 from trimtab.lab.apiserver.access_reviews import ReviewHandler
 from trimtab.lab.apiserver.aggregator import Aggregation
 from trimtab.lab.apiserver.authentication import AUTHENTICATION, Tokens, service_account_user
-from trimtab.lab.apiserver.discovery import SUBRESOURCES, VERSION_INFO, DiscoveryDocuments, wants_aggregated
+from trimtab.lab.apiserver.discovery import SUBRESOURCES, DiscoveryDocuments, version_info, wants_aggregated
 from trimtab.lab.apiserver.errors import StatusError, method_not_allowed, no_such_resource, not_acceptable
 from trimtab.lab.apiserver.openapi import OpenApi
 from trimtab.lab.apiserver.rbac import RbacAuthorizer
@@ -29,6 +29,7 @@ from trimtab.lab.handlers.watch import WatchHandler
 from trimtab.lab.metrics.usage import GROUP as METRICS
 from trimtab.lab.metrics.usage import ResourceMetrics, ResourceMetricsHandler
 from trimtab.lab.resources.registry import Registry, ServedResource
+from trimtab.model.core.server_rules import ServerRules
 
 Handler = Callable[[ResourceRequest], Awaitable[ApiResponse]]
 
@@ -130,9 +131,10 @@ def _is_misplaced(resource: ServedResource, info: RequestInfo) -> bool:
 class NonResourceRoutes:
     """Paths that are not resources: health, version, discovery, OpenAPI."""
 
-    def __init__(self, registry: Registry, aggregation: Aggregation) -> None:
+    def __init__(self, registry: Registry, aggregation: Aggregation, rules: ServerRules) -> None:
+        self._version_info = version_info(rules)
         self._discovery = DiscoveryDocuments(registry)
-        self._openapi = OpenApi(registry)
+        self._openapi = OpenApi(registry, self._version_info["gitVersion"])
         self._aggregation = aggregation
 
     async def handle(self, request: ApiRequest, info: RequestInfo) -> ApiResponse:
@@ -143,7 +145,7 @@ class NonResourceRoutes:
         if parts[0] in ("healthz", "livez", "readyz"):
             return ApiResponse.text("ok")
         if parts == ("version",):
-            return ApiResponse.of(VERSION_INFO)
+            return ApiResponse.of(self._version_info)
         if parts[0] == "openapi":
             return self._open_api(request, parts)
         if parts in (("api",), ("apis",)):

@@ -93,7 +93,7 @@ class Server:
         self.metrics = ResourceMetrics(clock.now)
         self.aggregation = Aggregation(self.store, self.registry, self.outbound)
         self._resources = ResourceRoutes(self._context, self.tokens, self.authorizer, self.metrics)
-        self._others = NonResourceRoutes(self.registry, self.aggregation)
+        self._others = NonResourceRoutes(self.registry, self.aggregation, rules)
         self._definitions = DefinitionKeeper(self.store, self.registry)
         self._collector = GarbageCollector(self.store, self.registry, self._resources.deletes)
         self._budgets = DisruptionController(self.store)

@@ -1,5 +1,7 @@
 """The pod subresources that act: eviction within budgets, binding to a node, resize in place."""
 
+from functools import partial
+
 from trimtab.lab.apiserver.errors import (
     StatusError,
     bad_request,
@@ -14,12 +16,13 @@ from trimtab.lab.handlers.context import HandlerContext
 from trimtab.lab.handlers.create_update import WriteHandler
 from trimtab.lab.handlers.delete import DeleteHandler, DeletionOptions
 from trimtab.lab.handlers.patch import read_edit, replace_by
-from trimtab.lab.resources.pod_spec import default_pod_level_requests
+from trimtab.lab.resources.pod_spec import default_pod_level_requests, fill_in_pod_level
 from trimtab.lab.resources.pods import validate_resize
 from trimtab.lab.resources.strategy import is_condition_true, keep_from, text_at
 from trimtab.lab.resources.workloads import selector_of
 from trimtab.lab.storage.codec import JsonObject, copy_of
 from trimtab.lab.storage.store import Entry
+from trimtab.model.core.server_rules import ServerRules
 from trimtab.model.times import format_time
 
 BUDGETS = "poddisruptionbudgets.policy"
@@ -104,7 +107,7 @@ class PodHandler:
 
     async def resize(self, request: ResourceRequest) -> ApiResponse:
         """Change the resources of a running pod's containers."""
-        entry, method = self._context.get(request), request.method
+        entry, method, rules = self._context.get(request), request.method, self._context.rules
         if method in ("GET", "HEAD"):
             return self._context.respond(request, entry)
         if method == "PATCH":
@@ -114,18 +117,19 @@ class PodHandler:
 
         def change(old: JsonObject) -> JsonObject:
             wanted = accept_object(edit(copy_of(old)), request, [])
-            resized = {**old, "spec": _resized(old["spec"], wanted.get("spec", {}))}
+            resized = {**old, "spec": _resized(old["spec"], wanted.get("spec", {}), rules)}
             version, named = old["metadata"]["resourceVersion"], wanted["metadata"].get("resourceVersion")
             resized["metadata"] = {**old["metadata"], "resourceVersion": named}
             if not named or (method == "PATCH" and named == version):
                 del resized["metadata"]["resourceVersion"]
             return resized
 
-        written = await self._writes.modify(request, change, check=validate_resize)
+        check = partial(validate_resize, rules=rules)
+        written = await self._writes.modify(request, change, check=check)
         return self._context.respond(request, written)
 
 
-def _resized(spec: JsonObject, wanted: JsonObject) -> JsonObject:
+def _resized(spec: JsonObject, wanted: JsonObject, rules: ServerRules) -> JsonObject:
     """Return the old spec with the resources of the new one. All other changes are ignored."""
     merged: JsonObject = copy_of(spec)
     for field in ("containers", "initContainers"):
@@ -133,7 +137,10 @@ def _resized(spec: JsonObject, wanted: JsonObject) -> JsonObject:
         for container in merged.get(field) or ():
             for name in ("resources", "resizePolicy") if container["name"] in new else ():
                 keep_from(container, new[container["name"]], name)
-    default_pod_level_requests(merged)
+    if rules.completes_pod_level:
+        fill_in_pod_level(merged, rules)
+    else:
+        default_pod_level_requests(merged)
     return merged
 
 

@@ -111,14 +111,12 @@ def builtin_resources(
     gates: FeatureGates, rules: ServerRules = KUBERNETES_1_36
 ) -> tuple[ServedResource, ...]:
     """Return the resources that are served before any definition is created."""
-    return tuple(
-        replace(
-            resource,
-            versions=("v2", "v1"),
-            has_generation=rules.hpa_generations,
-            strategy=hpa.HpaStrategy(gates, rules),
-        )
-        if resource.kind == "HorizontalPodAutoscaler"
-        else resource
-        for resource in map(_build, ROWS)
-    )
+    by_rules: dict[str, dict[str, Any]] = {
+        "HorizontalPodAutoscaler": {
+            "versions": ("v2", "v1"),
+            "has_generation": rules.hpa_generations,
+            "strategy": hpa.HpaStrategy(gates, rules),
+        },
+        "Pod": {"strategy": pods.PodStrategy(rules)},
+    }
+    return tuple(replace(resource, **by_rules.get(resource.kind, {})) for resource in map(_build, ROWS))

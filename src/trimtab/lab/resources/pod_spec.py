@@ -8,6 +8,7 @@ from trimtab.decide.vertical.resources.limit_ranges import NO_LIMIT_RANGES
 from trimtab.decide.vertical.resources.pod_rules import (
     SIZED,
     PodRule,
+    complete_pod_level,
     container_totals,
     container_violations,
     pod_violations,
@@ -22,6 +23,7 @@ from trimtab.lab.apiserver.errors import (
 from trimtab.lab.resources.strategy import set_defaults
 from trimtab.lab.storage.codec import JsonObject
 from trimtab.model.core.pod import PodSpec
+from trimtab.model.core.server_rules import ServerRules
 from trimtab.model.field_errors import FieldError
 from trimtab.model.json import wire
 from trimtab.model.labels import names
@@ -101,6 +103,22 @@ def default_pod_level_requests(spec: JsonObject) -> None:
     requests = {name: str(amount) for name, amount in totals.items() if name in SIZED}
     limits = {name: amount for name, amount in resources["limits"].items() if name in SIZED}
     resources["requests"] = {**limits, **requests, **(resources.get("requests") or {})}
+
+
+def fill_in_pod_level(spec: JsonObject, rules: ServerRules) -> None:
+    """Fill in the pod-level amounts that servers since 1.37 take from the containers."""
+    resources = spec.get("resources")
+    if not rules.completes_pod_level or not isinstance(resources, dict):
+        return
+    try:
+        completed = complete_pod_level(wire.convert(spec, PodSpec), rules).resources
+    except wire.WireError:
+        return  # validation reports what is wrong
+    assert completed is not None
+    for kind, amounts in (("requests", completed.requests), ("limits", completed.limits)):
+        if amounts:
+            texts = {name: str(amount) for name, amount in amounts.items()}
+            resources[kind] = {**texts, **(resources.get(kind) or {})}
 
 
 def validate_pod_level(spec: JsonObject, path: str) -> list[FieldError]:
@@ -193,10 +211,10 @@ def validate_resources(resources: JsonObject, path: str) -> list[FieldError]:
     return errors
 
 
-def qos_class(spec: JsonObject) -> str:
+def qos_class(spec: JsonObject, rules: ServerRules) -> str:
     """Return the quality-of-service class of a pod."""
     try:
-        return pod_rules.qos_class(wire.convert(spec, PodSpec)).value
+        return pod_rules.qos_class(wire.convert(spec, PodSpec), rules).value
     except wire.WireError:
         return "BestEffort"  # validation rejects the pod
 

@@ -9,6 +9,7 @@ from trimtab.lab.resources.pod_spec import (
     default_pod_level_requests,
     default_pod_spec,
     default_requests,
+    fill_in_pod_level,
     qos_class,
     validate_pod_level,
     validate_pod_spec,
@@ -16,6 +17,7 @@ from trimtab.lab.resources.pod_spec import (
 )
 from trimtab.lab.resources.strategy import Strategy, condition, set_defaults, text_at
 from trimtab.lab.storage.codec import JsonObject, copy_of
+from trimtab.model.core.server_rules import KUBERNETES_1_36, ServerRules
 from trimtab.model.field_errors import FieldError
 
 UNCHANGEABLE = (
@@ -32,6 +34,9 @@ NODE_TROUBLE = ("node.kubernetes.io/not-ready", "node.kubernetes.io/unreachable"
 
 class PodStrategy(Strategy):
     """Pods, whose spec is mostly immutable and whose deletion is graceful once a node runs them."""
+
+    def __init__(self, rules: ServerRules = KUBERNETES_1_36) -> None:
+        self._rules = rules
 
     is_graceful = True
     returns_deleted = True
@@ -51,7 +56,8 @@ class PodStrategy(Strategy):
         default_pod_spec(spec)
         spec.setdefault("enableServiceLinks", True)
         default_requests(spec)
-        default_pod_level_requests(spec)
+        if not self._rules.completes_pod_level:
+            default_pod_level_requests(spec)
 
     def prepare_for_create(self, obj: JsonObject, now: datetime) -> None:
         """Start as Pending, with what the default admission plugins add."""
@@ -61,7 +67,8 @@ class PodStrategy(Strategy):
         for key in NODE_TROUBLE:
             if not any(_tolerates(existing, key) for existing in spec["tolerations"]):
                 spec["tolerations"].append({"key": key, **toleration})
-        obj["status"] = {"phase": "Pending", "qosClass": qos_class(spec)}
+        fill_in_pod_level(spec, self._rules)
+        obj["status"] = {"phase": "Pending", "qosClass": qos_class(spec, self._rules)}
         if spec.get("schedulingGates"):
             message = "Scheduling is blocked due to non-empty scheduling gates"
             gated = condition("PodScheduled", "SchedulingGated", message, now, status="False")
@@ -71,7 +78,7 @@ class PodStrategy(Strategy):
         """Keep the quality-of-service class."""
         status = obj.setdefault("status", {})
         if not status.get("qosClass"):
-            status["qosClass"] = old.get("status", {}).get("qosClass") or qos_class(obj["spec"])
+            status["qosClass"] = old.get("status", {}).get("qosClass") or qos_class(obj["spec"], self._rules)
 
     def validate(self, obj: JsonObject) -> list[FieldError]:
         """Return what is wrong with a pod."""
@@ -119,7 +126,7 @@ def validate_spec_update(obj: JsonObject, old: JsonObject) -> list[FieldError]:
     return [] if before == after else [forbidden_field("spec", UNCHANGEABLE)]
 
 
-def validate_resize(obj: JsonObject, old: JsonObject) -> list[FieldError]:
+def validate_resize(obj: JsonObject, old: JsonObject, rules: ServerRules) -> list[FieldError]:
     """Return which changes a resize may not make."""
     before, after = copy_of(old["spec"]), copy_of(obj["spec"])
     errors: list[FieldError] = []
@@ -132,7 +139,8 @@ def validate_resize(obj: JsonObject, old: JsonObject) -> list[FieldError]:
             continue
         errors += validate_resources(other.get("resources") or {}, f"spec.{place}.resources")
         errors += _removed(container, other, f"spec.{place}.resources")
-        if _fixed_resources(container) != _fixed_resources(other) or _has_claims(container):
+        is_refused = _has_claims(container) and not rules.resizes_claims
+        if is_refused or _fixed_resources(container) != _fixed_resources(other):
             errors.append(forbidden_field("spec", RESIZE_ONLY))
         for field in ("resources", "resizePolicy"):
             container.pop(field, None)
@@ -142,14 +150,14 @@ def validate_resize(obj: JsonObject, old: JsonObject) -> list[FieldError]:
         spec.pop("resources", None)
     if before != after:
         errors.append(forbidden_field("spec", RESIZE_ONLY))
-    qos = qos_class(obj["spec"])
-    if not errors and qos != (old.get("status", {}).get("qosClass") or qos_class(old["spec"])):
+    qos = qos_class(obj["spec"], rules)
+    if not errors and qos != (old.get("status", {}).get("qosClass") or qos_class(old["spec"], rules)):
         errors.append(invalid_value("spec", qos, "Pod QOS Class may not change as a result of resizing"))
     return errors
 
 
 def _has_claims(container: JsonObject) -> bool:
-    # The server compares without claims, so it rejects every resize of a container with claims.
+    # Before 1.37 the server compares without claims, so it rejects every resize of a container with claims.
     return bool((container.get("resources") or {}).get("claims"))
 
 

@@ -158,6 +158,7 @@ class PodStatus(PodPhase, frozen=True):
     container_statuses: tuple[ContainerStatus, ...] = ()
     init_container_statuses: tuple[ContainerStatus, ...] = ()
     resize: str = ""
+    qos_class: str = ""
 
 
 class Pod(Wire):

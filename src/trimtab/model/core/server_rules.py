@@ -1,15 +1,17 @@
-"""Rules of API servers that differ between the versions of Kubernetes that `--compat` names.
+"""Rules of API servers that differ between the versions of Kubernetes.
 
-Each rule has a row in docs/decisions/compat-names-the-version-of-kubernetes.md.
+Each rule of HPAs has a row in docs/decisions/compat-names-the-version-of-kubernetes.md, each rule of pods one in
+docs/kubernetes-versions.md.
 """
 
+import re
 from dataclasses import dataclass
 from typing import Final
 
 
 @dataclass(frozen=True)
 class ServerRules:
-    """What an API server does with HPAs, scales and metadata."""
+    """What an API server does with HPAs, scales, metadata and pods."""
 
     version: str
     hpa_generations: bool
@@ -21,6 +23,13 @@ class ServerRules:
     operation of a field manager."""
     checks_scale_metadata: bool
     """The metadata of a Scale in a write is validated, although the server ignores it."""
+    resizes_claims: bool
+    """Pods with resource claims can be resized."""
+    empty_pod_level_counts: bool
+    """Pod-level resources without any amount decide the QoS class, which then is BestEffort."""
+    completes_pod_level: bool
+    """Missing pod-level requests and limits are filled in by those of the containers, after admission and by resizes.
+    Other servers fill in requests beside limits, before admission."""
 
 
 KUBERNETES_1_36: Final = ServerRules(
@@ -29,6 +38,9 @@ KUBERNETES_1_36: Final = ServerRules(
     declared_max_replicas=False,
     required_owner_fields=False,
     checks_scale_metadata=True,
+    resizes_claims=False,
+    empty_pod_level_counts=True,
+    completes_pod_level=False,
 )
 KUBERNETES_1_37: Final = ServerRules(
     "v1.37.1",
@@ -36,4 +48,17 @@ KUBERNETES_1_37: Final = ServerRules(
     declared_max_replicas=True,
     required_owner_fields=True,
     checks_scale_metadata=False,
+    resizes_claims=True,
+    empty_pod_level_counts=False,
+    completes_pod_level=True,
 )
+
+
+def rules_of(version: str) -> ServerRules:
+    """Return the rules of a server by its version, such as `1.37`.
+
+    An unknown version has the rules of 1.36, under which fewer pods are resized.
+    """
+    found = re.match(r"v?(\d+)\.(\d+)", version)
+    is_since_1_37 = found is not None and (int(found[1]), int(found[2])) >= (1, 37)
+    return KUBERNETES_1_37 if is_since_1_37 else KUBERNETES_1_36

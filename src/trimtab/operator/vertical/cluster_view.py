@@ -3,12 +3,14 @@
 Recommender, updater, admission and `explain` share it, so they agree on which VPA controls a pod.
 """
 
+import contextlib
 import logging
 from collections.abc import Collection, Iterable, Iterator
 from dataclasses import dataclass
 from functools import cached_property
 from typing import Any
 
+from trimtab.cluster import errors
 from trimtab.cluster.cache.informers import SharedInformers
 from trimtab.cluster.cache.namespaced_informer import NamespacedInformer
 from trimtab.cluster.cache.subscriptions import Delta
@@ -33,6 +35,7 @@ from trimtab.decide.vertical.update.observation import (
 from trimtab.model.core.meta import NamespacedName
 from trimtab.model.core.objects import LimitRange, Node
 from trimtab.model.core.pod import CPU, MEMORY, Pod
+from trimtab.model.core.server_rules import ServerRules, rules_of
 from trimtab.model.feature_gates import FeatureGates
 from trimtab.model.labels.selector import Selector
 from trimtab.model.vpa.types import VerticalPodAutoscaler, VPAScope
@@ -102,6 +105,8 @@ class ClusterView:
         self._caches = caches
         self._scopes: NamespacedInformer[VPAScope] | None = None
         self._limit_ranges: NamespacedInformer[LimitRange] | None = None
+        self._kubernetes = ""
+        """The last known version of the API server."""
         self._version = 0
         """Counts the changes that may affect control."""
         self._snapshot: tuple[tuple[int, FeatureGates, VpaCompat], ControlSnapshot] | None = None
@@ -241,6 +246,17 @@ class ClusterView:
         pods = await self.discovery.served("", "v1", "pods")
         return pods is not None and "resize" in pods.subresources
 
+    @property
+    def rules(self) -> ServerRules:
+        """Return the rules of the API server, by its last known version."""
+        return rules_of(self._kubernetes)
+
+    async def read_kubernetes(self) -> str:
+        """Return the version of the API server, or the last known one if it does not say."""
+        with contextlib.suppress(errors.ClusterError):
+            self._kubernetes = await self.discovery.kubernetes()
+        return self._kubernetes
+
     async def observation(self, *, serves_resize: bool, without: Collection[str] = ()) -> UpdateObservation:
         """Return the input of an update loop for the namespaces with VPAs or leftovers of VPAs.
 
@@ -262,6 +278,7 @@ class ClusterView:
             nodes=self.node_labels(),
             limit_ranges=tuple(self.limit_ranges),
             serves_resize=serves_resize,
+            kubernetes=await self.read_kubernetes(),
         )
 
     def _left_behind_namespaces(self) -> set[str]:

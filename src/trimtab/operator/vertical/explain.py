@@ -18,6 +18,7 @@ from trimtab.cluster.resource import NODES
 from trimtab.decide.vertical.cluster_state.cluster import ClusterState
 from trimtab.decide.vertical.explain import (
     PodExplanation,
+    SizingRules,
     VPAExplanation,
     explain_pod,
     explain_vpa,
@@ -150,9 +151,8 @@ class Explainer:
             control.index,
             control.owners,
             control.nodes,
-            ranges,
+            SizingRules(ranges, self._view.compat, self._view.rules),
             verdicts.get(pod.metadata.key),
-            self._view.compat,
         )
         lines = [line.replace("last update loop:", "next update:") for line in pod_lines(explanation)]
         return Explained(explanation, lines + self._unseen_nodes())

@@ -52,6 +52,7 @@ from trimtab.decide.vertical.resources.limit_ranges import NO_LIMIT_RANGES, Limi
 from trimtab.decide.vertical.resources.pod_resources import Sizing, size_pod
 from trimtab.decide.vertical.resources.pod_rules import CLAIMS_REFUSAL, has_claims
 from trimtab.model.core.pod import Pod, PodStatus
+from trimtab.model.core.server_rules import KUBERNETES_1_36, ServerRules
 from trimtab.model.feature_gates import FeatureGates
 from trimtab.model.json import wire
 from trimtab.model.quantity import Quantity
@@ -76,6 +77,7 @@ class AdmissionContext:
     max_boost_cpu: Quantity = Quantity.zero
     serves_resize: bool = True
     """Whether the cluster resizes pods in place, which ends a startup boost."""
+    rules: ServerRules = KUBERNETES_1_36
 
 
 @dataclass(frozen=True)
@@ -142,11 +144,11 @@ def _patched(
     ranges = context.ranges.get(pod.metadata.namespace, NO_LIMIT_RANGES)
     existing = existing_resources(raw, pod, context.compat)
     if not context.compat.admission_is_idempotent:
-        sizing = size_pod(pod, vpa, ranges, context.compat)
+        sizing = size_pod(pod, vpa, ranges, context.compat, rules=context.rules)
         operations = calculate_operations(pod, vpa, sizing, existing, context)
     else:
         before = OriginalResources.read(pod).restore(pod)
-        sizing = size_pod(before, vpa, ranges, context.compat)
+        sizing = size_pod(before, vpa, ranges, context.compat, rules=context.rules)
         operations = _changed_operations(pod, before, vpa, sizing, existing, context)
     if not isinstance(_part(raw, "metadata").get("annotations"), dict) and (
         operations or not context.compat.admission_is_idempotent
@@ -238,7 +240,8 @@ def _wanted(pod: Pod, vpa: VerticalPodAutoscaler, sizing: Sizing, context: Admis
     if not reason:
         sizes = {index: resources for index, resources, _ in wanted.containers}
         boosted = apply_sizes(pod, [sizes.get(index, NOTHING) for index in range(len(pod.spec.containers))])
-        violation = first_violation(pod, boosted, context.ranges.get(pod.metadata.namespace, NO_LIMIT_RANGES))
+        ranges = context.ranges.get(pod.metadata.namespace, NO_LIMIT_RANGES)
+        violation = first_violation(pod, boosted, ranges, context.rules)
         reason = violation.message if violation is not None else ""
     if not reason:
         return wanted
@@ -251,7 +254,7 @@ def _never_ends(pod: Pod, context: AdmissionContext) -> str:
     """Return why a startup boost of the pod could never end, or empty if it could."""
     if not context.serves_resize:
         return "this cluster resizes no pod in place"
-    return CLAIMS_REFUSAL if has_claims(pod.spec) else ""
+    return CLAIMS_REFUSAL if has_claims(pod.spec) and not context.rules.resizes_claims else ""
 
 
 def _boosted(

@@ -19,12 +19,14 @@ from trimtab.decide.vertical.resources.pod_rules import (
     QoSClass,
     Violation,
     container_violations,
+    present_class,
     qos_class,
     violations,
     with_resources,
 )
 from trimtab.decide.vertical.resources.proportional import FractionRounding, proportional_limit, units_of
 from trimtab.model.core.pod import Pod, ResourceRequirements
+from trimtab.model.core.server_rules import KUBERNETES_1_36, ServerRules
 from trimtab.model.quantity import Quantity
 
 _WHOLE_PATH = 2**20
@@ -52,18 +54,22 @@ class Fitted:
 
 
 def fit_sizes(
-    base: Pod, wanted: Sequence[ContainerResources], ranges: LimitRanges, written: Pod | None = None
+    base: Pod,
+    wanted: Sequence[ContainerResources],
+    ranges: LimitRanges,
+    written: Pod | None = None,
+    rules: ServerRules = KUBERNETES_1_36,
 ) -> Fitted:
     """Return the sizes nearest to `wanted` that the server admits for pod `base`.
 
     Limits keep the ratio of `written`, the user's pod, if that differs from `base`.
     """
-    if first_violation(base, apply_sizes(base, wanted), ranges) is None:
+    if first_violation(base, apply_sizes(base, wanted), ranges, rules) is None:
         return Fitted(tuple(wanted))
-    refused = next(violations(base, ranges), None)
+    refused = next(violations(base, ranges, rules), None)
     if refused is not None:
         return Fitted((), refusal=f"the API server refuses the pod as it is: {refused.message}")
-    return _Fitting(base, tuple(wanted), ranges, written or base).run()
+    return _Fitting(base, tuple(wanted), ranges, written or base, rules).run()
 
 
 def apply_sizes(base: Pod, wanted: Sequence[ContainerResources]) -> Pod:
@@ -81,15 +87,17 @@ def apply_sizes(base: Pod, wanted: Sequence[ContainerResources]) -> Pod:
     )
 
 
-def first_violation(base: Pod, pod: Pod, ranges: LimitRanges) -> Violation | None:
+def first_violation(
+    base: Pod, pod: Pod, ranges: LimitRanges, rules: ServerRules = KUBERNETES_1_36
+) -> Violation | None:
     """Return the first rule that changing `base` into `pod` breaks.
 
     The first requests of a pod may end the QoS class BestEffort.
     """
-    violation = next(violations(pod, ranges), None)
+    violation = next(violations(pod, ranges, rules), None)
     if violation is not None:
         return violation
-    was, becomes = qos_class(base.spec), qos_class(pod.spec)
+    was, becomes = present_class(base, rules), qos_class(pod.spec, rules)
     if was in (QoSClass.BEST_EFFORT, becomes):
         return None
     return Violation(PodRule.QOS, "", "", f"its QoS class would change from {was} to {becomes}")
@@ -151,6 +159,7 @@ class _Fitting:
     wanted: tuple[ContainerResources, ...]
     ranges: LimitRanges
     written: Pod
+    rules: ServerRules
     paths: dict[tuple[int, str], _Path] = field(default_factory=dict)
 
     def run(self) -> Fitted:
@@ -186,7 +195,8 @@ class _Fitting:
 
         def breaks(points: tuple[_Path, ...]) -> Violation | None:
             moved = {**self.paths, **{(point.index, point.resource): point for point in points}}
-            return first_violation(self.base, apply_sizes(self.base, tuple(self._sizes(moved))), self.ranges)
+            pod = apply_sizes(self.base, tuple(self._sizes(moved)))
+            return first_violation(self.base, pod, self.ranges, self.rules)
 
         return _furthest(paths, breaks)
 

@@ -24,6 +24,7 @@ from trimtab.decide.vertical.resources.limit_ranges import NO_LIMIT_RANGES, Limi
 from trimtab.decide.vertical.resources.pod_rules import with_resources
 from trimtab.decide.vertical.resources.proportional import FractionRounding, proportional_limits
 from trimtab.model.core.pod import Pod, ResourceList, ResourceRequirements
+from trimtab.model.core.server_rules import KUBERNETES_1_36, ServerRules
 from trimtab.model.quantity import Quantity
 from trimtab.model.vpa.types import (
     PodResourcePolicy,
@@ -69,6 +70,7 @@ def size_pod(
     ranges: LimitRanges = NO_LIMIT_RANGES,
     compat: VpaCompat = DEFAULT,
     running: Pod | None = None,
+    rules: ServerRules = KUBERNETES_1_36,
 ) -> Sizing:
     """Return what the VPA gives to each container of a pod as its user wrote it.
 
@@ -78,24 +80,26 @@ def size_pod(
     if not compat.sizes_are_admissible or vpa.status.recommendation is None:
         return sizing
     if running is not None:
-        return _size_running(sizing, pod, running, ranges)
-    fitted = fit_sizes(pod, sizing.containers, ranges)
+        return _size_running(sizing, pod, running, ranges, rules)
+    fitted = fit_sizes(pod, sizing.containers, ranges, rules=rules)
     if not fitted.refusal:
         return _held_back(sizing, fitted)
     # The API server refuses the template. Upstream then scales every container, and the pod starts.
     scaled = _sized(pod, vpa, ranges, replace(compat, limit_range_keeps_absent=False))
-    if first_violation(pod, apply_sizes(pod, scaled.containers), ranges) is None:
+    if first_violation(pod, apply_sizes(pod, scaled.containers), ranges, rules) is None:
         return scaled
     return Sizing((NOTHING,) * len(pod.spec.containers), {}, refusal=fitted.refusal)
 
 
-def _size_running(sizing: Sizing, written: Pod, running: Pod, ranges: LimitRanges) -> Sizing:
+def _size_running(
+    sizing: Sizing, written: Pod, running: Pod, ranges: LimitRanges, rules: ServerRules
+) -> Sizing:
     """Return the sizing of a running pod, which starts from the user's amounts of the given resources."""
     start = _mixed(written, running, sizing.containers)
-    fitted = fit_sizes(start, sizing.containers, ranges, written)
+    fitted = fit_sizes(start, sizing.containers, ranges, written, rules)
     if fitted.refusal:
         # Leftovers of other sizes conflict with what the user wrote, but the running pod was admitted.
-        start, fitted = running, fit_sizes(running, sizing.containers, ranges, written)
+        start, fitted = running, fit_sizes(running, sizing.containers, ranges, written, rules)
     if fitted.refusal:
         return Sizing((NOTHING,) * len(running.spec.containers), {}, refusal=fitted.refusal)
     admitted = _held_back(sizing, fitted)

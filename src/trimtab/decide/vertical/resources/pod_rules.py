@@ -1,7 +1,7 @@
 """The API server's rules about the resources of a whole pod.
 
-They are those of validation, of the LimitRanger plugin and of resizes, for CPU and memory (Kubernetes 1.36). Amounts of
-other resources never change here, so their rules are left to the server.
+They are those of validation, of the LimitRanger plugin and of resizes, for CPU and memory. Amounts of other resources
+never change here, so their rules are left to the server. Where versions of Kubernetes differ, `ServerRules` decide.
 """
 
 from collections.abc import Iterable, Iterator, Sequence
@@ -13,10 +13,11 @@ import msgspec
 from trimtab.decide.vertical.resources.limit_ranges import NO_LIMIT_RANGES, LimitRanges
 from trimtab.model.core.objects import LimitRangeItem
 from trimtab.model.core.pod import CPU, MEMORY, Container, Pod, PodSpec, ResourceList, ResourceRequirements
+from trimtab.model.core.server_rules import KUBERNETES_1_36, ServerRules
 from trimtab.model.quantity import Quantity
 
 SIZED = (CPU, MEMORY)
-CLAIMS_REFUSAL = "pods with resource claims cannot be resized in place"
+CLAIMS_REFUSAL = "pods with resource claims cannot be resized in place before Kubernetes 1.37"
 _LARGEST_MILLI = (2**63 - 1) // 1000
 _NO_AMOUNTS = ResourceRequirements()
 
@@ -51,11 +52,19 @@ class Violation:
     """In the server's words."""
 
 
-def violations(pod: Pod, ranges: LimitRanges = NO_LIMIT_RANGES) -> Iterator[Violation]:
+def violations(
+    pod: Pod, ranges: LimitRanges = NO_LIMIT_RANGES, rules: ServerRules = KUBERNETES_1_36
+) -> Iterator[Violation]:
     """Yield the rules of creation that the pod breaks."""
-    for container in (*pod.spec.init_containers, *pod.spec.containers):
-        yield from container_violations(container, pod.spec, ranges)
-    yield from pod_violations(pod.spec, ranges)
+    spec = complete_pod_level(pod.spec, rules)
+    for container in (*spec.init_containers, *spec.containers):
+        yield from container_violations(container, spec, ranges)
+    yield from pod_violations(spec, ranges)
+    own = spec.resources or _NO_AMOUNTS
+    for resource, limit in _sized(own.limits).items():
+        if own.requests.get(resource, Quantity.zero) > limit:
+            message = f"must be less than or equal to {resource} limit of {limit}"
+            yield Violation(PodRule.POD_LEVEL, resource, "", message)
 
 
 def container_violations(container: Container, spec: PodSpec, ranges: LimitRanges) -> Iterator[Violation]:
@@ -112,6 +121,23 @@ def pod_totals(spec: PodSpec) -> ResourceRequirements:
         requests={**totals.requests, **_sized(spec.resources.requests)},
         limits={**totals.limits, **_sized(spec.resources.limits)},
     )
+
+
+def complete_pod_level(spec: PodSpec, rules: ServerRules) -> PodSpec:
+    """Return the spec with the pod-level amounts that the server fills in after admission."""
+    own = spec.resources
+    if not rules.completes_pod_level or own is None or not (own.requests or own.limits):
+        return spec
+    totals = container_totals(spec)
+    requests = {**_sized(own.limits), **_sized(totals.requests), **own.requests}
+    everywhere = (*spec.containers, *spec.init_containers)
+    limits = {
+        resource: max(requests[resource], totals.limits[resource])
+        for resource in SIZED
+        if resource in requests and all(resource in container.resources.limits for container in everywhere)
+    }
+    completed = msgspec.structs.replace(own, requests=requests, limits={**limits, **own.limits})
+    return msgspec.structs.replace(spec, resources=completed)
 
 
 def scheduler_requests(spec: PodSpec) -> ResourceList:
@@ -202,11 +228,13 @@ def _ratio_violation(request: Quantity | None, limit: Quantity | None, ratio: Qu
     return f"provided ratio is {actual:f}" if is_over else ""
 
 
-def qos_class(spec: PodSpec) -> QoSClass:
+def qos_class(spec: PodSpec, rules: ServerRules = KUBERNETES_1_36) -> QoSClass:
     """Return the QoS class of a pod, by its pod-level resources where it has any."""
-    if spec.resources is not None:
+    spec = complete_pod_level(spec, rules)
+    own = spec.resources
+    if own is not None and (rules.empty_pod_level_counts or own.requests or own.limits):
         # Pod-level requests without limits never make a pod Guaranteed, since the two lists differ in length.
-        return _class_of((spec.resources,), only_listed=True)
+        return _class_of((own,), only_listed=True)
     everywhere = (*spec.containers, *spec.init_containers)
     return _class_of(tuple(container.resources for container in everywhere))
 
@@ -233,11 +261,17 @@ def _positive(lists: Iterable[ResourceList]) -> ResourceList:
     return totals
 
 
-def resize_refusal(before: Pod, after: Pod) -> str:
+def present_class(pod: Pod, rules: ServerRules = KUBERNETES_1_36) -> QoSClass:
+    """Return the QoS class that the server gave to the pod, else the one that it would give."""
+    # An upgrade of the server does not change the class of a pod.
+    return QoSClass(pod.status.qos_class) if pod.status.qos_class else qos_class(pod.spec, rules)
+
+
+def resize_refusal(before: Pod, after: Pod, rules: ServerRules = KUBERNETES_1_36) -> str:
     """Return why the server would refuse a resize on any node, or empty if it would not."""
-    if has_claims(before.spec):
+    if has_claims(before.spec) and not rules.resizes_claims:
         return CLAIMS_REFUSAL
-    was, becomes = qos_class(before.spec), qos_class(after.spec)
+    was, becomes = present_class(before, rules), qos_class(after.spec, rules)
     return f"its QoS class may not change from {was} to {becomes} by a resize" if was != becomes else ""
 
 

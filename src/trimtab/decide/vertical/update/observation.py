@@ -7,6 +7,7 @@ from trimtab.decide.vertical.control.control import VPAIndex, index_vpas
 from trimtab.decide.vertical.control.controllers import Controller, ControllerIndex, ControllerKey
 from trimtab.model.core.objects import LimitRange
 from trimtab.model.core.pod import Pod
+from trimtab.model.core.server_rules import ServerRules, rules_of
 from trimtab.model.feature_gates import FeatureGates
 from trimtab.model.json.wire import Wire
 from trimtab.model.labels.selector import Selector, SelectorError
@@ -44,6 +45,13 @@ class UpdateObservation(Wire):
     limit_ranges: tuple[LimitRange, ...] = ()
     serves_resize: bool = True
     """Whether the API server has the pods/resize subresource."""
+    kubernetes: str = ""
+    """The version of the API server, such as `1.37`; empty if it is not known."""
+
+    @property
+    def rules(self) -> ServerRules:
+        """Return the rules of the API server."""
+        return rules_of(self.kubernetes)
 
     def index(self, gates: FeatureGates, compat: VpaCompat) -> VPAIndex:
         """Return the VPAs by target, scopes resolved."""

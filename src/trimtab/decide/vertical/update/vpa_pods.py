@@ -147,10 +147,12 @@ class VpaPods:
         spec, compat = pod.spec, self.context.compat
         parts = (spec.containers, spec.init_containers, spec.resources)
         originals = pod.metadata.annotations.get(ORIGINALS_ANNOTATION)
-        key = (*map(id, parts), originals) if compat.ratio_is_the_users else (id(pod),)
+        key = (*map(id, parts), originals, pod.status.qos_class) if compat.ratio_is_the_users else (id(pod),)
         if key not in self._sizings:
             ranges = self.context.ranges.of(pod.metadata.namespace)
-            self._sizings[key] = size_running_pod(pod, self.vpa, ranges, compat)
+            self._sizings[key] = size_running_pod(
+                pod, self.vpa, ranges, compat, self.context.observation.rules
+            )
         return self._sizings[key]
 
     def infeasible_for(self, pod: Pod) -> Infeasible | None:
@@ -178,7 +180,8 @@ class VpaPods:
     def plan_resize(self, pod: Pod, sizes: tuple[ContainerResources, ...]) -> ResizePlan:
         """Plan a resize, or nothing if the pod's startup boost is unreadable."""
         try:
-            return plan_resize(pod, self.vpa, sizes, self.context.now, self.context.compat)
+            context = self.context
+            return plan_resize(pod, self.vpa, sizes, context.now, context.compat, context.observation.rules)
         except BoostError:
             return ResizePlan()
 

@@ -30,6 +30,7 @@ class VpaLookup:
         """Return everything that the admission of this pod depends on."""
         view = self.view
         await view.controllers.resolve([pod])
+        await view.read_kubernetes()
         owners = view.controllers.owners()
         target = topmost_controller(pod, owners)
         vpas = self._by_target.get(target, {}).values() if target else ()
@@ -45,6 +46,7 @@ class VpaLookup:
             view.compat,
             self._max_boost_cpu,
             await self._serves_resize(),
+            view.rules,
         )
 
     async def _serves_resize(self) -> bool:

@@ -5,7 +5,9 @@ import pytest
 
 from tests.unit.decide.vertical.policy_builders import limit_range_item, pod
 from trimtab.decide.vertical.resources.pod_rules import (
+    CLAIMS_REFUSAL,
     _range_violations,
+    complete_pod_level,
     container_totals,
     has_claims,
     pod_totals,
@@ -13,7 +15,11 @@ from trimtab.decide.vertical.resources.pod_rules import (
     resize_refusal,
     scheduler_requests,
 )
+from trimtab.decide.vertical.resources.pod_rules import (
+    violations as pod_violations,
+)
 from trimtab.model.core.pod import PodSpec, ResourceRequirements
+from trimtab.model.core.server_rules import KUBERNETES_1_36, KUBERNETES_1_37
 from trimtab.model.json import wire
 
 BOTH = {"cpu": "1", "memory": "1Gi"}
@@ -74,6 +80,48 @@ def test_pod_level_resources_decide_the_class(own, want):
     assert qos_class(spec(GUARANTEED, resources=own)) == want
 
 
+@pytest.mark.parametrize(
+    ("own", "containers", "want"),
+    [
+        pytest.param(resources(), (GUARANTEED,), "Guaranteed", id="nothing leaves it to the containers"),
+        pytest.param(
+            resources(BOTH), (GUARANTEED,), "Guaranteed", id="limits become those of the containers"
+        ),
+        pytest.param(
+            resources({"cpu": "2"}), (GUARANTEED,), "Guaranteed", id="no limit is below its request"
+        ),
+        pytest.param(resources(BOTH), (GUARANTEED, NONE), "Burstable", id="a container without limits"),
+        pytest.param(resources(limits=BOTH), (NONE,), "Guaranteed", id="requests become the limits"),
+    ],
+)
+def test_since_1_37_containers_complete_pod_level_resources(own, containers, want):
+    assert qos_class(spec(*containers, resources=own), KUBERNETES_1_37) == want
+
+
+@pytest.mark.parametrize(
+    ("own", "requests", "limits"),
+    [
+        pytest.param({"requests": {"cpu": "3"}}, {"cpu": "3", "memory": "2Gi"}, {"cpu": "3", "memory": "2Gi"}, id="from requests"),
+        pytest.param({"limits": {"cpu": "9"}}, {"cpu": "2", "memory": "2Gi"}, {"cpu": "9", "memory": "2Gi"}, id="from limits"),
+        pytest.param({}, {}, {}, id="from nothing"),
+    ],
+)  # fmt: skip
+def test_only_missing_amounts_are_filled_in(own, requests, limits):
+    made = spec(GUARANTEED, GUARANTEED, resources=own)
+    completed = complete_pod_level(made, KUBERNETES_1_37)
+    assert completed.resources == wire.convert({"requests": requests, "limits": limits}, ResourceRequirements)
+    assert complete_pod_level(completed, KUBERNETES_1_37) == completed
+    assert complete_pod_level(made, KUBERNETES_1_36) == made
+
+
+def test_since_1_37_containers_may_not_ask_for_more_than_the_pod_level_limit():
+    made = spec(resources({"cpu": "3"}), resources=resources(limits={"cpu": "2"}))
+    member = msgspec.structs.replace(pod(), spec=made)
+    assert [(found.resource, found.message) for found in pod_violations(member, rules=KUBERNETES_1_37)] == [
+        ("cpu", "must be less than or equal to cpu limit of 2")
+    ]
+
+
 def totals(made):
     return {name: str(amount) for name, amount in made.requests.items()}
 
@@ -132,7 +180,8 @@ def test_one_claim_is_enough_to_refuse_a_resize(order):
     assert has_claims(spec(BURSTABLE, init=[({**BURSTABLE, **CLAIMS}, True)]))
     assert not has_claims(spec(BURSTABLE, BURSTABLE))
     member = msgspec.structs.replace(pod(), spec=made)
-    assert resize_refusal(member, member) != ""
+    assert resize_refusal(member, member) == CLAIMS_REFUSAL
+    assert resize_refusal(member, member, KUBERNETES_1_37) == ""
 
 
 def test_a_resize_may_not_change_the_class():
@@ -141,6 +190,17 @@ def test_a_resize_may_not_change_the_class():
 
     assert resize_refusal(member(GUARANTEED), member(GUARANTEED)) == ""
     assert "from Burstable to Guaranteed" in resize_refusal(member(BURSTABLE), member(GUARANTEED))
+
+
+def test_a_pod_keeps_the_class_that_an_older_server_gave_to_it():
+    made = spec(BURSTABLE, resources=resources())
+    member = msgspec.structs.replace(pod(), spec=made)
+    older = msgspec.structs.replace(
+        member, status=msgspec.structs.replace(member.status, qos_class="BestEffort")
+    )
+    assert resize_refusal(member, member, KUBERNETES_1_37) == ""
+    assert "from BestEffort to Burstable" in resize_refusal(older, older, KUBERNETES_1_37)
+    assert resize_refusal(older, older, KUBERNETES_1_36) == ""
 
 
 def violations(item, requests=None, limits=None, kind="Container"):

@@ -20,7 +20,7 @@ from tests.unit.decide.vertical.policy_builders import (
 from trimtab.decide.vertical.admission.patches import IN_PLACE_ANNOTATION
 from trimtab.decide.vertical.admission.pod_annotations import ORIGINALS_ANNOTATION
 from trimtab.decide.vertical.compat import DEFAULT, VPA_1_8
-from trimtab.decide.vertical.explain import explain_pod, pod_lines
+from trimtab.decide.vertical.explain import SizingRules, explain_pod, pod_lines
 from trimtab.decide.vertical.update.actions import ActionResult
 from trimtab.decide.vertical.update.eviction_limits import NO_EVICTION_LIMITS
 from trimtab.decide.vertical.update.loop_state import UpdaterSettings
@@ -233,7 +233,8 @@ def test_no_object_stops_the_others(pods, vpas, scope, items, replicas, outcome)
         _, again = run(seen, result.state, gates=ALL_GATES, compat=compat)
         assert len(again.pod_results) == len(result.pod_results)
         for member in seen.pods:
-            assert pod_lines(explain_pod(member, seen.index(gates, compat), seen.owners(), {}, compat=compat))
+            sizing = SizingRules(compat=compat)
+            assert pod_lines(explain_pod(member, seen.index(gates, compat), seen.owners(), {}, sizing))
 
 
 @pytest.mark.parametrize(

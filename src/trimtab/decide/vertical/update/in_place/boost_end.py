@@ -169,7 +169,8 @@ def _request(
 
 def _plan(boosted: BoostedPod, context: LoopContext) -> ResizePlan:
     pod, vpa = boosted.pod, boosted.vpa
-    sizing = size_running_pod(pod, vpa, context.ranges.of(pod.metadata.namespace), context.compat)
+    ranges, rules = context.ranges.of(pod.metadata.namespace), context.observation.rules
+    sizing = size_running_pod(pod, vpa, ranges, context.compat, rules)
     expired = expired_boosts(pod, vpa, context.now)
     is_recommended = _is_recommended(boosted, context)
     try:
@@ -179,7 +180,7 @@ def _plan(boosted: BoostedPod, context: LoopContext) -> ResizePlan:
             else None
             for container, size in zip(pod.spec.containers, sizing.containers, strict=True)
         ]
-        return plan_sizes(pod, sizes, expired, context.compat)
+        return plan_sizes(pod, sizes, expired, context.compat, rules)
     except BoostError:
         return ResizePlan()
 

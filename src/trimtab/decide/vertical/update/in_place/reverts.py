@@ -47,7 +47,9 @@ def is_outdated(pod: Pod, recommendation: RecommendedPodResources | None, min_ch
 def revert_resize(pod: Pod, vpa: VerticalPodAutoscaler, reason: str, state: LoopState) -> Step:
     """Request the pod's actual size, so that no resize waits any more."""
     now = state.context.now
-    plan = plan_resize(pod, vpa, actual_sizes(pod), now, state.context.compat)
+    plan = plan_resize(
+        pod, vpa, actual_sizes(pod), now, state.context.compat, state.context.observation.rules
+    )
     reason = f"its resize waits ({kubelet_message(pod)}), and {reason}"
     if plan.refusal or not plan.operations:
         state.skip(pod, vpa.key, reason)

@@ -24,6 +24,7 @@ from trimtab.decide.vertical.resources.limit_ranges import NO_LIMIT_RANGES, Limi
 from trimtab.decide.vertical.resources.pod_resources import Sizing, size_pod
 from trimtab.decide.vertical.resources.pod_rules import resize_refusal
 from trimtab.model.core.pod import CPU, Pod, ResourceRequirements
+from trimtab.model.core.server_rules import KUBERNETES_1_36, ServerRules
 from trimtab.model.vpa.types import UpdateMode, VerticalPodAutoscaler
 
 
@@ -47,11 +48,12 @@ def size_running_pod(
     vpa: VerticalPodAutoscaler,
     ranges: LimitRanges = NO_LIMIT_RANGES,
     compat: VpaCompat = DEFAULT,
+    rules: ServerRules = KUBERNETES_1_36,
 ) -> Sizing:
     """Return what the VPA gives to a running pod, by the ratios that its user wrote."""
     if not compat.ratio_is_the_users:
-        return size_pod(pod, vpa, ranges, compat)
-    return size_pod(OriginalResources.read(pod).as_template(pod), vpa, ranges, compat, running=pod)
+        return size_pod(pod, vpa, ranges, compat, rules=rules)
+    return size_pod(OriginalResources.read(pod).as_template(pod), vpa, ranges, compat, pod, rules)
 
 
 def plan_resize(
@@ -60,9 +62,11 @@ def plan_resize(
     resources: Sequence[ContainerResources],
     now: datetime,
     compat: VpaCompat = DEFAULT,
+    rules: ServerRules = KUBERNETES_1_36,
 ) -> ResizePlan:
     """Plan a resize to these sizes, except the CPU of containers that are still boosted."""
-    return plan_sizes(pod, _wanted(pod, vpa, resources, now, compat), expired_boosts(pod, vpa, now), compat)
+    wanted = _wanted(pod, vpa, resources, now, compat)
+    return plan_sizes(pod, wanted, expired_boosts(pod, vpa, now), compat, rules)
 
 
 def plan_sizes(
@@ -70,6 +74,7 @@ def plan_sizes(
     wanted: Sequence[ContainerResources | None],
     ended_boosts: Collection[str] = (),
     compat: VpaCompat = DEFAULT,
+    rules: ServerRules = KUBERNETES_1_36,
 ) -> ResizePlan:
     """Plan a resize that gives each container its wanted size.
 
@@ -87,7 +92,7 @@ def plan_sizes(
         operations,
         _annotations_before(pod, resized, compat),
         _annotations_after(pod, ended_boosts, compat),
-        resize_refusal(pod, after) if compat.sizes_are_admissible and operations else "",
+        resize_refusal(pod, after, rules) if compat.sizes_are_admissible and operations else "",
         {
             container.name: container.resources
             for container in after.spec.containers
