@@ -17,6 +17,7 @@ from trimtab.cluster.config import load_kubeconfig
 from trimtab.cluster.http import HttpTransport
 from trimtab.cluster.transport.in_process import InProcessTransport
 from trimtab.lab.apiserver.server import Server
+from trimtab.model.core.server_rules import KUBERNETES_1_36, ServerRules
 
 Scenario = Callable[[Stage], Awaitable[None]]
 Play = Callable[[Scenario], None]
@@ -61,11 +62,13 @@ def play_lab() -> Play:
     return play_on_lab
 
 
-def play_on_lab(scenario: Scenario, *, by: Controllers = Controllers.PLAYED) -> None:
+def play_on_lab(
+    scenario: Scenario, *, by: Controllers = Controllers.PLAYED, rules: ServerRules = KUBERNETES_1_36
+) -> None:
     clock = VirtualClock()
 
     async def main() -> None:
-        async with Server(clock, seed=1) as server:
+        async with Server(clock, seed=1, rules=rules) as server:
             headers = {"authorization": f"Bearer {server.tokens.admin}"}
             transport = InProcessTransport(server, headers=headers)
             await _on_stage(Stage(clock, transport, server.outbound, controlled=by), scenario)
