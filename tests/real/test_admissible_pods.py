@@ -20,7 +20,7 @@ from trimtab.cluster.discovery import Discovery
 from trimtab.cluster.http import HttpTransport
 from trimtab.model.core.server_rules import rules_of
 
-pytestmark = pytest.mark.real
+pytestmark = [pytest.mark.real, pytest.mark.versions]
 
 SEEDS, PODS_EACH = range(1, 381), 10
 

@@ -132,6 +132,9 @@ def validate_resize(obj: JsonObject, old: JsonObject, rules: ServerRules) -> lis
     errors: list[FieldError] = []
     if text_at(old, "status", "phase") in ("Failed", "Succeeded"):
         return [forbidden_field("", "pod resize is not allowed for pods that have ended")]
+    whole = before.get("resources") or {}
+    if (whole.get("requests") or whole.get("limits")) and not rules.resizes_pod_level:
+        return [forbidden_field("", "pods with pod-level resources cannot be resized")]
     resized = dict(containers_of(after))
     for place, container in containers_of(before):
         other = resized.get(place)

@@ -5,7 +5,7 @@ docs/kubernetes-versions.md.
 """
 
 import re
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Final
 
 
@@ -25,6 +25,8 @@ class ServerRules:
     """The metadata of a Scale in a write is validated, although the server ignores it."""
     resizes_claims: bool
     """Pods with resource claims can be resized."""
+    resizes_pod_level: bool
+    """Pods with pod-level resources can be resized."""
     empty_pod_level_counts: bool
     """Pod-level resources without any amount decide the QoS class, which then is BestEffort."""
     completes_pod_level: bool
@@ -39,6 +41,7 @@ KUBERNETES_1_36: Final = ServerRules(
     required_owner_fields=False,
     checks_scale_metadata=True,
     resizes_claims=False,
+    resizes_pod_level=True,
     empty_pod_level_counts=True,
     completes_pod_level=False,
 )
@@ -49,9 +52,12 @@ KUBERNETES_1_37: Final = ServerRules(
     required_owner_fields=True,
     checks_scale_metadata=False,
     resizes_claims=True,
+    resizes_pod_level=True,
     empty_pod_level_counts=False,
     completes_pod_level=True,
 )
+KUBERNETES_1_34: Final = replace(KUBERNETES_1_36, version="v1.34.4", resizes_pod_level=False)
+"""The rules of 1.34 and 1.35, as far as they differ from 1.36 in what Trimtab sends."""
 
 
 def rules_of(version: str) -> ServerRules:
@@ -60,5 +66,7 @@ def rules_of(version: str) -> ServerRules:
     An unknown version has the rules of 1.36, under which fewer pods are resized.
     """
     found = re.match(r"v?(\d+)\.(\d+)", version)
-    is_since_1_37 = found is not None and (int(found[1]), int(found[2])) >= (1, 37)
-    return KUBERNETES_1_37 if is_since_1_37 else KUBERNETES_1_36
+    if found is None:
+        return KUBERNETES_1_36
+    known = int(found[1]), int(found[2])
+    return KUBERNETES_1_37 if known >= (1, 37) else KUBERNETES_1_36 if known == (1, 36) else KUBERNETES_1_34

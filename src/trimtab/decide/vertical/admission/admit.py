@@ -50,7 +50,7 @@ from trimtab.decide.vertical.resources.container_resources import (
 from trimtab.decide.vertical.resources.fitting import apply_sizes, first_violation
 from trimtab.decide.vertical.resources.limit_ranges import NO_LIMIT_RANGES, LimitRanges
 from trimtab.decide.vertical.resources.pod_resources import Sizing, size_pod
-from trimtab.decide.vertical.resources.pod_rules import CLAIMS_REFUSAL, has_claims
+from trimtab.decide.vertical.resources.pod_rules import never_resized
 from trimtab.model.core.pod import Pod, PodStatus
 from trimtab.model.core.server_rules import KUBERNETES_1_36, ServerRules
 from trimtab.model.feature_gates import FeatureGates
@@ -254,7 +254,7 @@ def _never_ends(pod: Pod, context: AdmissionContext) -> str:
     """Return why a startup boost of the pod could never end, or empty if it could."""
     if not context.serves_resize:
         return "this cluster resizes no pod in place"
-    return CLAIMS_REFUSAL if has_claims(pod.spec) and not context.rules.resizes_claims else ""
+    return never_resized(pod.spec, context.rules)
 
 
 def _boosted(

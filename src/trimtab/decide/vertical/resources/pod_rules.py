@@ -18,6 +18,7 @@ from trimtab.model.quantity import Quantity
 
 SIZED = (CPU, MEMORY)
 CLAIMS_REFUSAL = "pods with resource claims cannot be resized in place before Kubernetes 1.37"
+POD_LEVEL_REFUSAL = "pods with pod-level resources cannot be resized in place before Kubernetes 1.36"
 _LARGEST_MILLI = (2**63 - 1) // 1000
 _NO_AMOUNTS = ResourceRequirements()
 
@@ -269,10 +270,19 @@ def present_class(pod: Pod, rules: ServerRules = KUBERNETES_1_36) -> QoSClass:
 
 def resize_refusal(before: Pod, after: Pod, rules: ServerRules = KUBERNETES_1_36) -> str:
     """Return why the server would refuse a resize on any node, or empty if it would not."""
-    if has_claims(before.spec) and not rules.resizes_claims:
-        return CLAIMS_REFUSAL
+    if refusal := never_resized(before.spec, rules):
+        return refusal
     was, becomes = present_class(before, rules), qos_class(after.spec, rules)
     return f"its QoS class may not change from {was} to {becomes} by a resize" if was != becomes else ""
+
+
+def never_resized(spec: PodSpec, rules: ServerRules) -> str:
+    """Return why the server refuses every resize of the pod, or empty if it does not."""
+    if has_claims(spec) and not rules.resizes_claims:
+        return CLAIMS_REFUSAL
+    whole = spec.resources
+    has_amounts = whole is not None and bool(whole.requests or whole.limits)
+    return POD_LEVEL_REFUSAL if has_amounts and not rules.resizes_pod_level else ""
 
 
 def has_claims(spec: PodSpec) -> bool:

@@ -6,6 +6,7 @@ import pytest
 from tests.unit.decide.vertical.policy_builders import limit_range_item, pod
 from trimtab.decide.vertical.resources.pod_rules import (
     CLAIMS_REFUSAL,
+    POD_LEVEL_REFUSAL,
     _range_violations,
     complete_pod_level,
     container_totals,
@@ -19,7 +20,7 @@ from trimtab.decide.vertical.resources.pod_rules import (
     violations as pod_violations,
 )
 from trimtab.model.core.pod import PodSpec, ResourceRequirements
-from trimtab.model.core.server_rules import KUBERNETES_1_36, KUBERNETES_1_37
+from trimtab.model.core.server_rules import KUBERNETES_1_36, KUBERNETES_1_37, rules_of
 from trimtab.model.json import wire
 
 BOTH = {"cpu": "1", "memory": "1Gi"}
@@ -182,6 +183,26 @@ def test_one_claim_is_enough_to_refuse_a_resize(order):
     member = msgspec.structs.replace(pod(), spec=made)
     assert resize_refusal(member, member) == CLAIMS_REFUSAL
     assert resize_refusal(member, member, KUBERNETES_1_37) == ""
+
+
+@pytest.mark.parametrize(
+    ("version", "refusal"),
+    [
+        ("1.34", POD_LEVEL_REFUSAL),
+        ("v1.35.4", POD_LEVEL_REFUSAL),
+        ("1.36", ""),
+        ("v1.37.1", ""),
+        ("1.38", ""),
+        ("", ""),
+    ],
+)
+def test_pods_with_pod_level_resources_are_resized_since_1_36(version, refusal):
+    plain = msgspec.structs.replace(pod(), spec=spec(BURSTABLE))
+    whole = msgspec.structs.replace(plain.spec, resources=wire.convert(BURSTABLE, ResourceRequirements))
+    member = msgspec.structs.replace(plain, spec=whole)
+    rules = rules_of(version)
+    assert resize_refusal(member, member, rules) == refusal
+    assert resize_refusal(plain, plain, rules) == ""
 
 
 def test_a_resize_may_not_change_the_class():
