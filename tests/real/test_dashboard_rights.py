@@ -48,6 +48,9 @@ async def running(cluster: RealCluster, *namespaces: str, clock: Clock | None = 
 
 
 def test_each_viewer_is_shown_what_the_server_lets_them_list(real_cluster: RealCluster):
+    # The garbage collector of an earlier test would delete the pods, whose owners do not exist.
+    real_cluster.stop("kube-controller-manager")
+
     async def main():
         async with running(real_cluster, "rights-shop", "rights-bank") as (client, address):
             for name, rights in TABLE.items():
@@ -68,6 +71,9 @@ def test_each_viewer_is_shown_what_the_server_lets_them_list(real_cluster: RealC
 
 
 def test_a_session_ends_after_its_account_is_deleted(real_cluster: RealCluster):
+    # The garbage collector of an earlier test would delete the pods, whose owners do not exist.
+    real_cluster.stop("kube-controller-manager")
+
     async def main():
         clock = ShiftedClock()
         async with running(real_cluster, "rights-end", clock=clock) as (client, address):
