@@ -9,7 +9,13 @@ from trimtab.cluster.client import Client
 from trimtab.cluster.discovery import Discovery
 from trimtab.cluster.transport.in_process import InProcessTransport
 from trimtab.lab.apiserver.server import Server
-from trimtab.model.core.server_rules import KUBERNETES_1_36, KUBERNETES_1_37, ServerRules, rules_of
+from trimtab.model.core.server_rules import (
+    KUBERNETES_1_34,
+    KUBERNETES_1_36,
+    KUBERNETES_1_37,
+    ServerRules,
+    rules_of,
+)
 
 NAMESPACES, PODS_EACH = 60, 5
 
@@ -28,7 +34,9 @@ async def on_the_lab(
     return found
 
 
-@pytest.mark.parametrize("rules", [KUBERNETES_1_36, KUBERNETES_1_37], ids=lambda rules: rules.version)
+@pytest.mark.parametrize(
+    "rules", [KUBERNETES_1_34, KUBERNETES_1_36, KUBERNETES_1_37], ids=lambda rules: rules.version
+)
 def test_what_is_admitted_as_it_is_is_admitted_with_our_sizes(rules: ServerRules):
     clock = VirtualClock()
     found = clock.run(on_the_lab(clock, range(1, NAMESPACES + 1), PODS_EACH, rules))

@@ -128,13 +128,10 @@ def validate_spec_update(obj: JsonObject, old: JsonObject) -> list[FieldError]:
 
 def validate_resize(obj: JsonObject, old: JsonObject, rules: ServerRules) -> list[FieldError]:
     """Return which changes a resize may not make."""
+    if refusal := _never_resized(old, rules):
+        return [forbidden_field("", refusal)]
     before, after = copy_of(old["spec"]), copy_of(obj["spec"])
     errors: list[FieldError] = []
-    if text_at(old, "status", "phase") in ("Failed", "Succeeded"):
-        return [forbidden_field("", "pod resize is not allowed for pods that have ended")]
-    whole = before.get("resources") or {}
-    if (whole.get("requests") or whole.get("limits")) and not rules.resizes_pod_level:
-        return [forbidden_field("", "pods with pod-level resources cannot be resized")]
     resized = dict(containers_of(after))
     for place, container in containers_of(before):
         other = resized.get(place)
@@ -157,6 +154,19 @@ def validate_resize(obj: JsonObject, old: JsonObject, rules: ServerRules) -> lis
     if not errors and qos != (old.get("status", {}).get("qosClass") or qos_class(old["spec"], rules)):
         errors.append(invalid_value("spec", qos, "Pod QOS Class may not change as a result of resizing"))
     return errors
+
+
+def _never_resized(pod: JsonObject, rules: ServerRules) -> str:
+    """Return why no resize of the pod is allowed, whatever it changes, or empty if one may be."""
+    if text_at(pod, "status", "phase") in ("Failed", "Succeeded"):
+        return "pod resize is not allowed for pods that have ended"
+    whole = pod["spec"].get("resources") or {}
+    has_amounts = bool(whole.get("requests") or whole.get("limits"))
+    return (
+        "pods with pod-level resources cannot be resized"
+        if has_amounts and not rules.resizes_pod_level
+        else ""
+    )
 
 
 def _has_claims(container: JsonObject) -> bool:

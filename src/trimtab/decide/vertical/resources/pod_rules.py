@@ -233,7 +233,7 @@ def qos_class(spec: PodSpec, rules: ServerRules = KUBERNETES_1_36) -> QoSClass:
     """Return the QoS class of a pod, by its pod-level resources where it has any."""
     spec = complete_pod_level(spec, rules)
     own = spec.resources
-    if own is not None and (rules.empty_pod_level_counts or own.requests or own.limits):
+    if own is not None and (rules.empty_pod_level_counts or _has_amounts(own)):
         # Pod-level requests without limits never make a pod Guaranteed, since the two lists differ in length.
         return _class_of((own,), only_listed=True)
     everywhere = (*spec.containers, *spec.init_containers)
@@ -280,9 +280,12 @@ def never_resized(spec: PodSpec, rules: ServerRules) -> str:
     """Return why the server refuses every resize of the pod, or empty if it does not."""
     if has_claims(spec) and not rules.resizes_claims:
         return CLAIMS_REFUSAL
-    whole = spec.resources
-    has_amounts = whole is not None and bool(whole.requests or whole.limits)
-    return POD_LEVEL_REFUSAL if has_amounts and not rules.resizes_pod_level else ""
+    is_pod_level = spec.resources is not None and _has_amounts(spec.resources)
+    return POD_LEVEL_REFUSAL if is_pod_level and not rules.resizes_pod_level else ""
+
+
+def _has_amounts(resources: ResourceRequirements) -> bool:
+    return bool(resources.requests or resources.limits)
 
 
 def has_claims(spec: PodSpec) -> bool:

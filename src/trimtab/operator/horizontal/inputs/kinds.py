@@ -53,7 +53,10 @@ class SlimMeta(Wire):
 
 
 class UndecodedHpa(Wire):
-    """An HPA of which only the metadata is decoded. Most watch events show a version that we wrote ourselves."""
+    """An HPA of which only the metadata is decoded.
+
+    Most watch events show a version that we wrote ourselves, and need no more.
+    """
 
     metadata: ObjectMeta = ObjectMeta()
     spec: msgspec.Raw = msgspec.Raw(b"{}")
