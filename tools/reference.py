@@ -88,7 +88,7 @@ _UPSTREAM_GATES = """## Gates of kube-controller-manager 1.37 that Trimtab does 
 |---|---|
 | `HPAGeneration` | `status.observedGeneration` is written wherever the server gives an HPA a generation. `--compat=kubernetes-1.36` writes none. A changed spec is reconciled at once in every setting. |
 | `HPAOptimizedSelectorStore` | Conflicting HPAs are always found by an index of the namespace's selectors. |
-| `StaleControllerConsistencyHPA` | A reconcile always sees the status that Trimtab wrote last, so none is skipped. |
+| `StaleControllerConsistencyHPA` | The cache takes the answer to each status write, so no sync waits for the watch. |
 """
 
 

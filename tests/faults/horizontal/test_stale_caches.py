@@ -7,7 +7,7 @@ import pytest
 
 from tests.faults.horizontal.scene import becomes, held, is_watch, load, queue, working
 from tests.scenarios.horizontal.stage import CRDS, NAMESPACES, Stage
-from tests.scenarios.line import status
+from tests.scenarios.line import Break, status
 from trimtab.cluster.resource import DEPLOYMENTS
 from trimtab.model.crds import all_crds
 from trimtab.operator.horizontal.inputs.kinds import NATIVE_HPAS, OWN_HPAS
@@ -223,5 +223,69 @@ def test_native_hpas_without_our_own_definition_are_ready_and_quiet(lab, caplog)
             assert not actor.operator.warnings()
         said = [record.message for record in caplog.records if "not served" in record.message]
         assert len(said) == 1
+
+    lab(scenario)
+
+
+SKIPS = "horizontal_pod_autoscaler_controller_stale_sync_skips_total"
+
+
+@pytest.fixture(params=[OWN_HPAS, NATIVE_HPAS], ids=["own kind", "native"])
+def kind(request):
+    return request.param
+
+
+def silence(actor, kind):
+    """Let the watch of a kind begin anew and deliver nothing."""
+    actor.line.is_silent = lambda request: is_watch(request, kind.plural)
+    actor.line.drop_all()
+
+
+def skips(actor, kind):
+    return actor.count(SKIPS, group=kind.group, resource=kind.plural)
+
+
+def test_a_status_that_the_watch_has_not_delivered_skips_no_sync(lab, kind):
+    async def scenario(stage: Stage) -> None:
+        stage.native, stage.resource = kind is NATIVE_HPAS, kind
+        await held(stage)
+        async with stage.running() as actor:
+            silence(actor, kind)
+            for replicas in (5, 7, 9):
+                load(stage, replicas * 100)
+                await stage.step(actor)
+                assert await stage.replicas("web") == replicas
+                assert (await stage.read_hpa("web"))["status"]["desiredReplicas"] == replicas
+            statuses = [write.status for write in actor.line.writes if write.is_status]
+            assert len(statuses) >= 3
+            assert set(statuses) == {200}
+            assert (skips(actor, kind), actor.count("trimtab_decided_again_total")) == (0, 0)
+
+    lab(scenario)
+
+
+def test_a_sync_is_skipped_while_an_hpa_newer_than_the_cache_cannot_be_read(lab, kind):
+    """The answer to a status was lost and its watch event is late, so the cache lacks our own write."""
+
+    async def scenario(stage: Stage) -> None:
+        stage.native, stage.resource = kind is NATIVE_HPAS, kind
+        await held(stage)
+        async with stage.running() as actor:
+            silence(actor, kind)
+            actor.line.break_write = lambda _number, _request: Break.LOSE_ANSWER
+            await stage.step(actor)
+            actor.line.break_write = lambda _number, _request: None
+            actor.line.answer = lambda request: (
+                status(503) if request.method == "GET" and request.path.endswith("/web") else None
+            )
+            load(stage, 520)  # within the tolerance: only the status changes
+            for skipped in (1, 2):
+                await stage.step(actor)
+                assert skips(actor, kind) == skipped
+            allow(actor)
+            await stage.step(actor)
+            assert skips(actor, kind) == 2
+            [metric] = (await stage.read_hpa("web"))["status"]["currentMetrics"]
+            assert metric["external"]["current"]["averageValue"] == "104"
 
     lab(scenario)

@@ -47,6 +47,13 @@ class HpaControllerMetrics:
         )
         self._hits = counter(f"{_PREFIX}cache_hits", "Owners found in the cache.", "resource_kind")
         self._misses = counter(f"{_PREFIX}cache_misses", "Owners asked for.", "resource_kind")
+        self.stale_skips = counter(
+            f"{_PREFIX}stale_sync_skips",
+            "Syncs that ended without a decision because an object was newer than in the cache and the HPA could"
+            " not be read again, by the HPA's group and resource.",
+            "group",
+            "resource",
+        )
         self.shards = shards_gauge(registry)
         self.clock_offset = Gauge(
             "trimtab_clock_offset_seconds",

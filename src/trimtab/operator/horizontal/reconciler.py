@@ -162,6 +162,7 @@ class Reconciler:
         try:
             await self._writer.read_again(hpa_state)
         except errors.ClusterError as error:
+            self._metrics.stale_skips.labels(hpa_state.resource.group, hpa_state.resource.plural).inc()
             log.warning("hpa %s: not decided in this sync: it cannot be read again: %s", hpa_state.key, error)
             return
         await self.reconcile(request)
