@@ -67,8 +67,9 @@ class Resource(Generic[T]):
 
     def describe(self, namespace: str | None, name: str | None) -> str:
         """Return the name of an object in messages, as `deployments shop/web`."""
-        where = "/".join(part for part in (namespace, name) if part)
-        return f"{self.plural} {where}".rstrip()
+        if namespace and name:
+            return f"{self.plural} {namespace}/{name}"
+        return f"{self.plural} {namespace or name or ''}".rstrip()
 
 
 @dataclass(frozen=True, slots=True)

@@ -5,7 +5,7 @@ from collections.abc import Iterable, Iterator, Sequence
 from typing import Final, NamedTuple
 
 from prometheus_client import CollectorRegistry
-from prometheus_client.core import CounterMetricFamily
+from prometheus_client.core import CounterMetricFamily, GaugeMetricFamily
 from prometheus_client.metrics_core import HistogramMetricFamily, Metric
 from prometheus_client.registry import Collector
 
@@ -32,8 +32,28 @@ class RequestMetrics(Collector):
 Labels = tuple[str, ...]
 
 
+class Values(Collector):
+    """A gauge by labels, for use from one thread."""
+
+    def __init__(self, name: str, text: str, labels: Sequence[str], *, registry: CollectorRegistry) -> None:
+        self._name, self._text, self._labelnames = name, text, tuple(labels)
+        self.by_labels: dict[Labels, float] = {}
+        registry.register(self)
+
+    def describe(self) -> Iterator[GaugeMetricFamily]:
+        """Yield the metric without samples."""
+        yield GaugeMetricFamily(self._name, self._text, labels=self._labelnames)
+
+    def collect(self) -> Iterator[GaugeMetricFamily]:
+        """Yield the metric with its samples."""
+        family = GaugeMetricFamily(self._name, self._text, labels=self._labelnames)
+        for labels, value in self.by_labels.items():
+            family.add_metric(labels, value)
+        yield family
+
+
 class Durations(Collector):
-    """A histogram of seconds by labels, for use from one thread."""
+    """A histogram of seconds by labels, for use from one thread, and a counter of its observations."""
 
     def __init__(
         self,
@@ -43,8 +63,11 @@ class Durations(Collector):
         *,
         bounds: Sequence[float],
         registry: CollectorRegistry,
+        counter: tuple[str, str] | None = None,
     ) -> None:
+        """Register the histogram, and the counter with this name and text."""
         self._name, self._text, self._labelnames = name, text, tuple(labels)
+        self._counter = counter
         self._bounds = tuple(bounds)
         self._bound_labels = (*(str(float(bound)) for bound in bounds), "+Inf")
         self._counts: dict[Labels, list[int]] = {}
@@ -60,12 +83,19 @@ class Durations(Collector):
         counts[bisect_left(self._bounds, seconds)] += times
         self._sums[labels] += seconds * times
 
-    def describe(self) -> Iterator[HistogramMetricFamily]:
-        """Yield the metric without samples."""
+    def describe(self) -> Iterator[Metric]:
+        """Yield the metrics without samples."""
+        if self._counter is not None:
+            yield CounterMetricFamily(*self._counter, labels=self._labelnames)
         yield HistogramMetricFamily(self._name, self._text, labels=self._labelnames)
 
-    def collect(self) -> Iterator[HistogramMetricFamily]:
-        """Yield the metric with its samples."""
+    def collect(self) -> Iterator[Metric]:
+        """Yield the metrics with their samples."""
+        if self._counter is not None:
+            counter = CounterMetricFamily(*self._counter, labels=self._labelnames)
+            for labels, counts in self._counts.items():
+                counter.add_metric(labels, sum(counts))
+            yield counter
         family = HistogramMetricFamily(self._name, self._text, labels=self._labelnames)
         for labels, counts in self._counts.items():
             total, buckets = 0, []

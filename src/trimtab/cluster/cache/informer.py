@@ -392,8 +392,8 @@ class Informer(Generic[T]):
         return None if old is None else (old.metadata.uid, old.metadata.resource_version)
 
     def _advance(self, version: str) -> None:
-        self._version = later(self._version or "", version)
-        self._highest = later(self._highest, version)
+        before, self._version = self._version, later(self._version or "", version)
+        self._highest = self._version if self._highest == before else later(self._highest, version)
         self._proved_fresh()
 
     def _proved_fresh(self) -> None:

@@ -47,11 +47,12 @@ class HttpTransport:
 
     async def request(self, request: Request) -> Response:
         """Send a request and return the whole response. After a 401, retry once with new credentials."""
-        now = asyncio.get_running_loop().time
-        last_moment = now() + request.deadlines.overall
-        response, used = await self._fetch(request, min(now() + request.deadlines.total, last_moment))
+        now, deadlines = asyncio.get_running_loop().time, request.deadlines
+        started = now()
+        response, used = await self._fetch(request, started + min(deadlines.total, deadlines.overall))
         if response.status == 401 and await self._has_other_credential(used):
-            response, _ = await self._fetch(request, min(now() + request.deadlines.total, last_moment))
+            last_moment = started + deadlines.overall
+            response, _ = await self._fetch(request, min(now() + deadlines.total, last_moment))
         return response
 
     @asynccontextmanager

@@ -190,11 +190,6 @@ def apply_annotations(
     return spec
 
 
-def annotation_texts(annotations: Mapping[str, str]) -> tuple[str | None, ...]:
-    """Return the text of each annotation that stands for a metric field."""
-    return tuple(annotations.get(annotation.name) for annotation in METRIC_ANNOTATIONS)
-
-
 def into_annotations(data: Mapping[str, Any]) -> Json:
     """Return v2 JSON with every metric field of Trimtab's in its annotation."""
     for annotation in METRIC_ANNOTATIONS:

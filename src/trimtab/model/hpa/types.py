@@ -285,7 +285,10 @@ class HorizontalPodAutoscalerStatus(Wire):
 
     def condition(self, kind: str) -> HpaCondition | None:
         """Return the condition of that type."""
-        return next((condition for condition in self.conditions if condition.type == kind), None)
+        for condition in self.conditions:
+            if condition.type == kind:
+                return condition
+        return None
 
 
 class HorizontalPodAutoscaler(Wire):

@@ -38,11 +38,18 @@ class ClockCheck:
             self._newest[source] = newest, monotonic
         self._update()
 
-    def offset(self) -> float:
-        """Return the seconds to add to our clock when the age of samples is computed."""
-        if abs(self._wall_base() - self._base) > SET_SECONDS:
+    def offset_at(self, now: float, monotonic: float) -> float:
+        """Return the seconds to add to our clock when the age of samples is computed.
+
+        `now` and `monotonic` are what both of our clocks say.
+        """
+        if abs(now - monotonic - self._base) > SET_SECONDS:
             self._update()
         return self._offset
+
+    def offset(self) -> float:
+        """Return the seconds to add to our clock now."""
+        return self.offset_at(self._clock.now().timestamp(), self._clock.monotonic())
 
     def problem(self) -> str:
         """Return how our clock is wrong. It is empty if it seems right."""

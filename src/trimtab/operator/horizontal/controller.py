@@ -71,7 +71,7 @@ class HpaController:
             InputCaches(self._targets, self._matcher, self._make_owners(), freshness),
             self._fetcher,
         )
-        self._snapshots.clock_offset = self._clock_check.offset
+        self._snapshots.clock_offset_at = self._clock_check.offset_at
         self._reconciler = Reconciler(clock, self._snapshots, self._make_writer(), self._metrics)
         self._unreadable = UnreadableHpas(clock, self._caches, self.ownership)
         self._dry_run = DryRunDecider(clock, self._snapshots, self._fetcher)

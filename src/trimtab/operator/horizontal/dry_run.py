@@ -79,7 +79,9 @@ class DryRunDecider:
         scale = queries.target.scale
         replicas = None if scale is None else scale.spec.replicas
         memory = hpa_state.memory.preview(replicas, self._clock.now().timestamp())
-        return self._snapshots.observe(hpa_state, queries, matched, samples, owners, memory)
+        return self._snapshots.observe(
+            hpa_state, queries, matched, samples, owners, memory, self._snapshots.clock_offset()
+        )
 
 
 def _log_failure(hpa_state: HpaState, error: Exception) -> None:

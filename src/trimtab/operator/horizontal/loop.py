@@ -74,12 +74,13 @@ class Loop:
         """Start to reconcile these HPAs, except those that were just scaled between syncs."""
         now = self._clock.monotonic()
         self._batches.reconcile_all(
-            (hpa_state for hpa_state in due if hpa_state.next_sync_at <= now), also_queried
+            [hpa_state for hpa_state in due if hpa_state.next_sync_at <= now], also_queried
         )
 
     def _start_due(self, schedule: SyncSchedule, now: float) -> None:
         due = schedule.next_due(self.owned_hpas(), now)
-        self._queue.difference_update(hpa_state.uid for hpa_state in due)
+        if self._queue:
+            self._queue.difference_update([hpa_state.uid for hpa_state in due])
         if self._periods.slots == 1:
             self.start_sync(due)
             return

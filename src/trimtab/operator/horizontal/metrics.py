@@ -6,7 +6,7 @@ from prometheus_client import CollectorRegistry, Counter, Gauge, Histogram
 
 from trimtab.decide.horizontal.decision import Decision
 from trimtab.operator.ownership import shards_gauge
-from trimtab.operator.prometheus import Durations
+from trimtab.operator.prometheus import Durations, Values
 
 _PREFIX = "horizontal_pod_autoscaler_controller_"
 _BUCKETS = tuple(0.001 * 2**power for power in range(15))
@@ -16,30 +16,29 @@ class HpaControllerMetrics:
     """The metrics of one HPA controller."""
 
     def __init__(self, registry: CollectorRegistry) -> None:
-        self._children: dict[tuple[Counter, tuple[str, ...]], Counter] = {}
-        self._gauges: dict[tuple[str, str], Gauge] = {}
-
         def counter(name: str, text: str, *labels: str) -> Counter:
             return Counter(name, text, labels, registry=registry)
 
-        def durations(name: str, text: str, *labels: str) -> Durations:
-            return Durations(name, text, labels, bounds=_BUCKETS, registry=registry)
-
-        outcome, computation = ("action", "error"), ("action", "error", "metric_type")
-        self._reconciliations = counter(f"{_PREFIX}reconciliations", "Decisions made.", *outcome)
-        self._duration = durations(
+        self._reconciliations = Durations(
             f"{_PREFIX}reconciliation_duration_seconds",
             "Time from the last reading to the last write of a decision.",
-            *outcome,
+            ("action", "error"),
+            counter=(f"{_PREFIX}reconciliations", "Decisions made."),
+            bounds=_BUCKETS,
+            registry=registry,
         )
-        self._computations = counter(f"{_PREFIX}metric_computation", "Metrics evaluated.", *computation)
-        self._computation_duration = durations(
-            f"{_PREFIX}metric_computation_duration_seconds", "Time that a metric's query took.", *computation
+        self._computations = Durations(
+            f"{_PREFIX}metric_computation_duration_seconds",
+            "Time that a metric's query took.",
+            ("action", "error", "metric_type"),
+            counter=(f"{_PREFIX}metric_computation", "Metrics evaluated."),
+            bounds=_BUCKETS,
+            registry=registry,
         )
-        self._desired = Gauge(
+        self._desired = Values(
             f"{_PREFIX}desired_replicas",
             "Replicas last decided.",
-            ["namespace", "hpa_name"],
+            ("namespace", "hpa_name"),
             registry=registry,
         )
         self.hpas = Gauge(
@@ -95,11 +94,7 @@ class HpaControllerMetrics:
         """Count one decision."""
         self._count(decision, seconds, 1)
         if decision.observed_desired is not None:
-            key = (namespace, name)
-            gauge = self._gauges.get(key)
-            if gauge is None:
-                gauge = self._gauges[key] = self._desired.labels(namespace, name)
-            gauge.set(decision.observed_desired)
+            self._desired.by_labels[namespace, name] = decision.observed_desired
 
     def count_unchanged(self, decisions: Iterable[Decision], seconds: float) -> None:
         """Count reconciles that were skipped because these decisions still hold."""
@@ -116,31 +111,17 @@ class HpaControllerMetrics:
         self._usage_checks.inc()
         self._check_cpu.inc(cpu_seconds)
         if skipped > 0:
-            self._child(self._skipped_checks, (limit,)).inc(skipped)
+            self._skipped_checks.labels(limit).inc(skipped)
 
     def _count(self, decision: Decision, seconds: float, times: int) -> None:
-        outcome = (decision.action, decision.error_label)
-        self._child(self._reconciliations, outcome).inc(times)
-        self._duration.observe(outcome, seconds, times)
+        self._reconciliations.observe((decision.action, decision.error_label), seconds, times)
         for metric in decision.computations:
             labels = ("none" if metric.error != "none" else metric.action, metric.error, metric.type)
-            self._child(self._computations, labels).inc(times)
-            self._computation_duration.observe(labels, seconds, times)
-
-    def _child(self, counter: Counter, labels: tuple[str, ...]) -> Counter:
-        """Return the counter with these labels. prometheus_client's own lookup is slow."""
-        child = self._children.get((counter, labels))
-        if child is None:
-            child = self._children[counter, labels] = counter.labels(*labels)
-        return child
+            self._computations.observe(labels, seconds, times)
 
     def forget(self, namespace: str, name: str) -> None:
         """Drop the gauge of a deleted HPA."""
-        self._gauges.pop((namespace, name), None)
-        try:
-            self._desired.remove(namespace, name)
-        except KeyError:
-            return  # no decision was made about it
+        self._desired.by_labels.pop((namespace, name), None)
 
     def count_owner_lookup(self, plural: str, hit: bool) -> None:
         """Count one lookup in the cache of owners."""

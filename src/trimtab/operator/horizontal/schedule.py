@@ -10,7 +10,6 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 from math import ceil
 from typing import Protocol
-from zlib import crc32
 
 from trimtab.operator.horizontal.inputs.hpa_state import HpaState
 
@@ -105,7 +104,7 @@ class SlotSchedule:
 
 def slot_of(hpa_state: HpaState, slots: int) -> int:
     """Return the slot of an HPA, which is that of its namespace."""
-    return crc32(hpa_state.hpa.metadata.namespace.encode()) % slots
+    return hpa_state.phase % slots
 
 
 class TimerSchedule:

@@ -83,8 +83,12 @@ class SnapshotBuilder:
         self._owners = caches.owners
         self._freshness = caches.freshness
         self._fetcher = fetcher
-        self.clock_offset: Callable[[], float] = lambda: 0.0
-        """Returns the seconds to add to our clock for the age of samples."""
+        self.clock_offset_at: Callable[[float, float], float] = lambda _now, _monotonic: 0.0
+        """Returns the seconds to add to our clock for the age of samples, given what both of our clocks say."""
+
+    def clock_offset(self) -> float:
+        """Return the seconds to add to our clock now for the age of samples."""
+        return self.clock_offset_at(self._clock.now().timestamp(), self._clock.monotonic())
 
     async def read(
         self, request: ReconcileRequest, samples: Samples | None = None
@@ -201,10 +205,12 @@ class SnapshotBuilder:
         if replicas is not None and not target.is_read and memory.contradicts(epoch, replicas):
             self._targets.doubt(target)
             raise StaleObservation("the target may be older than what the last leader left behind")
-        hpa_state.load_memory(epoch, replicas, moment, self._clock.monotonic())
-        if not owners and self.is_unchanged(hpa_state, queries, matched, samples, moment):
+        monotonic = self._clock.monotonic()
+        hpa_state.load_memory(epoch, replicas, moment, monotonic)
+        offset = self.clock_offset_at(moment, monotonic)
+        if not owners and self.is_unchanged(hpa_state, queries, matched, samples, moment, offset):
             return hpa_state.extend_decision(moment)
-        observation = self.observe(hpa_state, queries, matched, samples, owners, memory.own)
+        observation = self.observe(hpa_state, queries, matched, samples, owners, memory.own, offset)
         if hpa_state.unchanged is not None and hpa_state.unchanged.still_valid(observation, moment):
             return hpa_state.extend_decision(moment)
         hpa_state.invalidate()
@@ -222,8 +228,10 @@ class SnapshotBuilder:
         if epoch is None or hpa_state.memory.epoch is not epoch or owners is None:
             return None
         now = self._clock.now()
-        hpa_state.adjust_for_clock_jump(now.timestamp(), self._clock.monotonic())
-        observation = self.observe(hpa_state, queries, matched, samples, owners, hpa_state.memory.own)
+        moment, monotonic = now.timestamp(), self._clock.monotonic()
+        hpa_state.adjust_for_clock_jump(moment, monotonic)
+        offset = self.clock_offset_at(moment, monotonic)
+        observation = self.observe(hpa_state, queries, matched, samples, owners, hpa_state.memory.own, offset)
         return Snapshot(queries.target, observation, now)
 
     def observe(
@@ -234,6 +242,7 @@ class SnapshotBuilder:
         samples: Samples,
         owners: Owners,
         memory: Memory,
+        clock_offset: float,
     ) -> Observation:
         """Freeze everything that a decision depends on."""
         if not owners and self._matcher.has_extra_pods(hpa_state, matched):
@@ -253,7 +262,7 @@ class SnapshotBuilder:
             settings=self._config.settings,
             gates=self._config.gates,
             compat=self._config.compat,
-            clock_offset=self.clock_offset(),
+            clock_offset=clock_offset,
         )
 
     def is_unchanged(
@@ -263,6 +272,7 @@ class SnapshotBuilder:
         matched: MatchedPods,
         samples: Samples,
         now: float,
+        clock_offset: float,
     ) -> bool:
         """Return whether the usage of pods alone shows that the last decision still holds.
 
@@ -282,7 +292,7 @@ class SnapshotBuilder:
         return (
             isinstance(usage, NamespaceUsage)
             and last.still_valid_alone(
-                hpa_state.hpa, queries.target.scale, hpa_state.memory.own, now, self.clock_offset()
+                hpa_state.hpa, queries.target.scale, hpa_state.memory.own, now, clock_offset
             )
             and (matched.pods is last.observation.pods or matched.pods == last.observation.pods)
             and last.accepts(usage.span, now)

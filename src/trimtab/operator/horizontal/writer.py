@@ -23,7 +23,7 @@ from trimtab.decide.horizontal.memory import Memory
 from trimtab.decide.horizontal.observation.observation import Observation
 from trimtab.decide.horizontal.records.record import Record
 from trimtab.decide.horizontal.status.after_write import after_scale, after_status
-from trimtab.decide.horizontal.status.dry_run import annotation_problem, as_dry_run, must_not_scale
+from trimtab.decide.horizontal.status.dry_run import annotation_problem, as_dry_run
 from trimtab.model.author import Author
 from trimtab.model.core.objects import ObjectReference
 from trimtab.model.hpa.types import ConditionType, HorizontalPodAutoscalerStatus
@@ -110,8 +110,9 @@ class Writer:
     def prepare(self, hpa_state: HpaState, snapshot: Snapshot, decision: Decision) -> PendingWrite:
         """Return what has to be written, which for a dry run is no scale."""
         observation = snapshot.observation
-        _log_warnings(hpa_state, observation, decision)
-        is_dry_run = self._dry_run or must_not_scale(observation.hpa, observation.gates)
+        problem = annotation_problem(observation.hpa, observation.gates)
+        _log_warnings(hpa_state, decision, problem)
+        is_dry_run = self._dry_run or bool(problem) or hpa_state.is_dry_run
         written = as_dry_run(observation, decision) if is_dry_run else decision
         return PendingWrite(snapshot.target, observation, written, is_dry_run)
 
@@ -308,13 +309,10 @@ def status_patch(hpa_state: HpaState, new: HorizontalPodAutoscalerStatus, memory
     return {"status": status}
 
 
-def _log_warnings(hpa_state: HpaState, observation: Observation, decision: Decision) -> None:
+def _log_warnings(hpa_state: HpaState, decision: Decision, problem: str) -> None:
     """Log ignored fields of a spec and a misspelt annotation, once per process and text."""
     condition = decision.status.condition(ConditionType.FIELDS_IGNORED)
-    ignored, misspelt = hpa_state.new_warnings(
-        condition.message if condition is not None else "",
-        annotation_problem(observation.hpa, observation.gates),
-    )
+    ignored, misspelt = hpa_state.new_warnings(condition.message if condition is not None else "", problem)
     if ignored:
         log.warning("fields ignored", extra={"facts": {"hpa": hpa_state.key, "fields": ignored}})
     if misspelt:

@@ -62,6 +62,9 @@ class World:
             raise LOST
         return {}
 
+    def clock_offset(self) -> float:
+        return 0.0
+
     def observe(self, state: Any, *_rest: Any) -> Any:
         return observe(state.hpa, 4, series(80))
 

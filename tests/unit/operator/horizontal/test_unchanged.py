@@ -76,12 +76,14 @@ class Life:
 
     def observe(self, chosen, fetched):
         return self.snapshots.observe(
-            self.state, self.queries, MatchedPods(chosen, ()), fetched, {}, self.state.memory.own
+            self.state, self.queries, MatchedPods(chosen, ()), fetched, {}, self.state.memory.own, 0.0
         )
 
     def is_unchanged(self, chosen, fetched):
         now = NOW.timestamp() + 15
-        return self.snapshots.is_unchanged(self.state, self.queries, MatchedPods(chosen, ()), fetched, now)
+        return self.snapshots.is_unchanged(
+            self.state, self.queries, MatchedPods(chosen, ()), fetched, now, 0.0
+        )
 
 
 @given(

@@ -79,6 +79,25 @@ def read_usage(
     """
     if not items:
         return FetchFailure(message="no metrics returned from resource metrics API")
+    values = None if wraps else each_usage(items, resource, container)
+    if values is not None:
+        try:
+            return PodSamples(
+                samples={
+                    item.metadata.name: Sample(used, seconds_of(item.timestamp), _window(item.window))
+                    for item, used in zip(items, values, strict=True)
+                },
+                timestamp=_date_of(items[0]),
+            )
+        except ValueError:
+            pass  # the date or the window of a pod cannot be read
+    return _read_usage_of_each(items, resource, container, wraps=wraps)
+
+
+def _read_usage_of_each(
+    items: Sequence[PodMetrics], resource: str, container: str, *, wraps: bool
+) -> PodSamples | FetchFailure:
+    """Read what can be read, pod by pod, which takes twice the time."""
     samples: dict[str, Sample] = {}
     unusable = ""
     for item in items:

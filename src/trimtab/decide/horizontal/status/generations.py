@@ -37,10 +37,18 @@ def must_write(new: HorizontalPodAutoscalerStatus, old: HorizontalPodAutoscalerS
     if new.conditions == old.conditions:
         return new != old
     return (
-        _without_generations(new.conditions) != _without_generations(old.conditions)
+        len(new.conditions) != len(old.conditions)
+        or any(map(_says_something_else, new.conditions, old.conditions))
         or msgspec.structs.replace(new, conditions=old.conditions) != old
     )
 
 
-def _without_generations(conditions: tuple[HpaCondition, ...]) -> list[HpaCondition]:
-    return [msgspec.structs.replace(condition, observed_generation=None) for condition in conditions]
+def _says_something_else(new: HpaCondition, old: HpaCondition) -> bool:
+    """Return whether two conditions differ in more than their generations."""
+    return (
+        new.message != old.message
+        or new.reason != old.reason
+        or new.status != old.status
+        or new.type != old.type
+        or new.last_transition_time != old.last_transition_time
+    )

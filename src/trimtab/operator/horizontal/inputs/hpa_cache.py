@@ -51,7 +51,7 @@ class HpaCache:
         self._on_delete = on_delete
 
     def __iter__(self) -> Iterator[HpaState]:
-        yield from self._states.values()
+        return iter(self._states.values())
 
     def __len__(self) -> int:
         return len(self._states)
@@ -126,33 +126,35 @@ class HpaCache:
 
     def _replace(self, hpa_state: HpaState, new: HorizontalPodAutoscaler, *, is_new: bool = False) -> None:
         """Replace the object, with defaults and without its memory."""
-        before, problem = hpa_state.hpa, hpa_state.problem
-        # Native HPAs have a generation since Kubernetes 1.37. An older server keeps the one that a client or a newer server
-        # wrote and does not raise it, so for them only the content shows whether the spec changed.
-        is_same = (
-            not is_new
-            and not hpa_state.is_native
-            and before.metadata.generation == new.metadata.generation
-            and _spec_annotations(before) == _spec_annotations(new)
-            and new.metadata.generation > 0
-        )
-        spec = before.spec
-        if not is_same:
+        before, spec, problem = hpa_state.hpa, hpa_state.hpa.spec, hpa_state.problem
+        metadata = _reuse_unchanged_metadata(before.metadata, new.metadata)
+        if is_new or not _has_same_spec(before, new, metadata, is_native=hpa_state.is_native):
             spec, problem = _set_defaults(new, is_native=hpa_state.is_native)
-        if not is_new and spec == before.spec:
-            spec = before.spec
-        hpa = msgspec.structs.replace(
-            new,
-            metadata=_reuse_unchanged_metadata(before.metadata, new.metadata),
-            spec=spec,
-            status=_reuse_unchanged_status(before.status, new.status),
+            if not is_new and spec == before.spec:
+                spec = before.spec
+        status = _reuse_unchanged_status(before.status, new.status)
+        hpa_state.replace_hpa(
+            msgspec.structs.replace(new, metadata=metadata, spec=spec, status=status), problem
         )
-        hpa_state.replace_hpa(hpa, problem)
 
 
 def stored_memory(hpa: HorizontalPodAutoscaler) -> str:
     """Return the memory that an object carries, as it is stored."""
     return hpa.status.memory or hpa.metadata.annotations.get(MEMORY_ANNOTATION, "")
+
+
+def _has_same_spec(
+    before: HorizontalPodAutoscaler, new: HorizontalPodAutoscaler, metadata: ObjectMeta, *, is_native: bool
+) -> bool:
+    """Return whether the spec certainly leads to the spec that is known, with its defaults and annotations."""
+    if metadata.annotations is not before.metadata.annotations:
+        return False
+    generation = metadata.generation
+    # Native HPAs have a generation since Kubernetes 1.37. An older server keeps the one that a client or a newer server
+    # wrote and does not raise it, so for them only the content shows whether the spec changed.
+    if not is_native and generation > 0 and generation == before.metadata.generation:
+        return True
+    return new.spec == before.spec
 
 
 def _set_defaults(
@@ -169,15 +171,6 @@ def _set_defaults(
         return wire.convert(hpa_rules.default(plain), HorizontalPodAutoscaler).spec, ""
     except ValueError as error:
         return spec, str(error)
-
-
-def _spec_annotations(hpa: HorizontalPodAutoscaler) -> tuple[str | None, ...]:
-    """Return the annotations that stand for fields of the spec."""
-    annotations = hpa.metadata.annotations
-    return (
-        selection_strategy.annotated_strategy(annotations),
-        *metric_annotations.annotation_texts(annotations),
-    )
 
 
 def _has_defaults(spec: HorizontalPodAutoscalerSpec) -> bool:

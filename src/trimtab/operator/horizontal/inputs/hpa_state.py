@@ -5,6 +5,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field
 from math import inf
 from typing import overload
+from zlib import crc32
 
 from trimtab.cluster.leases.epoch import Epoch
 from trimtab.cluster.resource import Resource
@@ -129,26 +130,25 @@ class HpaState:
     _bands: tuple[UsageBand, ...] = ()
     _bands_for: Record | None = None
     _logged: tuple[str, str] = ("", "")
+    uid: str = field(init=False)
     key: str = field(init=False)
     """`namespace/name`."""
+    is_native: bool = field(init=False)
+    """Whether the object is of the group autoscaling."""
+    phase: int = field(init=False)
+    """A number that the HPAs of a namespace share, and that says when in the period they are due."""
 
     def __post_init__(self) -> None:
-        self.key = self.hpa.metadata.key
-
-    @property
-    def uid(self) -> str:
-        """Return the HPA's uid."""
-        return self.hpa.metadata.uid
+        # Each sync looks at these for every HPA, and they never change.
+        meta = self.hpa.metadata
+        self.uid, self.key = meta.uid, meta.key
+        self.is_native = self.resource.group == "autoscaling"
+        self.phase = crc32(meta.namespace.encode())
 
     @property
     def is_busy(self) -> bool:
         """Return whether a reconcile is in progress."""
         return self.request is not None
-
-    @property
-    def is_native(self) -> bool:
-        """Return whether the object is of the group autoscaling."""
-        return self.resource.group == "autoscaling"
 
     @property
     def is_dry_run(self) -> bool:
