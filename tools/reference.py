@@ -17,7 +17,7 @@ from trimtab.model.crds import all_crds
 from trimtab.model.feature_gates import GATES, Gate, gates_of_version
 from trimtab.operator.control_loop import ControlLoopMetrics
 from trimtab.operator.horizontal.metrics import HpaControllerMetrics
-from trimtab.operator.prometheus import Durations
+from trimtab.operator.prometheus import Durations, Values
 from trimtab.operator.settings.compat import KUBERNETES
 from trimtab.operator.settings.settings import declared
 from trimtab.operator.vertical.metrics import (
@@ -124,18 +124,28 @@ def _metrics() -> str:
             for make in (RecommenderMetrics, UpdaterMetrics, AdmissionMetrics, ControlLoopMetrics)
         ),
     ]
-    labels = {
-        metric._name: ", ".join(metric._labelnames)
-        for holder in holders
-        for metric in vars(holder).values()
-        if isinstance(metric, MetricWrapperBase | Durations)
-    } | {
-        metric.name: ", ".join(metric.labels)
-        for holder in holders
-        if isinstance(holder, RecommenderMetrics)
-        for metric in vars(holder.quality).values()
-        if isinstance(metric, BulkHistogram)
-    }
+    labels = (
+        {
+            metric._name: ", ".join(metric._labelnames)
+            for holder in holders
+            for metric in vars(holder).values()
+            if isinstance(metric, MetricWrapperBase)
+        }
+        | {
+            family.name: ", ".join(getattr(family, "_labelnames", ()))
+            for holder in holders
+            for metric in vars(holder).values()
+            if isinstance(metric, Durations | Values)
+            for family in metric.describe()
+        }
+        | {
+            metric.name: ", ".join(metric.labels)
+            for holder in holders
+            if isinstance(holder, RecommenderMetrics)
+            for metric in vars(holder.quality).values()
+            if isinstance(metric, BulkHistogram)
+        }
+    )
     rows = [
         (
             f"`{family.name}{'_total' if family.type == 'counter' else ''}`",

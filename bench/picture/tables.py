@@ -43,7 +43,12 @@ def goal_table(results: Results) -> Table:
     """Every figure of the goals: bounds, peer's, ours, ratio, reached or not."""
     table = [["#", "figure", "goal", "moonshot", "peer", "ours", "ratio", "noise", "reached"]]
     for part in goals.PARTS:
-        bounds = [str(part.goal), part.title, part.bound(round(part.first, 2)), part.bound(part.moonshot)]
+        bounds = [
+            "" if part.goal is None else str(part.goal),
+            part.title,
+            part.bound(round(part.first, 2)),
+            part.bound(part.moonshot),
+        ]
         measured = part.measure(results)
         if measured is None:
             table.append([*bounds, "", "", "", "", "not measured"])
