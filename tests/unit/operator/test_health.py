@@ -149,7 +149,7 @@ def test_every_label_of_our_metrics_is_known_to_name_an_object_or_not():
     rows = [line.split("|")[3] for line in page.splitlines() if line.startswith("| `")]
     labels = {label.strip() for row in rows for label in row.split(",") if label.strip()}
     nameless = {
-        "action", "api", "applied", "client_name", "code", "error", "has_recommendation", "is_error", "is_oom",
+        "action", "api", "applied", "client_name", "code", "error", "group", "has_recommendation", "is_error", "is_oom",
         "level", "limit", "loop", "matches_pods", "method", "metric_type", "part", "reason", "recommendation_missing",
         "resource", "resource_kind", "rule", "source", "state", "status", "step", "unsupported_config",
         "update_mode", "verb", "vpa_size_log2",
