@@ -23,7 +23,7 @@ HEAVY = frozenset(
         "trimtab.dashboard",
         "trimtab.decide.vertical",
         "trimtab.lab",
-        "trimtab.simulate",
+        "trimtab.backtest",
         "uvicorn",
         "yaml",
     }

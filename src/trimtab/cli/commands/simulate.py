@@ -14,14 +14,26 @@ from rich.progress import Progress
 from rich.table import Table
 from rich.text import Text
 
+from trimtab.backtest import (
+    Candidate,
+    Figures,
+    Model,
+    ModelError,
+    Results,
+    Trace,
+    TraceError,
+    read_trace,
+    run_with_progress,
+)
+from trimtab.backtest.chart import render_chart
+from trimtab.cli.bundle import read_bundle
 from trimtab.cli.commands.run import options_of
 from trimtab.cli.errors import CANNOT_READ, FOUND, CommandError
-from trimtab.cli.manifests.documents import read_bundle
-from trimtab.cli.manifests.yaml_nodes import Document
 from trimtab.cli.operator_settings import NUMBERS, assumptions, simulated_settings
 from trimtab.cli.output import to_json, to_yaml, write_file
 from trimtab.decide.horizontal.records.record import dumps
 from trimtab.decide.horizontal.status.dry_run import annotation_problem
+from trimtab.manifests.yaml_nodes import Document
 from trimtab.model import hpa as hpa_rules
 from trimtab.model.core.meta import group_of
 from trimtab.model.feature_gates import FeatureGates
@@ -33,18 +45,6 @@ from trimtab.model.manifest import read_manifest
 from trimtab.model.quantity import QuantityError, milli_value_of
 from trimtab.operator.horizontal.config import decision_config
 from trimtab.operator.settings.settings import Settings
-from trimtab.simulate import (
-    Candidate,
-    Figures,
-    Model,
-    ModelError,
-    Results,
-    Trace,
-    TraceError,
-    read_trace,
-    run_with_progress,
-)
-from trimtab.simulate.chart import render_chart
 
 
 def candidates_of(documents: Sequence[Document], settings: Settings) -> list[Candidate]:

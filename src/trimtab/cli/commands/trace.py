@@ -13,6 +13,8 @@ from rich.progress import Progress, TaskID
 
 from trimtab.adapter.config import ServerAddress, connection_to
 from trimtab.adapter.errors import ConfigurationError
+from trimtab.backtest import Trace, TraceError
+from trimtab.backtest.trace import single_series, trace_from_series
 from trimtab.cli.errors import CommandError
 from trimtab.clock import Clock, SystemClock
 from trimtab.cluster.http import HttpTransport
@@ -20,8 +22,6 @@ from trimtab.metrics.prometheus import PrometheusClient, PrometheusError
 from trimtab.metrics.range_queries import Progress as Done
 from trimtab.metrics.range_queries import Range, read_history
 from trimtab.model.times import parse_long_duration
-from trimtab.simulate import Trace, TraceError
-from trimtab.simulate.trace import single_series, trace_from_series
 
 # A column may carry labels, `queue{name=mail}`: the sign that ends it stands outside of the braces.
 _QUERY = re.compile(r"([^={}]*(?:\{[^{}]*\}[^={}]*)?)=(.*)", re.DOTALL)

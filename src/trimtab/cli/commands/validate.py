@@ -6,10 +6,10 @@ from typing import Any
 
 import click
 
+from trimtab.cli.bundle import read_bundle
 from trimtab.cli.errors import CANNOT_READ, FOUND, CommandError
-from trimtab.cli.manifests.documents import read_bundle
-from trimtab.cli.manifests.yaml_nodes import Document, Place
 from trimtab.cli.output import to_json, to_yaml
+from trimtab.manifests.yaml_nodes import Document, Place
 from trimtab.model.bundle import bundle_warnings
 from trimtab.model.feature_gates import FeatureGates, GateError
 from trimtab.model.manifest import Manifest, read_manifest

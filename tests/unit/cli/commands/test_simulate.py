@@ -9,9 +9,9 @@ import pytest
 import yaml
 
 from trimtab.cli import answer
+from trimtab.cli.bundle import read_bundle
 from trimtab.cli.commands.simulate import candidates_of
 from trimtab.cli.errors import CommandError
-from trimtab.cli.manifests.documents import read_bundle
 from trimtab.operator.settings.published import settings_annotation
 from trimtab.operator.settings.settings import Settings
 

@@ -7,8 +7,8 @@ from http.server import BaseHTTPRequestHandler, HTTPServer
 
 import pytest
 
+from trimtab.backtest import read_trace
 from trimtab.cli import answer
-from trimtab.simulate import read_trace
 
 
 class Prometheus(BaseHTTPRequestHandler):

@@ -6,11 +6,11 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from tests.unit.simulate.builders import CPU, GATES, HALF_CORE, candidate, minutes, queue
+from tests.unit.backtest.builders import CPU, GATES, HALF_CORE, candidate, minutes, queue
+from trimtab.backtest import Model, ModelError, backtest, run
 from trimtab.decide.horizontal import KUBERNETES_1_36, replay
 from trimtab.decide.horizontal.records.record import dumps
 from trimtab.model.feature_gates import FeatureGates
-from trimtab.simulate import Model, ModelError, backtest, run
 
 
 def replicas_at(steps, minute):

@@ -3,10 +3,10 @@
 from collections.abc import Iterator
 from dataclasses import dataclass, field
 
+from trimtab.backtest.backtest import Candidate, SyncStep, backtest
+from trimtab.backtest.model import MetricModel, Model, model_metrics
+from trimtab.backtest.trace import Trace
 from trimtab.decide.horizontal import Record
-from trimtab.simulate.backtest import Candidate, SyncStep, backtest
-from trimtab.simulate.model import MetricModel, Model, model_metrics
-from trimtab.simulate.trace import Trace
 
 HOUR = 3600.0
 MILLI = 1000.0

@@ -1,10 +1,10 @@
 """A workload of half-core pods, and load in whole cores by the minute."""
 
+from trimtab.backtest import Candidate, Model, read_trace
 from trimtab.model import hpa as rules
 from trimtab.model.feature_gates import FeatureGates
 from trimtab.model.hpa.types import HorizontalPodAutoscaler
 from trimtab.model.json import wire
-from trimtab.simulate import Candidate, Model, read_trace
 
 GATES = FeatureGates(hpa_selection_strategy=True, hpa_configurable_tolerance=True, hpa_scale_to_zero=True)
 HALF_CORE = Model(requests={"cpu": 500})

@@ -6,10 +6,10 @@ Reading order: `trace` (recorded load), `model` (how the simulated workload beha
 What belongs here: how a simulated workload responds to a decision. What does not: rules that decide, and any I/O.
 """
 
-from trimtab.simulate.backtest import Candidate, SyncStep, backtest
-from trimtab.simulate.model import Model, ModelError
-from trimtab.simulate.results import Figures, LoadFigures, Results, run, run_with_progress
-from trimtab.simulate.trace import Trace, TraceError, read_trace
+from trimtab.backtest.backtest import Candidate, SyncStep, backtest
+from trimtab.backtest.model import Model, ModelError
+from trimtab.backtest.results import Figures, LoadFigures, Results, run, run_with_progress
+from trimtab.backtest.trace import Trace, TraceError, read_trace
 
 __all__ = [
     "Candidate",

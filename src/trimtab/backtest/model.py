@@ -4,6 +4,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from functools import partial
 
+from trimtab.backtest.trace import Trace
 from trimtab.model.hpa.types import (
     HorizontalPodAutoscaler,
     MetricIdentifier,
@@ -12,7 +13,6 @@ from trimtab.model.hpa.types import (
     MetricTarget,
 )
 from trimtab.model.labels.selector import Selector
-from trimtab.simulate.trace import Trace
 
 
 class ModelError(ValueError):

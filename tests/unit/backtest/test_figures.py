@@ -2,8 +2,8 @@
 
 import pytest
 
-from tests.unit.simulate.builders import HALF_CORE, candidate, minutes
-from trimtab.simulate import run
+from tests.unit.backtest.builders import HALF_CORE, candidate, minutes
+from trimtab.backtest import run
 
 
 @pytest.mark.parametrize(

@@ -4,12 +4,12 @@ from dataclasses import dataclass
 
 import msgspec
 
+from trimtab.backtest.model import Model
 from trimtab.decide.horizontal import PodSnapshot
 from trimtab.decide.horizontal.observation.requests import ContainerRequests
 from trimtab.model.core.meta import ObjectMeta, OwnerReference
 from trimtab.model.core.workloads import Scale, ScaleSpec, ScaleStatus
 from trimtab.model.hpa.types import HorizontalPodAutoscaler
-from trimtab.simulate.model import Model
 
 UID = "simulated"
 LONG_READY = 3600.0

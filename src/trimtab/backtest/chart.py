@@ -4,10 +4,10 @@ from collections.abc import Sequence
 from datetime import UTC, datetime
 from html import escape
 
-from trimtab.simulate.backtest import Candidate
-from trimtab.simulate.model import Model, model_metrics, replicas_for
-from trimtab.simulate.results import Results
-from trimtab.simulate.trace import Trace
+from trimtab.backtest.backtest import Candidate
+from trimtab.backtest.model import Model, model_metrics, replicas_for
+from trimtab.backtest.results import Results
+from trimtab.backtest.trace import Trace
 
 WIDTH, HEIGHT = 960, 360
 LEFT, RIGHT, TOP, BOTTOM = 48, 40, 40, 32

@@ -6,6 +6,9 @@ from datetime import UTC, datetime
 
 import msgspec
 
+from trimtab.backtest.model import MetricModel, Model, ModelError, model_metrics, replicas_for
+from trimtab.backtest.trace import Trace
+from trimtab.backtest.workload import SimulatedWorkload
 from trimtab.decide.horizontal import (
     DEFAULT,
     FetchFailure,
@@ -34,9 +37,6 @@ from trimtab.decide.horizontal.records.unchanged import (
 from trimtab.decide.horizontal.status.conditions import with_scaled_to_zero
 from trimtab.model.feature_gates import FeatureGates
 from trimtab.model.hpa.types import HorizontalPodAutoscaler
-from trimtab.simulate.model import MetricModel, Model, ModelError, model_metrics, replicas_for
-from trimtab.simulate.trace import Trace
-from trimtab.simulate.workload import SimulatedWorkload
 
 DEFAULT_GATES = FeatureGates()
 NOT_MEASURED = FetchFailure(message="the trace has no value at this moment")

@@ -8,16 +8,13 @@ bounded, so that every input ends in documents or in a `DocumentError`.
 import json
 import re
 import sys
-from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, field
+from collections.abc import Iterator
 from pathlib import Path
 from typing import IO
 
-import click
 import yaml
 
-from trimtab.cli.errors import one_line
-from trimtab.cli.manifests.yaml_nodes import Document, DocumentError, Place, compose
+from trimtab.manifests.yaml_nodes import Document, DocumentError, Place, compose
 
 MAX_BYTES = 10 * 1024 * 1024
 """Maximum size of an input in bytes, three times the limit of an API server's request."""
@@ -102,32 +99,6 @@ def _as_yaml(text: str) -> str:
 
 def _joined(escape: re.Match[str]) -> str:
     return str(json.loads(f'"{escape[0]}"')) if escape[1] else escape[0]
-
-
-@dataclass
-class Bundle:
-    """The documents that were read, and whether all inputs could be read."""
-
-    documents: list[Document] = field(default_factory=list)
-    has_unreadable: bool = False
-
-
-def read_bundle(sources: Sequence[str]) -> Bundle:
-    """Read all inputs. An unreadable input is reported on stderr, and reading goes on."""
-    bundle = Bundle()
-    for source in sources:
-        try:
-            documents = read_documents(source)
-        except DocumentError as error:
-            click.echo(one_line(str(error)), err=True)
-            bundle.has_unreadable = True
-            continue
-        if not documents:
-            click.echo(one_line(f"{source}: holds no documents"), err=True)
-            bundle.has_unreadable = True
-        for document in documents:
-            bundle.documents.extend(unpacked(document))
-    return bundle
 
 
 def is_list(document: Document) -> bool:

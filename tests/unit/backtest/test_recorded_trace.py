@@ -5,9 +5,9 @@ from datetime import UTC, datetime, timedelta
 
 import pytest
 
+from trimtab.backtest import TraceError
+from trimtab.backtest.trace import single_series, trace_from_series
 from trimtab.metrics.range_queries import Range, RangeSeries
-from trimtab.simulate import TraceError
-from trimtab.simulate.trace import single_series, trace_from_series
 
 START = datetime(2026, 1, 5, tzinfo=UTC)
 FOUR_MINUTES = Range(START, START + timedelta(minutes=3), 60)

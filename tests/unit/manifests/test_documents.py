@@ -5,9 +5,9 @@ import json
 
 import pytest
 
-from trimtab.cli.manifests import documents
-from trimtab.cli.manifests.documents import parse_documents, read_documents
-from trimtab.cli.manifests.yaml_nodes import MAX_ALIASES, MAX_DEPTH, DocumentError
+from trimtab.manifests import documents
+from trimtab.manifests.documents import parse_documents, read_documents
+from trimtab.manifests.yaml_nodes import MAX_ALIASES, MAX_DEPTH, DocumentError
 
 MANIFEST = """\
 # a comment
