@@ -68,14 +68,16 @@ class Store:
     ) -> None:
         """Keep what the tests of one file executed, with the sources that were imported."""
         touched = {name for test in tests.values() for name in test["blocks"]} | set(at_import)
+        # A test may import a module that was not imported when the tests were collected. Its fork is gone.
+        texts = {name: sources.get(name) or (self.root / name).read_bytes() for name in touched}
         content = {
             "helpers": {name: digest(self.root / name) for name in self.helpers_of(test_file)},
-            "sources": {name: digest_of(sources[name]) for name in touched},
+            "sources": {name: digest_of(text) for name, text in texts.items()},
             "tests": tests,
             "at_import": at_import,
         }
-        for name in touched:
-            self._keep_source(sources[name])
+        for text in texts.values():
+            self._keep_source(text)
         _write(self.path_of(test_file), content)
 
     def _keep_source(self, source: bytes) -> None:

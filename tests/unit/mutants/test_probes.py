@@ -72,6 +72,18 @@ def test_a_recording_is_valid_until_the_test_or_an_executed_function_changes(tmp
     assert loaded()[1] == ["tests/test_a.py"], "the test changed"
 
 
+def test_a_module_that_a_test_imported_while_it_ran_is_recorded(tmp_path: Path):
+    """A KeyError ended the recording of some files alone: no other test had imported a command before."""
+    for name, text in {"tests/test_a.py": "", "src/late.py": "def f():\n    return 1\n"}.items():
+        (tmp_path / name).parent.mkdir()
+        (tmp_path / name).write_text(text)
+    store = Store(tmp_path, tmp_path / "map")
+    test = {"seconds": 0, "passed": True, "blocks": {"src/late.py": [1]}}
+    store.save("tests/test_a.py", {"tests/test_a.py::t": test}, {}, {})
+    known, stale = load_map(store, ["tests/test_a.py"])
+    assert (stale, set(known.by_block)) == ([], {("src/late.py", 1)})
+
+
 def test_a_folder_that_recorded_nothing_is_named(tmp_path: Path):
     (tmp_path / "tests").mkdir()
     (tmp_path / "tests/test_b.py").write_text("")
