@@ -19,7 +19,7 @@ from trimtab.operator.vertical.admission.registration import (
 )
 from trimtab.operator.vertical.kinds import SCOPES, VPAS
 from trimtab.operator.vertical.updater.webhook_check import AdmissionProbe, LeaseCheck
-from trimtab.operator.vertical.wiring import make_admission
+from trimtab.operator.vertical.wiring import make_admission, make_updater
 
 pytestmark = pytest.mark.versions
 
@@ -282,9 +282,24 @@ async def _is_fresh(check: LeaseCheck) -> bool:
     return await check.problem() is None
 
 
-def test_the_lease_is_renewed_as_often_as_asked(play):
+def test_a_check_of_the_webhook_that_does_not_exist_is_refused_at_the_start(play_lab):
     async def scenario(stage: Stage) -> None:
-        async with stage.running(status_lease_update_interval=timedelta(seconds=30)) as actor:
+        async with stage.running(admission_check="guess") as actor:
+            with pytest.raises(
+                ValueError, match="--admission-check=guess is not known; use probe, lease, no"
+            ):
+                make_updater(actor.site)
+
+    play_lab(scenario)
+
+
+@pytest.mark.parametrize(
+    ("seconds", "renewals"),
+    [pytest.param(30, 3), pytest.param(25, 4, id="early rather than late: after 20 s, not 30 s")],
+)
+def test_the_lease_is_renewed_as_often_as_asked(play, seconds, renewals):
+    async def scenario(stage: Stage) -> None:
+        async with stage.running(status_lease_update_interval=timedelta(seconds=seconds)) as actor:
             admission = make_admission(actor.site)
             moments = set()
             for _ in range(7):
@@ -292,7 +307,7 @@ def test_the_lease_is_renewed_as_often_as_asked(play):
                 lease = await stage.client.get(LEASES, "vpa-admission-controller", "kube-system")
                 moments.add(lease.spec.renew_time)
                 await stage.pass_time(10)
-            assert len(moments) == 3
+            assert len(moments) == renewals
 
     play(scenario)
 

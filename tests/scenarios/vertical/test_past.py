@@ -2,6 +2,8 @@
 
 from datetime import timedelta
 
+import pytest
+
 from tests.scenarios.vertical.stage import FOLLOWER, FOLLOWER_TARGET, LEADER, LEADER_TARGET, Actor, Stage
 from tests.scenarios.vertical.test_history import BYTES, HOUR, Prometheus, loader
 from trimtab.cluster.client import ListOptions
@@ -158,6 +160,30 @@ def test_rm5_a_prometheus_that_lost_its_past_does_not_replace_the_checkpoints(pl
     play_lab(scenario)
 
 
+@pytest.mark.parametrize(("base", "preview"), [(6, 2), (2, 6)])
+def test_of_two_vpas_that_share_samples_none_has_a_sample_twice(play_lab, base, preview):
+    """A preview in mode Off receives the samples of the VPA beside it. One of the two was saved later."""
+
+    async def scenario(stage: Stage) -> None:
+        await stage.statefulset("db", 2)
+        await stage.vpa("base", "db")
+        await stage.vpa("preview", "db", mode="Off")
+        await _save(stage, "app", ago=timedelta(hours=base))
+        await _save(stage, "app", ago=timedelta(hours=preview), vpa="preview")
+        prometheus = Young({"db-0": BYTES[FOLLOWER], "db-1": BYTES[FOLLOWER]}, {})
+        prometheus.since = stage.clock.now().timestamp() - 8 * HOUR
+        async with stage.running(history=loader(stage, prometheus)) as actor:
+            await stage.caught_up(actor)
+            await actor.recommender.step()
+            await stage.clock.sleep(1)
+            await actor.recommender.step()
+            replayed = actor.count("trimtab_recommender_history_samples_total")
+        # CPU and memory of two pods, hour by hour since the later of the two times.
+        assert replayed in {2 * 2 * 2, 2 * 2 * 3}
+
+    play_lab(scenario)
+
+
 def test_d7_the_first_saved_history_of_a_role_holds_what_is_recommended(play_lab):
     async def scenario(stage: Stage) -> None:
         await stage.statefulset("db", 2)
@@ -179,8 +205,8 @@ def test_d7_the_first_saved_history_of_a_role_holds_what_is_recommended(play_lab
 def test_rm11_the_history_of_a_renamed_container_ends_with_its_window(play_lab):
     async def scenario(stage: Stage) -> None:
         await _database(stage)
-        await _save(stage, "old", days_ago=9)
-        await _save(stage, "newer", days_ago=7)
+        await _save(stage, "old", ago=timedelta(days=9))
+        await _save(stage, "newer", ago=timedelta(days=7))
         async with stage.running(checkpoints_gc_interval=timedelta(minutes=1)) as actor:
             await stage.recommend(actor, 6)
             found = (await stage.read_vpa("base"))["status"]["recommendation"]["containerRecommendations"]
@@ -191,15 +217,15 @@ def test_rm11_the_history_of_a_renamed_container_ends_with_its_window(play_lab):
     play_lab(scenario)
 
 
-async def _save(stage: Stage, container: str, *, days_ago: int) -> None:
-    last = format_time(stage.clock.now() - timedelta(days=days_ago))
-    first = format_time(stage.clock.now() - timedelta(days=days_ago + 5))
+async def _save(stage: Stage, container: str, *, ago: timedelta, vpa: str = "base") -> None:
+    last = format_time(stage.clock.now() - ago)
+    first = format_time(stage.clock.now() - ago - timedelta(days=5))
     histogram = {"referenceTimestamp": last, "bucketWeights": {"10": 10000}, "totalWeight": 5.0}
     body: Json = {
         "apiVersion": CHECKPOINTS.api_version,
         "kind": CHECKPOINTS.kind,
-        "metadata": {"name": f"base-{container}"},
-        "spec": {"vpaObjectName": "base", "containerName": container},
+        "metadata": {"name": f"{vpa}-{container}"},
+        "spec": {"vpaObjectName": vpa, "containerName": container},
         "status": {
             "version": "v3",
             "cpuHistogram": histogram,

@@ -10,8 +10,9 @@ from trimtab.cluster.client import ListOptions
 from trimtab.cluster.resource import LEASES, Json
 from trimtab.cluster.transport.transport import Request
 from trimtab.decide.vertical.control.role_labels import LABEL_ANNOTATION, LEASE_ANNOTATION
+from trimtab.model.core.meta import NamespacedName
 from trimtab.model.times import format_micro_time
-from trimtab.operator.vertical.role_labels import RoleLabelController
+from trimtab.operator.vertical.role_labels import UNUSED_SECONDS, RoleLabelController, RoleLeases
 from trimtab.operator.vertical.wiring import make_roles
 
 
@@ -250,6 +251,38 @@ def test_n22_pods_of_ignored_namespaces_get_no_role(play_lab):
         ):
             await settled(stage, actor, keeper)
             assert await roles(stage) == [None, None, None]
+
+    play_lab(scenario)
+
+
+def test_leases_are_watched_for_a_minute_after_their_namespace_was_last_used(play_lab):
+    async def scenario(stage: Stage) -> None:
+        leases = RoleLeases(stage.client, lambda: None)
+        place, lease = stage.namespace, NamespacedName(stage.namespace, "db")
+
+        async def holder_after(holder: str) -> str | None:
+            await hold(stage, holder)
+            await stage.clock.sleep(1)
+            seen = leases.get(lease)
+            return None if seen is None else seen.holder
+
+        assert not leases.watch(place), "nothing is listed yet"
+        assert await holder_after("db-0") == "db-0"
+        assert leases.watch(place)
+        await stage.clock.sleep(UNUSED_SECONDS)
+        await leases.end_unused(())
+        assert await holder_after("db-1") == "db-1", "a minute has not passed yet"
+        await leases.end_unused((place, "elsewhere"))
+        assert await holder_after("db-2") == "db-2", "the namespace is used"
+        await leases.end_unused(("elsewhere",))
+        assert leases.get(lease) is None
+        assert await holder_after("db-0") is None
+        leases.watch(place)
+        assert await holder_after("db-1") == "db-1", "it is watched again"
+        await leases.close()
+        assert await holder_after("db-2") == "db-1"
+
+    play_lab(scenario)
 
 
 def test_the_first_recommendation_of_a_role_acts_at_once(play_lab):

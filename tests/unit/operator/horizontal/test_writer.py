@@ -7,7 +7,7 @@ import pytest
 
 from tests.unit.decide.horizontal.builders import NOW, average, external, marked, observe, series
 from tests.unit.decide.horizontal.builders import run as decide_on
-from tests.unit.operator.horizontal.fakes import UNUSED, hpa_state, target
+from tests.unit.operator.horizontal.fakes import UNUSED, edit_spec, hpa_state, target
 from trimtab.clock import VirtualClock
 from trimtab.cluster import errors
 from trimtab.decide.horizontal import Memory, decide
@@ -141,6 +141,36 @@ def test_nothing_else_is_written_after_a_scale_that_must_not_be_reported(how, ra
     with pytest.raises(raised):
         world.apply()
     assert (world.done, world.doubted) == ([], is_doubted)
+
+
+@pytest.mark.parametrize("has_intent", [False, True], ids=["confirming", "announcing"])
+@pytest.mark.parametrize("change", ["edited", "deleted"])
+def test_an_hpa_that_changes_while_its_first_scale_is_prepared_is_not_scaled(change, has_intent):
+    """The scale follows a read of the HPA, or a write of its status. Either takes a while."""
+    world = World()
+    state = world.state
+
+    async def meanwhile(*_args: Any, **_more: Any) -> Any:
+        hpa = state.hpa
+        if change == "edited":
+            edit_spec(state, max_replicas=5)
+        else:
+            state.is_deleted = True
+        return hpa
+
+    if has_intent:
+        world.patch = meanwhile  # type: ignore[method-assign]  # the write of the status that announces the scale
+    else:
+        state.memory.is_confirmed = False
+        world.get = meanwhile  # type: ignore[attr-defined]  # the read that confirms the HPA
+    observation = observe(state.hpa, 4, series(80))
+    decision = decide(observation, NOW)
+    if has_intent:
+        decision = msgspec.structs.replace(decision, intent=decision.status)
+    write = world.writer.prepare(state, Snapshot(target(4), observation, NOW), decision)
+    with pytest.raises(StaleObservation, match="the HPA changed since it was read"):
+        VirtualClock().run(world.writer.apply(state, write))
+    assert world.done == []
 
 
 def test_a_conflict_of_the_status_alone_starts_over_and_after_a_scale_waits_for_the_next_sync():

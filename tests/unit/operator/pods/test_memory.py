@@ -7,7 +7,7 @@ from collections.abc import Callable
 from typing import Any
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
 from tests.unit.operator.pods.test_decoder import pod_json
@@ -130,15 +130,42 @@ class Model:
         assert all(sys.getsizeof(key) <= MAX_VALUE_BYTES for key in kept)
 
 
-@given(
-    most=st.integers(1, 5),
-    most_bytes=st.integers(MAX_VALUE_BYTES, 3 * MAX_VALUE_BYTES),
-    texts=st.lists(
-        st.tuples(st.sampled_from(b"abcdef"), st.sampled_from([1, 100, 5_000, 7_000, 9_000, 100_000])),
-        max_size=60,
+LARGEST = b"x" * ((MAX_VALUE_BYTES - size_of_text(b"")) // 2)
+"""The longest text that a table keeps."""
+
+BOUNDS = {"most": st.integers(1, 5), "most_bytes": st.integers(MAX_VALUE_BYTES, 3 * MAX_VALUE_BYTES)}
+LENGTHS = [1, 100, 5_000, 7_000, len(LARGEST), len(LARGEST) + 1, 9_000, 100_000]
+TEXTS = st.lists(
+    st.builds(
+        lambda letter, size: bytes([letter]) * size, st.sampled_from(b"abcdef"), st.sampled_from(LENGTHS)
     ),
+    max_size=60,
 )
+
+
+@given(**BOUNDS, texts=TEXTS)
 def test_a_table_keeps_at_most_twice_its_bounds(most, most_bytes, texts):
     model = Model(most, most_bytes)
-    for letter, size in texts:
-        model.use(bytes([letter]) * size)
+    for text in texts:
+        model.use(text)
+
+
+@given(**BOUNDS, texts=TEXTS)
+@example(most=1, most_bytes=MAX_VALUE_BYTES, texts=[LARGEST, LARGEST])
+def test_a_table_reads_no_text_again_while_its_bounds_cover_what_came_since(most, most_bytes, texts):
+    """A table that forgot all of it would keep its bounds as well."""
+    read: list[bytes] = []
+    table: InternTable[bytes, None] = InternTable(read.append, most=most, most_bytes=most_bytes)
+    since: dict[bytes, set[bytes]] = {}
+    """The texts that a table keeps and that were used after each text."""
+    for text in texts:
+        read.clear()
+        table.of(text, text)
+        between = since.get(text, set())
+        is_small = size_of_text(text) <= MAX_VALUE_BYTES
+        is_covered = len(between) <= most and sum(map(size_of_text, between)) <= most_bytes
+        if text in since and is_small and is_covered:
+            assert not read
+        for others in since.values():
+            others |= {text} if is_small else set()
+        since[text] = set()

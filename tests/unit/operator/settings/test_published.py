@@ -108,6 +108,10 @@ def lease(name, settings, *, holder="a", age=1.0):
     )
 
 
+def unreadable_lease(name):
+    return Lease(metadata=ObjectMeta(name=name, namespace="trimtab", annotations={ANNOTATION: "?"}))
+
+
 def with_tolerance(tolerance, **more):
     return Settings.of(tolerance=tolerance, **more)
 
@@ -135,6 +139,16 @@ def with_tolerance(tolerance, **more):
             [lease("x", with_tolerance(0.3, components=("updater",))), lease("y", with_tolerance(0.4))],
             0.4,
             id="one that runs the loop",
+        ),
+        pytest.param(
+            [Lease(metadata=ObjectMeta(name="x", namespace="trimtab")), lease("y", with_tolerance(0.4))],
+            0.4,
+            id="one with settings before the Lease of another program",
+        ),
+        pytest.param(
+            [unreadable_lease("x"), lease("y", with_tolerance(0.4))],
+            0.4,
+            id="one that can be read before one that cannot",
         ),
     ],
 )
@@ -169,8 +183,7 @@ async def test_another_version_and_an_unreadable_note_are_told(caplog):
     old = lease("x", Settings())
     text = old.metadata.annotations[ANNOTATION].replace(trimtab.__version__, "0.0.1")
     renamed = ObjectMeta(name="x", namespace="trimtab", annotations={ANNOTATION: text})
-    broken = ObjectMeta(name="y", namespace="trimtab", annotations={ANNOTATION: "?"})
-    client = Leases(Lease(metadata=renamed, spec=old.spec), Lease(metadata=broken))
+    client = Leases(Lease(metadata=renamed, spec=old.spec), unreadable_lease("y"))
     found = await find_settings(client, "trimtab", "horizontal", Settings())
     assert "which is version 0.0.1" in found.line
     assert "Lease trimtab/y" in caplog.text

@@ -1,6 +1,7 @@
 """Webhook configurations: what is applied, and what is removed from those of the other naming."""
 
 import json
+from typing import Any
 
 import pytest
 
@@ -115,3 +116,22 @@ def test_labels_are_pairs(text, want):
 def test_what_is_no_pair_is_refused(text):
     with pytest.raises(ValueError, match="--webhook-labels"):
         parse_labels(text)
+
+
+@pytest.mark.parametrize(
+    ("option", "flag"),
+    [
+        ({"webhook_naming": "mine"}, "--webhook-naming=mine is not known; use .* or upstream"),
+        (
+            {"webhook_registration": "half"},
+            "--webhook-registration=half is not known; use whole or ca-bundle",
+        ),
+        ({"webhook_labels": "a"}, "--webhook-labels=a"),
+    ],
+    ids=["naming", "registration", "labels"],
+)
+def test_a_setting_that_cannot_be_registered_is_refused_at_the_start(option, flag):
+    """Later it would be a warning on each refresh, of a webhook that is never called."""
+    client: Any = None
+    with pytest.raises(ValueError, match=flag):
+        Registration(client, Settings.of(namespace="trimtab", **option))

@@ -132,3 +132,14 @@ def test_the_context_has_the_ciphers_and_the_version():
     of_1_2 = {cipher["name"] for cipher in context.get_ciphers() if cipher["protocol"] != "TLSv1.3"}
     assert of_1_2 == {TLS_1_2_CIPHERS[GCM], TLS_1_2_CIPHERS[SHA]}
     assert tls_context(Settings.of(min_tls_version="tls1_3")).minimum_version is ssl.TLSVersion.TLSv1_3
+
+
+def test_ciphers_that_this_openssl_does_not_allow_are_refused(monkeypatch):
+    """As under FIPS, which leaves out some of them. The webhook would serve with none of those chosen."""
+    monkeypatch.setitem(TLS_1_2_CIPHERS, GCM, "NO-SUCH-CIPHER")
+    with pytest.raises(ValueError, match=f"--tls-ciphers: OpenSSL .* allows none of {GCM}"):
+        tls_context(Settings.of(tls_ciphers=GCM))
+    offered = {
+        cipher["name"] for cipher in tls_context(Settings.of(tls_ciphers=f"{GCM},{SHA}")).get_ciphers()
+    }
+    assert TLS_1_2_CIPHERS[SHA] in offered, "one of two is enough"

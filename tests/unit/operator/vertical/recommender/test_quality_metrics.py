@@ -82,6 +82,26 @@ def test_a_sample_above_its_recommendation_is_told_from_one_below():
     assert judge.count("usage_recommendation_relative_diffs_count", **relative) == 4
 
 
+@pytest.mark.parametrize(
+    ("resource", "recommended"),
+    [("cpu", "cpu_recommendations_cores"), ("memory", "mem_recommendations_bytes")],
+)
+def test_a_difference_is_told_as_a_share_of_the_recommendation(resource, recommended):
+    """Only their number was checked; a share does not depend on the unit."""
+    judge = Judge(vpa("base", mode="Recreate"))
+    judge.scrape(QUIET)
+    judge.recommend()
+    judge.scrape(LOUD)
+    oom = {"is_oom": "false"}
+    labels = {"update_mode": "Recreate", **(oom if resource == "memory" else {})}
+    target = (judge.count(f"{recommended}_sum", **labels) or 0.0) / 2
+    usage = {"cpu": LOUD.millicores / 1000, "memory": LOUD.memory}[resource]
+    found = judge.count(
+        "usage_recommendation_relative_diffs_sum", update_mode="Recreate", resource=resource, **oom
+    )
+    assert found == pytest.approx(2 * (usage / target - 1))
+
+
 def test_changes_of_recommendations_are_told_by_the_size_of_the_vpa():
     judge = Judge(vpa("base", mode="Recreate"))
     judge.scrape(QUIET)
