@@ -7,6 +7,7 @@ from typing import Any
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from prometheus_client import CollectorRegistry
 
 from trimtab.clock import VirtualClock
 from trimtab.cluster.client import Client
@@ -20,6 +21,8 @@ from trimtab.model.vpa.webhooks import MUTATE_PODS, VALIDATE_SCOPES, VALIDATE_VP
 from trimtab.operator.runtime import Runtime
 from trimtab.operator.settings.settings import Settings
 from trimtab.operator.vertical.admission.app import MAX_BYTES
+from trimtab.operator.vertical.admission.reviews import Reviewer
+from trimtab.operator.vertical.metrics import AdmissionMetrics
 from trimtab.operator.vertical.wiring import VerticalRuntime, make_admission
 
 
@@ -134,3 +137,21 @@ def test_no_object_makes_the_webhook_fail(obj):
     assert answer["response"]["allowed"] is True
     patch = answer["response"].get("patch")
     assert patch is None or json_patch.parse(base64.b64decode(patch))
+
+
+async def test_a_pod_is_looked_up_in_the_namespace_of_the_request():
+    """The object of a new pod names no namespace, or one that its author wrote there."""
+    found: list[str] = []
+
+    class Lookup:
+        async def admission_context(self, pod: Any) -> Any:
+            found.append(pod.metadata.namespace)
+            raise LookupError
+
+    lookup: Any = Lookup()
+    reviewer = Reviewer(VirtualClock(), lookup, AdmissionMetrics(CollectorRegistry()))
+    other = {**POD, "metadata": {"name": "p", "namespace": "elsewhere"}}
+    for pod in (POD, other):
+        answer = json.loads(await reviewer.review(MUTATE_PODS, review(pod)))
+        assert answer["response"]["allowed"]
+    assert found == ["shop", "shop"]
