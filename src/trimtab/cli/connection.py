@@ -1,40 +1,115 @@
 """Connects commands to a cluster."""
 
 import asyncio
-from collections.abc import Awaitable, Callable
-from typing import TypeVar
+import logging
+from collections.abc import Awaitable, Callable, Iterator
+from contextlib import AbstractAsyncContextManager, contextmanager
+from datetime import timedelta
+from http import HTTPStatus
+from typing import Final, TypeVar
 
 import click
+import msgspec
 
 from trimtab.cli.errors import CommandError
+from trimtab.cli.parameters import Timeout
 from trimtab.clock import SystemClock
 from trimtab.cluster.client import Client
 from trimtab.cluster.config import load_connection
-from trimtab.cluster.errors import ApiError, ClusterError
+from trimtab.cluster.errors import ApiError, ClusterError, TransportError, error_from_answer
 from trimtab.cluster.http import HttpTransport
+from trimtab.cluster.transport.transport import Deadlines, Request, Response, ResponseStream, Transport
 
 T = TypeVar("T")
 
 kubeconfig_option = click.option("--kubeconfig", default="", help="Path of a kubeconfig; as kubectl's.")
 context_option = click.option("--context", default="", help="Context of the kubeconfig.")
 namespace_option = click.option("-n", "--namespace", default="", help="Namespace; the context's if absent.")
+request_timeout_option = click.option(
+    "--request-timeout",
+    type=Timeout(),
+    default=None,
+    help="How long to wait for an answer to one request, as 3s; 5 s to connect and 10 s to answer if absent.",
+)
+
+_UNREACHABLE: Final = "is the cluster up, and is this the right context?"
+_UNAUTHORIZED: Final = "the server does not accept these credentials; log in again, or choose another context"
 
 
-def with_client(kubeconfig: str, context: str, act: Callable[[Client, str], Awaitable[T]]) -> T:
+class CommandTransport:
+    """Ends a command at once if the server cannot be reached or does not accept its credentials.
+
+    The operator tries again. A command does so only after the server has answered once.
+    """
+
+    def __init__(self, transport: Transport, timeout: timedelta | None = None) -> None:
+        self._transport = transport
+        self._timeout = timeout.total_seconds() if timeout else 0.0
+        self._has_answered = False
+
+    async def request(self, request: Request) -> Response:
+        """Send a request within the timeout. Raise CommandError if the first one fails."""
+        try:
+            response = await self._transport.request(self._limited(request))
+        except TransportError as error:
+            if self._has_answered:
+                raise
+            raise CommandError(str(error), _UNREACHABLE) from error
+        if response.status == HTTPStatus.UNAUTHORIZED and not self._has_answered:
+            refused = error_from_answer(str(request), response.status, response.headers, response.body)
+            raise CommandError(str(refused), _UNAUTHORIZED)
+        self._has_answered = True
+        return response
+
+    def stream(self, request: Request) -> AbstractAsyncContextManager[ResponseStream]:
+        """Open a watch."""
+        return self._transport.stream(request)
+
+    async def close(self) -> None:
+        """Close all connections."""
+        await self._transport.close()
+
+    def _limited(self, request: Request) -> Request:
+        if not self._timeout:
+            return request
+        deadlines = Deadlines(self._timeout, self._timeout, self._timeout)
+        return msgspec.structs.replace(request, deadlines=deadlines)
+
+
+@contextmanager
+def _without_warnings() -> Iterator[None]:
+    """Keep the warnings of caches that try again off the terminal: the command itself says what failed."""
+    logger = logging.getLogger("trimtab")
+    before = logger.level
+    logger.setLevel(logging.ERROR)
+    try:
+        yield
+    finally:
+        logger.setLevel(before)
+
+
+def with_client(
+    kubeconfig: str,
+    context: str,
+    act: Callable[[Client, str], Awaitable[T]],
+    *,
+    timeout: timedelta | None = None,
+) -> T:
     """Connect, call `act` with the client and the context's namespace, and disconnect."""
 
     async def main() -> T:
         clock = SystemClock()
         connection = load_connection(clock, kubeconfig or None, context or None)
-        client = Client(clock, HttpTransport(clock, connection))
+        client = Client(clock, CommandTransport(HttpTransport(clock, connection), timeout))
         try:
             return await act(client, connection.namespace or "default")
         finally:
             await client.close()
 
     try:
-        return asyncio.run(main())
+        with _without_warnings():
+            return asyncio.run(main())
     except ApiError as error:
         raise CommandError(str(error), exit_code=2) from error
     except ClusterError as error:
-        raise CommandError(str(error), "is the cluster up, and is this the right context?", 2) from error
+        raise CommandError(str(error), _UNREACHABLE, 2) from error

@@ -1,18 +1,26 @@
 """`trimtab explain` prints why an autoscaler did what it did, or would do."""
 
-from collections.abc import Sequence
-from typing import Any, NamedTuple
+import asyncio
+from collections.abc import Awaitable, Callable, Sequence
+from datetime import timedelta
+from typing import Any, NamedTuple, TypeVar
 
 import click
 import msgspec
 
-from trimtab.cli.connection import context_option, kubeconfig_option, namespace_option, with_client
+from trimtab.cli.connection import (
+    context_option,
+    kubeconfig_option,
+    namespace_option,
+    request_timeout_option,
+    with_client,
+)
 from trimtab.cli.errors import FOUND, CommandError
 from trimtab.cli.operator_port import NothingKnownError, ask_explanation, ask_records
 from trimtab.cli.operator_settings import Choice, operator_namespace_option, settings_for, vertical_settings
 from trimtab.cli.output import to_json, to_yaml
-from trimtab.cluster.client import Client
-from trimtab.cluster.errors import NotFound
+from trimtab.cluster.client import Client, ListOptions
+from trimtab.cluster.errors import Forbidden, NotFound
 from trimtab.cluster.leases.fence import ClosedFence
 from trimtab.decide.horizontal import Explanation, Record, explain
 from trimtab.decide.horizontal.explain.from_status import (
@@ -24,6 +32,7 @@ from trimtab.decide.horizontal.records.record import WELL, decide_and_complete, 
 from trimtab.model.json import wire
 from trimtab.operator.horizontal.config import decision_config
 from trimtab.operator.horizontal.controller import HpaController
+from trimtab.operator.horizontal.inputs.kinds import NATIVE_HPAS, OWN_HPAS
 from trimtab.operator.runtime import Runtime
 from trimtab.operator.settings.published import FoundSettings
 from trimtab.operator.settings.settings import Settings
@@ -36,7 +45,11 @@ from trimtab.operator.vertical.explain import (
 from trimtab.operator.vertical.kinds import VPAS
 from trimtab.operator.vertical.recommender.feeder import DEFAULT_RECOMMENDER
 
+T = TypeVar("T")
+
 HORIZONTAL = "horizontal"
+LISTS_SECONDS = 30.0
+"""How long the first lists may take in real time. A namespace of 5,000 pods takes about a second."""
 
 
 class DecisionToExplain(NamedTuple):
@@ -74,9 +87,10 @@ class DecisionToExplain(NamedTuple):
 @click.option(
     "-o", "output", type=click.Choice(["text", "json", "yaml", "record"]), default="text", show_default=True
 )
+@request_timeout_option
 @kubeconfig_option
 @context_option
-def command(what: str, namespace: str, operator: str, output: str, **options: str) -> None:
+def command(what: str, namespace: str, operator: str, output: str, **options: Any) -> None:
     """Explain why an autoscaler does what it does: `trimtab explain hpa/NAME`, `vpa/NAME` or `pod/NAME`."""
     kind, _, name = what.rpartition("/")
     if kind in {"vpa", "verticalpodautoscaler", "pod"} and name:
@@ -113,7 +127,7 @@ def _explain_decision(decision: DecisionToExplain, *, is_users: bool) -> dict[st
     }
 
 
-def _explain_vertical(kind: str, name: str, namespace: str, output: str, options: dict[str, str]) -> None:
+def _explain_vertical(kind: str, name: str, namespace: str, output: str, options: dict[str, Any]) -> None:
     if output == "record":
         raise CommandError("only decisions about HPAs are kept as records", "use -o json")
 
@@ -123,7 +137,7 @@ def _explain_vertical(kind: str, name: str, namespace: str, output: str, options
         return await explain_size(client, kind, namespace or context_namespace, name, choice)
 
     try:
-        explained, notes = with_client(options["kubeconfig"], options["context"], look)
+        explained, notes = _ask_cluster(options, look)
     except NotFoundError as error:
         raise CommandError(str(error), "look with: kubectl get vpa,pods", FOUND) from error
     except (ValueError, CannotLookError) as error:
@@ -150,7 +164,12 @@ async def explain_size(
     return explained, [*_dry_run(found), *_unwatched(found, namespace), found.line]
 
 
-def _choice(options: dict[str, str]) -> Choice:
+def _ask_cluster(options: dict[str, Any], look: Callable[[Client, str], Awaitable[T]]) -> T:
+    timeout: timedelta | None = options["request_timeout"]
+    return with_client(options["kubeconfig"], options["context"], look, timeout=timeout)
+
+
+def _choice(options: dict[str, Any]) -> Choice:
     return Choice(options["operator_namespace"], options["feature_gates"], options["compat"])
 
 
@@ -167,7 +186,7 @@ def _dry_run(found: FoundSettings) -> list[str]:
     return ["dry run: the operator runs with --dry-run and changes nothing"] if found.settings.dry_run else []
 
 
-def _repeat_decision(operator: str, namespace: str, name: str, options: dict[str, str]) -> Record:
+def _repeat_decision(operator: str, namespace: str, name: str, options: dict[str, Any]) -> Record:
     """Repeat the operator's last decision on its observation, by other settings."""
     lines = _from_operator(operator, namespace or "default", name, "record").splitlines()
     if not lines:
@@ -188,14 +207,14 @@ def _repeat_decision(operator: str, namespace: str, name: str, options: dict[str
     )
 
 
-def _decide_here(name: str, namespace: str, options: dict[str, str]) -> DecisionToExplain:
+def _decide_here(name: str, namespace: str, options: dict[str, Any]) -> DecisionToExplain:
     choice = _choice(options)
 
     async def look(client: Client, context_namespace: str) -> DecisionToExplain | None:
         return await explain_replicas(client, namespace or context_namespace, name, choice)
 
     try:
-        found = with_client(options["kubeconfig"], options["context"], look)
+        found = _ask_cluster(options, look)
     except ValueError as error:
         raise CommandError(str(error)) from error
     if found is None:
@@ -208,6 +227,8 @@ async def explain_replicas(
 ) -> DecisionToExplain | None:
     """Decide about an HPA by the operator's settings. Return the decision and a note about the settings."""
     found = await settings_for(client, HORIZONTAL, choice)
+    if not await _is_there(client, namespace, name):
+        return None
     notes = [*_dry_run(found), *_unwatched(found, namespace), found.line]
     settings = found.settings.replace(watch_namespaces=(namespace,))
     record = await _glance(client, settings, namespace, name)
@@ -219,15 +240,45 @@ async def explain_replicas(
     return None if record is None else DecisionToExplain(record, [_not_acted_on(found), *notes])
 
 
+async def _is_there(client: Client, namespace: str, name: str) -> bool:
+    """Return whether an HPA of either kind exists. Raise Forbidden if none is found and one may not be read."""
+    refusal: Forbidden | None = None
+    for resource in (OWN_HPAS, NATIVE_HPAS):
+        try:
+            listed = await client.list(resource, ListOptions(namespace, fields=f"metadata.name={name}"))
+        except NotFound:
+            continue  # our CRD is not installed
+        except Forbidden as error:
+            refusal = refusal or error
+            continue
+        if listed.items:
+            return True
+    if refusal is not None:
+        raise refusal
+    return False
+
+
 async def _glance(client: Client, settings: Settings, namespace: str, name: str) -> Record | None:
     runtime = Runtime(client.clock, client, settings, fence=ClosedFence())
     component = HpaController(runtime, config=decision_config(settings))
     try:
-        await component.start()
+        await _start(component)
         return await component.dry_run(namespace, name)
     finally:
         await component.close()
         await runtime.close()
+
+
+async def _start(component: HpaController) -> None:
+    """Wait for the first lists, but not for ever: the server may fail after it has answered."""
+    try:
+        async with asyncio.timeout(LISTS_SECONDS):
+            await component.start()
+    except TimeoutError:
+        problems = "; ".join(f"{name}: {problem}" for name, problem in component.health().items())
+        raise CommandError(
+            f"the cluster could not be read within {LISTS_SECONDS:.0f} s: {problems}", "try again"
+        ) from None
 
 
 def _not_acted_on(found: FoundSettings) -> str:

@@ -1,7 +1,6 @@
 """`trimtab run` runs the operator, in a cluster or beside it."""
 
 import asyncio
-import math
 from collections.abc import Callable
 from dataclasses import Field
 from datetime import timedelta
@@ -13,9 +12,10 @@ import click
 from trimtab.cli.errors import CommandError
 from trimtab.cli.limits import require_descriptors
 from trimtab.cli.operator_port import operator_token
+from trimtab.cli.parameters import Duration, Names, Number
 from trimtab.cli.vpa_flags import as_pflag, upstream_options, with_upstream_flags
 from trimtab.model.feature_gates import BOOLEANS
-from trimtab.model.times import format_duration, parse_duration
+from trimtab.model.times import format_duration
 from trimtab.operator import gc_tuning
 from trimtab.operator.settings.bounds import reject_bad_namespaces, reject_out_of_range
 from trimtab.operator.settings.flags import Flag
@@ -26,49 +26,6 @@ if TYPE_CHECKING:
     from trimtab.clock import Clock
     from trimtab.cluster.client import Client
     from trimtab.cluster.config import Connection
-
-
-class Duration(click.ParamType[timedelta]):
-    """A duration such as 15s or 5m."""
-
-    name = "duration"
-
-    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> timedelta:
-        """Parse the text."""
-        if isinstance(value, timedelta):
-            return value
-        try:
-            span = parse_duration(str(value))
-        except ValueError as error:
-            self.fail(str(error), param, ctx)
-        if span < timedelta():
-            self.fail(f"{value!r} is negative", param, ctx)
-        return span
-
-
-class Number(click.types.FloatParamType):
-    """A finite number. Python also parses `nan` and `inf`, which no setting can use."""
-
-    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> float:
-        """Parse the text."""
-        number: float = super().convert(value, param, ctx)
-        if not math.isfinite(number):
-            self.fail(f"{value!r} is not a number", param, ctx)
-        return number
-
-
-class Names(click.ParamType[tuple[str, ...]]):
-    """Names, separated by commas."""
-
-    name = "names"
-
-    def convert(
-        self, value: Any, param: click.Parameter | None, ctx: click.Context | None
-    ) -> tuple[str, ...]:
-        """Split the text."""
-        if isinstance(value, tuple):
-            return value
-        return tuple(part.strip() for part in str(value).split(",") if part.strip())
 
 
 class _Setting(click.Option):

@@ -1,6 +1,7 @@
 """`trimtab top` lists all autoscalers, once or live."""
 
 import asyncio
+from datetime import timedelta
 from typing import Any
 
 import click
@@ -9,7 +10,13 @@ from rich.live import Live
 from rich.table import Table
 from rich.text import Text
 
-from trimtab.cli.connection import context_option, kubeconfig_option, namespace_option, with_client
+from trimtab.cli.connection import (
+    context_option,
+    kubeconfig_option,
+    namespace_option,
+    request_timeout_option,
+    with_client,
+)
 from trimtab.cli.operator_settings import Choice, operator_namespace_option, settings_for
 from trimtab.cli.output import to_json, to_yaml_stream
 from trimtab.cluster.client import Client, ListOptions
@@ -58,20 +65,27 @@ _FILE = 240
     "-o", "output", type=click.Choice(["table", "json", "yaml"]), default="table", show_default=True
 )
 @operator_namespace_option
+@request_timeout_option
 @kubeconfig_option
 @context_option
 def top(
-    namespace: str, period: float, output: str, operator_namespace: str, kubeconfig: str, context: str
+    namespace: str,
+    period: float,
+    output: str,
+    operator_namespace: str,
+    request_timeout: timedelta | None,
+    kubeconfig: str,
+    context: str,
 ) -> None:
     """List all autoscalers: desired and current replicas, and what holds them."""
 
     async def act(client: Client, _namespace: str) -> None:
         choice = Choice(operator_namespace)
         found = await settings_for(client, "horizontal", choice)
+        rows = await rows_of(client, namespace, found.settings)
         for note in notes_of(found, namespace):
             click.echo(note, err=True)
         if output != "table":
-            rows = await rows_of(client, namespace, found.settings)
             click.echo(to_json(rows) if output == "json" else to_yaml_stream(rows), nl=False)
             return
         console = Console()
@@ -79,17 +93,16 @@ def top(
             console = Console(width=_FILE)
         is_wide = console.width >= _WIDE
         if not period:
-            rows = await rows_of(client, namespace, found.settings)
             console.print(_table(rows, is_wide=is_wide) if rows else NONE)
             return
         with Live(console=console, auto_refresh=False, screen=console.is_terminal) as live:
             while True:
-                rows = await rows_of(client, namespace, found.settings)
                 live.update(_table(rows, is_wide=is_wide), refresh=True)
                 await asyncio.sleep(period)
                 found = await settings_for(client, "horizontal", choice)
+                rows = await rows_of(client, namespace, found.settings)
 
-    with_client(kubeconfig, context, act)
+    with_client(kubeconfig, context, act, timeout=request_timeout)
 
 
 def notes_of(found: FoundSettings, namespace: str = "") -> list[str]:

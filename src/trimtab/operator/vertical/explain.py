@@ -52,7 +52,7 @@ from trimtab.operator.vertical.updater.controller import updater_settings
 from trimtab.operator.vertical.updater.replacement import Obstacle, ReplacementCheck
 
 PATIENCE_SECONDS = 5.0
-"""How long a list may fail before the explanation is given up."""
+"""How long a list may fail before the explanation is given up. One that is refused fails at once."""
 _POLL_SECONDS = 0.05
 _UNMET = (
     VPAConditionType.NO_NODE_FITS,
@@ -110,8 +110,10 @@ class Explainer:
             failed = {cache.resource.plural: error for cache in waiting if (error := cache.last_error())}
             if set(failed) == {NODES.plural} and len(waiting) == 1:
                 return
+            refused = {cache.resource.plural for cache in waiting if cache.refusals()}
+            is_late = self._clock.monotonic() - started > PATIENCE_SECONDS
             for plural, error in failed.items():
-                if plural != NODES.plural and self._clock.monotonic() - started > PATIENCE_SECONDS:
+                if plural != NODES.plural and (is_late or plural in refused):
                     raise CannotLookError(f"{plural} cannot be listed: {error}")
             await self._clock.sleep(_POLL_SECONDS)
 

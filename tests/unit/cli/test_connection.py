@@ -1,0 +1,149 @@
+"""Commands end in one line when the server cannot be reached or refuses them; none waits for ever."""
+
+import json
+import logging
+import socket
+import threading
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from pathlib import Path
+
+import pytest
+
+from trimtab.cli import answer
+from trimtab.cli.commands import explain
+
+COMMANDS = (["explain", "hpa/web"], ["explain", "vpa/web"], ["explain", "pod/web-1"], ["top"])
+
+
+@pytest.fixture(autouse=True)
+def _no_operator(monkeypatch):
+    monkeypatch.delenv("TRIMTAB_OPERATOR", raising=False)
+
+
+@pytest.fixture(autouse=True)
+def _shown_warnings():
+    """Show log lines on standard error, as Python does outside of tests."""
+    assert logging.lastResort is not None
+    logging.getLogger().addHandler(logging.lastResort)
+    yield
+    logging.getLogger().removeHandler(logging.lastResort)
+
+
+@contextmanager
+def refusing(code: int, reason: str, answers: Mapping[str, object] = {}) -> Iterator[int]:
+    """Serve an API server that refuses every request but some, and yield its port."""
+
+    class Refusing(BaseHTTPRequestHandler):
+        protocol_version = "HTTP/1.1"
+
+        def do_GET(self) -> None:
+            status = {
+                "kind": "Status",
+                "status": "Failure",
+                "message": reason,
+                "reason": reason,
+                "code": code,
+            }
+            known = answers.get(self.path.partition("?")[0])
+            body = json.dumps(known or status).encode()
+            self.send_response(200 if known else code)
+            self.send_header("Content-Length", str(len(body)))
+            self.end_headers()
+            self.wfile.write(body)
+
+        def log_message(self, *_: object) -> None:
+            """Say nothing."""
+
+    with ThreadingHTTPServer(("127.0.0.1", 0), Refusing) as server:
+        thread = threading.Thread(target=server.serve_forever)
+        thread.start()
+        try:
+            yield server.server_port
+        finally:
+            server.shutdown()
+            thread.join()
+
+
+def kubeconfig(folder: Path, port: int) -> str:
+    file = folder / "kubeconfig"
+    file.write_text(
+        json.dumps(
+            {
+                "current-context": "it",
+                "contexts": [{"name": "it", "context": {"cluster": "it", "user": "it"}}],
+                "clusters": [{"name": "it", "cluster": {"server": f"http://127.0.0.1:{port}"}}],
+                "users": [{"name": "it", "user": {"token": "wrong"}}],
+            }
+        )
+    )
+    return str(file)
+
+
+def ask(command, folder, port, capsys, *options):
+    """Return the exit code and the lines on standard error."""
+    code = answer([*command, "-n", "shop", "--kubeconfig", kubeconfig(folder, port), *options])
+    told = capsys.readouterr()
+    assert told.out == ""
+    return code, told.err.splitlines()
+
+
+@pytest.mark.parametrize("command", COMMANDS, ids=" ".join)
+@pytest.mark.parametrize(("code", "reason"), [(401, "Unauthorized"), (403, "Forbidden")])
+def test_a_command_without_rights_ends_in_one_line(command, code, reason, tmp_path, capsys):
+    """`explain hpa/web` with a wrong token waited for ever; with 403 it said that there is no such HPA."""
+    with refusing(code, reason) as port:
+        exit_code, said = ask(command, tmp_path, port, capsys)
+    assert exit_code == 2
+    assert len(said) == 1
+    assert f"{reason} ({code})" in said[0]
+
+
+@pytest.mark.parametrize("command", COMMANDS, ids=" ".join)
+def test_a_command_ends_in_one_line_where_nobody_listens(command, tmp_path, capsys):
+    with socket.socket() as bound:
+        bound.bind(("127.0.0.1", 0))  # and never listens
+        code, said = ask(command, tmp_path, bound.getsockname()[1], capsys)
+    assert code == 2
+    assert len(said) == 1
+    assert "Connection refused (is the cluster up, and is this the right context?)" in said[0]
+
+
+@pytest.mark.parametrize("command", COMMANDS, ids=" ".join)
+@pytest.mark.parametrize("timeout", ["200ms", "1"])
+def test_a_silent_server_is_given_up_after_the_request_timeout(command, timeout, tmp_path, capsys):
+    """The server accepts connections and answers none."""
+    with socket.socket() as silent:
+        silent.bind(("127.0.0.1", 0))
+        silent.listen()
+        code, said = ask(command, tmp_path, silent.getsockname()[1], capsys, f"--request-timeout={timeout}")
+    assert code == 2
+    assert len(said) == 1
+    assert "sent no answer in time" in said[0]
+
+
+@pytest.mark.parametrize("timeout", ["-1s", "soon", "1.5"])
+def test_a_timeout_that_is_none_is_refused(timeout, tmp_path, capsys):
+    code, said = ask(["top"], tmp_path, 1, capsys, f"--request-timeout={timeout}")
+    assert code == 2
+    assert len(said) == 1
+    assert "--request-timeout" in said[0]
+
+
+def test_a_server_that_fails_later_is_given_up_too(tmp_path, capsys, monkeypatch):
+    """The HPA can be read, and the pods of its namespace never arrive."""
+    monkeypatch.setattr(explain, "LISTS_SECONDS", 0.2)
+    answers = {
+        "/apis/coordination.k8s.io/v1/namespaces/trimtab/leases": {"metadata": {"resourceVersion": "1"}},
+        "/apis/autoscaling.trimtab.dev/v2/namespaces/shop/horizontalpodautoscalers": {
+            "metadata": {"resourceVersion": "1"},
+            "items": [{"metadata": {"name": "web", "namespace": "shop"}, "spec": {"maxReplicas": 3}}],
+        },
+    }
+    with refusing(500, "InternalError", answers) as port:
+        code, said = ask(["explain", "hpa/web"], tmp_path, port, capsys)
+    assert code == 2
+    assert len(said) == 1
+    assert "could not be read within" in said[-1]
+    assert "InternalError (500)" in said[-1]
