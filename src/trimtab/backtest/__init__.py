@@ -1,7 +1,7 @@
 """Backtest HPAs: run the production `decide` on recorded load, in virtual time.
 
-Reading order: `trace` (recorded load), `model` (how the simulated workload behaves), `workload` (its pods),
-`backtest` (one sync after another), `results` (the figures), `chart` (the picture).
+Reading order: `candidates` (manifests to try), `trace` (recorded load), `model` (how the simulated workload behaves),
+`workload` (its pods), `backtest` (one sync after another), `results` (the figures), `chart` (the picture).
 
 What belongs here: how a simulated workload responds to a decision. What does not: rules that decide, and any I/O.
 """

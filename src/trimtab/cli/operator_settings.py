@@ -11,9 +11,10 @@ from typing import Any
 import click
 import yaml
 
-from trimtab.cli.commands.validate import ALWAYS_ON, gates_of
+from trimtab.cli.commands.validate import gates_of
 from trimtab.cli.errors import CommandError
 from trimtab.cluster.client import Client
+from trimtab.model.feature_gates import with_own_features
 from trimtab.operator.settings.published import (
     ANNOTATION,
     FoundSettings,
@@ -90,7 +91,7 @@ def simulated_settings(file: Path | None, options: Mapping[str, Any]) -> Setting
     if file is not None:
         return _read(file).replace(**given)
     gates_of(options["feature_gates"] or "")  # raises what is wrong with them
-    given["feature_gates"] = f"{ALWAYS_ON},{options['feature_gates'] or ''}".rstrip(",")
+    given["feature_gates"] = with_own_features(options["feature_gates"] or "")
     return Settings.of(**given)
 
 

@@ -1,5 +1,6 @@
 """Reads manifests with the line of each field.
 
-Reading order: `documents` (files and Lists), `yaml_nodes` (YAML events to data with lines).
+Reading order: `documents` (files and Lists), `yaml_nodes` (YAML events to data with lines), `findings` (errors and
+warnings with their lines).
 What does not belong here: the rules of a kind, which are in `model`.
 """

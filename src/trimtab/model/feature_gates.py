@@ -81,6 +81,11 @@ _CHANGES: Final[Mapping[str, Mapping[str, Mapping[str, Any]]]] = {
 }
 """How the gates of a version of Kubernetes differ from `GATES`."""
 
+OWN_FEATURES: Final = (
+    "HPASelectionStrategy=true,HPAConfigurableTolerance=true,HPAScaleToZero=true,VPASelectorRefinement=true"
+)
+"""The gates of Trimtab's own features, which are on where manifests are read without an API server."""
+
 ALL_ALPHA = "AllAlpha"
 ALL_BETA = "AllBeta"
 _GROUPS = {ALL_ALPHA: Stage.ALPHA, ALL_BETA: Stage.BETA}
@@ -140,6 +145,11 @@ class FeatureGates:
 
     def __str__(self) -> str:
         return ",".join(f"{name}={str(self.enabled(name)).lower()}" for name in sorted(GATES))
+
+
+def with_own_features(feature_gates: str) -> str:
+    """Return a text of --feature-gates in which Trimtab's own features are on unless it names them."""
+    return f"{OWN_FEATURES},{feature_gates}".rstrip(",")
 
 
 _WORD_STARTS = re.compile(r"(?<=[a-z])(?=[A-Z])|(?<=[A-Z])(?=[A-Z][a-z])")

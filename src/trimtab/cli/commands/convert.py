@@ -5,10 +5,10 @@ from typing import Any
 
 import click
 
-from trimtab.cli.commands.validate import ERROR, Finding
 from trimtab.cli.errors import FOUND, CommandError
 from trimtab.cli.output import to_json, to_yaml_stream
 from trimtab.manifests.documents import is_list, read_documents
+from trimtab.manifests.findings import ERROR, Finding
 from trimtab.manifests.yaml_nodes import Document, DocumentError
 from trimtab.model import hpa
 from trimtab.model.hpa import selection_strategy

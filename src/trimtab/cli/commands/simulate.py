@@ -8,7 +8,6 @@ from pathlib import Path
 from typing import Any
 
 import click
-import msgspec
 from rich.console import Console
 from rich.progress import Progress
 from rich.table import Table
@@ -25,6 +24,7 @@ from trimtab.backtest import (
     read_trace,
     run_with_progress,
 )
+from trimtab.backtest.candidates import CandidateError, candidate_hpa
 from trimtab.backtest.chart import render_chart
 from trimtab.cli.bundle import read_bundle
 from trimtab.cli.commands.run import options_of
@@ -32,16 +32,10 @@ from trimtab.cli.errors import CANNOT_READ, FOUND, CommandError
 from trimtab.cli.operator_settings import NUMBERS, assumptions, simulated_settings
 from trimtab.cli.output import to_json, to_yaml, write_file
 from trimtab.decide.horizontal.records.record import dumps
-from trimtab.decide.horizontal.status.dry_run import annotation_problem
 from trimtab.manifests.yaml_nodes import Document
-from trimtab.model import hpa as hpa_rules
-from trimtab.model.core.meta import group_of
 from trimtab.model.feature_gates import FeatureGates
-from trimtab.model.hpa import metric_annotations, selection_strategy
 from trimtab.model.hpa.dry_run import DRY_RUN, MODE_ANNOTATION, is_dry_run
 from trimtab.model.hpa.types import HorizontalPodAutoscaler
-from trimtab.model.json import wire
-from trimtab.model.manifest import read_manifest
 from trimtab.model.quantity import QuantityError, milli_value_of
 from trimtab.operator.horizontal.config import decision_config
 from trimtab.operator.settings.settings import Settings
@@ -70,33 +64,10 @@ def candidates_of(documents: Sequence[Document], settings: Settings) -> list[Can
 
 
 def _hpa(document: Document, gates: FeatureGates) -> HorizontalPodAutoscaler | None:
-    manifest = read_manifest(document.data, gates)
-    if manifest.errors:
-        error = manifest.errors[0]
-        raise CommandError(
-            f"{document.place_of(error.field.strip('.'))}: {manifest.kind} {manifest.key}: {error}",
-            "`trimtab validate` shows everything",
-            FOUND,
-        )
-    if not isinstance(manifest.object, HorizontalPodAutoscaler):
-        return None
-    conflict = selection_strategy.conflict_of(document.data)
-    if problem := conflict or annotation_problem(manifest.object, gates):
-        raise CommandError(
-            f"{document.place_of()}: {manifest.kind} {manifest.key}: {problem}",
-            "an operator scales nothing until then",
-            FOUND,
-        )
-    return wire.convert(hpa_rules.default(_with_annotations(manifest.object)), HorizontalPodAutoscaler)
-
-
-def _with_annotations(hpa: HorizontalPodAutoscaler) -> HorizontalPodAutoscaler:
-    """Return an HPA with its annotations applied, as the operator reads it."""
-    annotations = hpa.metadata.annotations
-    spec = selection_strategy.with_annotation(hpa.spec, annotations)
-    if group_of(hpa.api_version) == selection_strategy.NATIVE_GROUP:
-        spec = metric_annotations.apply_annotations(spec, annotations)
-    return msgspec.structs.replace(hpa, spec=spec)
+    try:
+        return candidate_hpa(document.data, gates)
+    except CandidateError as error:
+        raise CommandError(f"{document.place_of(error.field)}: {error}", error.hint, FOUND) from error
 
 
 def _amounts(_ctx: click.Context, param: click.Parameter, texts: Sequence[str]) -> dict[str, int]:

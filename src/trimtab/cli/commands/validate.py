@@ -1,61 +1,16 @@
 """`trimtab validate` checks manifests offline, as an API server would, and warns of likely mistakes."""
 
-from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
-from typing import Any
+from collections.abc import Sequence
 
 import click
 
 from trimtab.cli.bundle import read_bundle
 from trimtab.cli.errors import CANNOT_READ, FOUND, CommandError
 from trimtab.cli.output import to_json, to_yaml
-from trimtab.manifests.yaml_nodes import Document, Place
-from trimtab.model.bundle import bundle_warnings
-from trimtab.model.feature_gates import FeatureGates, GateError
+from trimtab.manifests.findings import ERROR, Finding, find_problems
+from trimtab.manifests.yaml_nodes import Document
+from trimtab.model.feature_gates import FeatureGates, GateError, with_own_features
 from trimtab.model.manifest import Manifest, read_manifest
-
-ERROR = "error"
-WARNING = "warning"
-
-
-@dataclass(frozen=True)
-class Finding:
-    """An error or a warning about a field of an object."""
-
-    place: Place
-    severity: str
-    kind: str
-    key: str
-    field: str
-    message: str
-
-    @property
-    def subject(self) -> str:
-        """Return `Kind namespace/name`, or the kind if the document has no name."""
-        return f"{self.kind} {self.key}" if self.key else self.kind
-
-    def line(self) -> str:
-        """Return `file:line: Kind namespace/name: field: message`, marked if it is a warning."""
-        parts = [
-            str(self.place),
-            self.subject,
-            self.field,
-            "warning" * (self.severity == WARNING),
-            self.message,
-        ]
-        return ": ".join(part for part in parts if part)
-
-    def data(self) -> dict[str, Any]:
-        """Return the finding as plain data."""
-        return {
-            "file": self.place.source,
-            "line": self.place.line,
-            "severity": self.severity,
-            "kind": self.kind,
-            "object": self.key,
-            "field": self.field,
-            "message": self.message,
-        }
 
 
 def print_table(findings: Sequence[Finding]) -> None:
@@ -77,12 +32,6 @@ def print_table(findings: Sequence[Finding]) -> None:
 def counted(count: int, noun: str) -> str:
     """Return `1 error`, `2 errors`."""
     return f"{count} {noun}" if count == 1 else f"{count} {noun}s"
-
-
-ALWAYS_ON = (
-    "HPASelectionStrategy=true,HPAConfigurableTolerance=true,HPAScaleToZero=true,VPASelectorRefinement=true"
-)
-"""The gates of Trimtab's own features. They are on unless `--feature-gates` turns them off."""
 
 
 @click.command()
@@ -118,7 +67,7 @@ def validate(
     gates = gates_of(feature_gates)
     bundle = read_bundle(files)
     manifests = [read_manifest(document.data, gates) for document in bundle.documents]
-    findings = list(_findings(bundle.documents, manifests))
+    findings = list(find_problems(bundle.documents, manifests))
     skipped = [
         (document, manifest)
         for document, manifest in zip(bundle.documents, manifests, strict=True)
@@ -134,34 +83,9 @@ def validate(
 def gates_of(text: str) -> FeatureGates:
     """Return the gates to validate for. Raise CommandError if they cannot be parsed."""
     try:
-        return FeatureGates.parse(f"{ALWAYS_ON},{text}")
+        return FeatureGates.parse(with_own_features(text))
     except GateError as error:
         raise CommandError(f"--feature-gates: {error}") from error
-
-
-def _findings(documents: Sequence[Document], manifests: Sequence[Manifest]) -> Iterator[Finding]:
-    """Yield the findings in order of the documents, then those that concern several documents."""
-    for document, manifest in zip(documents, manifests, strict=True):
-        for error in manifest.errors:
-            yield _finding(document, manifest, ERROR, error.field, error.body)
-        for field, message in manifest.warnings:
-            yield _finding(document, manifest, WARNING, field, message)
-    readable = [
-        (document, manifest)
-        for document, manifest in zip(documents, manifests, strict=True)
-        if manifest.object is not None
-    ]
-    members = [manifest.object for _, manifest in readable if manifest.object is not None]
-    for warning in bundle_warnings(members):
-        document, manifest = readable[warning.position]
-        yield _finding(document, manifest, WARNING, warning.field, warning.text)
-
-
-def _finding(document: Document, manifest: Manifest, severity: str, path: str, message: str) -> Finding:
-    path = path.strip(".")
-    return Finding(
-        document.place_of(path), severity, manifest.kind, manifest.key, path, " ".join(message.split())
-    )
 
 
 def _show(findings: Sequence[Finding], skipped: Sequence[tuple[Document, Manifest]], output: str) -> None:
