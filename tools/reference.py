@@ -9,6 +9,7 @@ from typing import Any
 from prometheus_client import CollectorRegistry
 from prometheus_client.metrics import MetricWrapperBase
 
+from tools.python_reference import python_page
 from tools.reasons import DECISION_REASONS, HORIZONTAL, VERTICAL, Reason
 from tools.upstream_flags import upstream_page
 from trimtab.cli.commands.run import _shown
@@ -41,6 +42,7 @@ def pages() -> dict[str, str]:
         "api.md": _api(),
         "upstream-vpa-flags.md": upstream_page(),
         "feature-gates.md": _gates(),
+        "python.md": _page(python_page()),
     }
 
 

@@ -8,7 +8,7 @@ What belongs here: how a simulated workload responds to a decision. What does no
 
 from trimtab.backtest.backtest import Candidate, SyncStep, backtest
 from trimtab.backtest.model import Model, ModelError
-from trimtab.backtest.results import Figures, LoadFigures, Results, run, run_with_progress
+from trimtab.backtest.results import Figures, LoadFigures, Results, run, run_all, run_with_progress
 from trimtab.backtest.trace import Trace, TraceError, read_trace
 
 __all__ = [
@@ -24,5 +24,6 @@ __all__ = [
     "backtest",
     "read_trace",
     "run",
+    "run_all",
     "run_with_progress",
 ]

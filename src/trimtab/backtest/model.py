@@ -3,6 +3,7 @@
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from functools import partial
+from math import inf
 
 from trimtab.backtest.trace import Trace
 from trimtab.model.hpa.types import (
@@ -38,6 +39,23 @@ class Model:
     sync_period: float = 15.0
     """Seconds between two syncs."""
 
+    def __post_init__(self) -> None:
+        """Reject times and amounts that no cluster has."""
+        for name, lowest in {
+            "start_seconds": 0,
+            "metrics_period": 1,
+            "metrics_delay": 0,
+            "sync_period": 1,
+            "replicas": 0,
+        }.items():
+            given = getattr(self, name)
+            if given is not None and not lowest <= given < inf:
+                raise ModelError(f"{name}: {given} must be a number of at least {lowest}")
+        for name in ("requests", "capacity"):
+            for resource, amount in getattr(self, name).items():
+                if amount <= 0:
+                    raise ModelError(f"{name}: {resource}: {amount / 1000:g} must be more than nothing")
+
 
 @dataclass(frozen=True, slots=True)
 class MetricModel:
@@ -71,7 +89,8 @@ def _model_metric(spec: MetricSpec, where: str, trace: Trace, model: Model) -> M
     request = model.requests.get(resource) if resource else None
     if target.average_utilization is not None and request is None:
         raise ModelError(
-            f"{where}: a utilization needs to know what one pod requests: add --request {resource}=QUANTITY"
+            f"{where}: a utilization needs to know what one pod requests: add --request {resource}=QUANTITY, "
+            f"in Python requests={{{resource!r}: QUANTITY}}"
         )
     known = model.capacity.get(column, model.capacity.get(resource or column))
     return MetricModel(

@@ -1,6 +1,6 @@
 """Sums up a backtest: replica-hours, scale changes, and time above target."""
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field
 
 from trimtab.backtest.backtest import Candidate, SyncStep, backtest
@@ -37,6 +37,20 @@ class Figures:
     downs: int = 0
     carried: dict[str, LoadFigures] = field(default_factory=dict)
     """By column of the trace."""
+
+    def rows(self) -> dict[str, str]:
+        """Return the figures as text, by their titles."""
+        rows = {
+            "replica-hours": f"{self.replica_hours:,.1f}",
+            "lowest and highest replicas": f"{self.lowest} - {self.peak}",
+            "scaled up, down": f"{self.ups}, {self.downs}",
+        }
+        for column, carried in self.carried.items():
+            rows[f"{column}: time above target"] = f"{carried.above_target:.1%}"
+            if carried.short is not None and carried.idle is not None:
+                rows[f"{column}: short of capacity"] = f"{carried.short:,.1f} unit-hours"
+                rows[f"{column}: idle capacity"] = f"{carried.idle:,.1f} unit-hours"
+        return rows
 
 
 @dataclass(slots=True)
@@ -76,6 +90,29 @@ def run(candidate: Candidate, trace: Trace, model: Model) -> Results:
     """Run a candidate to the end and return its results."""
     *_, (_, results) = run_with_progress(candidate, trace, model)
     return results
+
+
+def run_all(
+    candidates: Sequence[Candidate], trace: Trace, model: Model, on_progress: Callable[[str, float], None]
+) -> list[Results]:
+    """Run the candidates in turn. Report the name of each and the share of the whole that is done."""
+    results = []
+    for finished, candidate in enumerate(candidates):
+        for share, so_far in run_with_progress(candidate, trace, model):
+            on_progress(candidate.name, (finished + share) / len(candidates))
+            result = so_far
+        results.append(result)
+    return results
+
+
+def table_of(results: Sequence[Results]) -> list[tuple[str, ...]]:
+    """Return a table with the figures as rows and the candidates as columns, below a header."""
+    columns = [result.figures.rows() for result in results]
+    titles = dict.fromkeys(title for column in columns for title in column)
+    return [
+        ("", *(result.figures.name for result in results)),
+        *((title, *(column.get(title, "") for column in columns)) for title in titles),
+    ]
 
 
 def _initial(metric: MetricModel) -> LoadFigures:

@@ -10,11 +10,11 @@ import math
 from bisect import bisect_right
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from datetime import datetime
+from datetime import UTC, datetime
 
 from trimtab.metrics.range_queries import Range, RangeSeries
-from trimtab.model.quantity import QuantityError, milli_value_of
-from trimtab.model.times import parse_time
+from trimtab.model.quantity import milli_value_of
+from trimtab.model.times import format_time, parse_time
 
 RELATIVE_BELOW = 1e8
 """Seconds below this (1973) count from `RELATIVE_START`."""
@@ -26,16 +26,24 @@ MAX_ROWS = 5_000_000
 """Eight weeks of seconds; more rows are a mistake."""
 
 
+MISSING = frozenset({"nan", "<NA>"})
+"""The text of values that dataframes have where there is none."""
+
+
 class TraceError(ValueError):
     """The trace is invalid. The message names the line and the cause."""
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, repr=False)
 class Trace:
     """Ascending Unix times, and the total of each metric at each time, in thousandths."""
 
     times: Sequence[float]
     columns: Mapping[str, Sequence[int | None]]
+
+    def __repr__(self) -> str:
+        first, last = (format_time(datetime.fromtimestamp(moment, UTC)) for moment in (self.start, self.end))
+        return f"<Trace: {len(self.times):,} rows of {', '.join(self.columns)} from {first} to {last}>"
 
     @property
     def start(self) -> float:
@@ -67,40 +75,53 @@ def _cell(title: str) -> str:
     return f'"{doubled}"'
 
 
+Row = tuple[str, Sequence[object]]
+"""What errors call a row, and its cells: text as in a CSV, numbers, times, or None."""
+
+
 def read_trace(lines: Iterable[str], name: str) -> Trace:
     """Parse CSV lines. Errors refer to the file as `name`."""
     rows = csv.reader(lines)
     header = [cell.strip() for cell in next(rows, [])]
-    _check_header(header, name)
+    check_header(header, f"{name}:1")
+    filled = (
+        (f"{name}:{number}", row) for number, row in enumerate(rows, 2) if any(cell.strip() for cell in row)
+    )
+    return trace_of_rows(header, filled, name)
+
+
+def trace_of_rows(header: Sequence[str], rows: Iterable[Row], name: str) -> Trace:
+    """Return a trace of rows whose first cell is the time. Errors refer to the source as `name`."""
     times: list[float] = []
     columns: list[list[int | None]] = [[] for _ in header[1:]]
-    for number, row in enumerate(rows, 2):
-        if not any(cell.strip() for cell in row):
-            continue
-        where = f"{name}:{number}"
+    for where, row in rows:
         if len(row) != len(header):
             raise TraceError(f"{where}: {len(row)} cells where the header has {len(header)}")
-        times.append(_later(_moment(row[0].strip(), where), times, where))
+        times.append(_later(_moment(row[0], where), times, where))
         for title, column, cell in zip(header[1:], columns, row[1:], strict=True):
-            column.append(_value(cell.strip(), f"{where}: {title}"))
+            column.append(_value(cell, f"{where}: {title}"))
     if len(times) < 2:
         raise TraceError(f"{name}: a trace needs at least two rows of values below its header")
     return Trace(times, dict(zip(header[1:], columns, strict=True)))
 
 
-def _check_header(header: list[str], name: str) -> None:
+def check_header(header: Sequence[str], where: str) -> None:
+    """Raise TraceError if the names of the columns do not name a time and at least one metric."""
     if len(header) < 2:
         raise TraceError(
-            f"{name}:1: the header must name a time column and at least one metric, as in `time,cpu`"
+            f"{where}: the header must name a time column and at least one metric, as in `time,cpu`"
         )
     twice = sorted({title for title in header if header.count(title) > 1})
     if twice or not all(header):
         raise TraceError(
-            f"{name}:1: {'column ' + twice[0] + ' stands twice' if twice else 'a column has no name'}"
+            f"{where}: {'column ' + twice[0] + ' stands twice' if twice else 'a column has no name'}"
         )
 
 
-def _moment(text: str, where: str) -> float:
+def _moment(cell: object, where: str) -> float:
+    if isinstance(cell, datetime):
+        return _timestamp(cell, where)
+    text = str(cell).strip()
     try:
         seconds = float(text)
     except ValueError:
@@ -113,6 +134,13 @@ def _moment(text: str, where: str) -> float:
     return seconds + RELATIVE_START if seconds < RELATIVE_BELOW else seconds
 
 
+def _timestamp(time: datetime, where: str) -> float:
+    try:
+        return (time if time.tzinfo else time.replace(tzinfo=UTC)).timestamp()
+    except (ValueError, TypeError):  # pandas' missing time is a datetime without a value
+        raise TraceError(f"{where}: {time} is no time") from None
+
+
 def _later(moment: float, times: list[float], where: str) -> float:
     if times and moment <= times[-1]:
         raise TraceError(f"{where}: its time is not later than the row before; sort the rows by time")
@@ -121,16 +149,27 @@ def _later(moment: float, times: list[float], where: str) -> float:
     return moment
 
 
-def _value(text: str, where: str) -> int | None:
-    if not text:
+def _value(cell: object, where: str) -> int | None:
+    is_text, text = isinstance(cell, str), str(cell).strip()
+    if cell is None or not text or (not is_text and text in MISSING):
         return None
     try:
-        value = milli_value_of(text)
-    except QuantityError as error:
+        value = milli_value_of(text) if is_text else round(_number(cell) * 1000)
+    except ValueError as error:
         raise TraceError(f"{where}: {error}") from error
     if value < 0:
         raise TraceError(f"{where}: {text!r}: load is never negative")
     return value
+
+
+def _number(cell: object) -> float:
+    try:
+        number = float(cell)  # type: ignore[arg-type]  # numbers of any library convert; all else raises
+    except (TypeError, ValueError):
+        number = math.nan
+    if not math.isfinite(number):
+        raise ValueError(f"{str(cell)!r} is no number")
+    return number
 
 
 def single_series(column: str, series: Sequence[RangeSeries]) -> RangeSeries:

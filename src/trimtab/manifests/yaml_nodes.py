@@ -78,12 +78,17 @@ class Document:
     def place_of(self, path: str = "") -> Place:
         """Return the line of a field path such as `spec.metrics[0].type`, or of its nearest parent that exists."""
         node = self.root
-        for key, index in _INDEX.findall(path):
-            child = node.children.get(key or index.strip("\"'"))
+        for step in steps_of(path):
+            child = node.children.get(step)
             if child is None:
                 break
             node = child
         return Place(self.source, node.line)
+
+
+def steps_of(path: str) -> list[str]:
+    """Return the keys and indexes of a field path such as `spec.metrics[0].type`."""
+    return [key or index.strip("\"'") for key, index in _INDEX.findall(path)]
 
 
 def compose(events: Iterable[yaml.Event], source: str) -> Iterator[Document]:

@@ -16,13 +16,16 @@ HEAVY = frozenset(
         "cryptography",
         "httptools",
         "jinja2",
+        "matplotlib",
         "numpy",
+        "pandas",
         "prometheus_client",
         "rich",
         "trimtab.adapter",
         "trimtab.dashboard",
         "trimtab.decide.vertical",
         "trimtab.lab",
+        "trimtab.library",
         "trimtab.backtest",
         "uvicorn",
         "yaml",
@@ -61,6 +64,13 @@ def horizontal_run() -> frozenset[str]:
         "trimtab.cluster.http",
         "trimtab.operator.operator",
     )
+
+
+def test_no_operator_loads_the_library_or_its_extras():
+    loaded = loaded_by(
+        "trimtab.operator.operator", "trimtab.operator.vertical.wiring", "trimtab.adapter.adapter"
+    )
+    assert loaded.isdisjoint({"matplotlib", "pandas", "trimtab.library"})
 
 
 def test_recommending_needs_no_certificates():

@@ -1,15 +1,12 @@
 """`trimtab replay` repeats recorded decisions and compares the results."""
 
-import difflib
 from typing import BinaryIO
 
 import click
 
 from trimtab.cli.errors import FOUND, CommandError
-from trimtab.decide.horizontal import Record, explain
-from trimtab.decide.horizontal import replay as decide_again
-from trimtab.decide.horizontal.records.record import UnknownRecordError, dumps, loads
-from trimtab.model.json.wire import WireError
+from trimtab.library.decisions import RecordError, Replay
+from trimtab.library.decisions import replay as repeat
 
 
 @click.command("replay")
@@ -21,28 +18,22 @@ def replay(records: BinaryIO, quiet: bool) -> None:
     for number, line in enumerate(records, 1):
         if not line.strip():
             continue
-        record = _read(line, number)
-        again = decide_again(record)
-        if dumps(again) == dumps(record):
+        repeated = _repeat(line, number)
+        if repeated.is_same:
             same += 1
         else:
             different += 1
-            _show_difference(record, again)
+            if repeated.difference:
+                click.echo(repeated.difference)
         if not quiet:
-            click.echo(f"{record.observation.hpa.key}: {explain(again).summary}")
+            click.echo(repeated.summary)
     click.echo(f"{same} decisions came out the same, {different} did not", err=True)
     if different:
         raise click.exceptions.Exit(FOUND)
 
 
-def _read(line: bytes, number: int) -> Record:
+def _repeat(line: bytes, number: int) -> Replay:
     try:
-        return loads(line)
-    except (WireError, UnknownRecordError) as error:
+        return repeat(line)
+    except RecordError as error:
         raise CommandError(f"line {number} is not a record: {error}") from error
-
-
-def _show_difference(record: Record, again: Record) -> None:
-    before, after = (str(explain(version)).splitlines() for version in (record, again))
-    for line in difflib.unified_diff(before, after, "recorded", "decided now", lineterm=""):
-        click.echo(line)

@@ -15,23 +15,22 @@ from rich.text import Text
 
 from trimtab.backtest import (
     Candidate,
-    Figures,
     Model,
     ModelError,
     Results,
-    Trace,
     TraceError,
-    read_trace,
-    run_with_progress,
+    run_all,
 )
 from trimtab.backtest.candidates import CandidateError, candidate_hpa
 from trimtab.backtest.chart import render_chart
+from trimtab.backtest.results import table_of
 from trimtab.cli.bundle import read_bundle
 from trimtab.cli.commands.run import options_of
 from trimtab.cli.errors import CANNOT_READ, FOUND, CommandError
 from trimtab.cli.operator_settings import NUMBERS, assumptions, simulated_settings
 from trimtab.cli.output import to_json, to_yaml, write_file
 from trimtab.decide.horizontal.records.record import dumps
+from trimtab.library.traces import Trace
 from trimtab.manifests.yaml_nodes import Document
 from trimtab.model.feature_gates import FeatureGates
 from trimtab.model.hpa.dry_run import DRY_RUN, MODE_ANNOTATION, is_dry_run
@@ -187,8 +186,9 @@ def simulate(  # noqa: PLR0913 - one parameter per option
     settings = simulated_settings(settings_file, {name: options.pop(name) for name in names})
     candidates = candidates_of(bundle.documents, settings)
     period = settings.horizontal.sync_period.total_seconds() if sync_period is None else sync_period
-    trace, model = _trace(trace_file), Model(sync_period=period, **options)
+    trace = _trace(trace_file)
     try:
+        model = Model(sync_period=period, **options)
         results = _play(candidates, trace, model)
     except ModelError as error:
         raise CommandError(str(error)) from error
@@ -209,24 +209,21 @@ simulate.params += options_of(*NUMBERS)
 
 def _trace(path: Path) -> Trace:
     try:
-        with path.open(encoding="utf-8-sig", newline="") as lines:
-            return read_trace(lines, str(path))
-    except (TraceError, UnicodeDecodeError) as error:
+        return Trace.from_csv(path)
+    except TraceError as error:
         raise CommandError(str(error)) from error
 
 
 def _play(candidates: Sequence[Candidate], trace: Trace, model: Model) -> list[Results]:
     """Run the candidates in turn, with a progress bar on a terminal."""
     console = Console(stderr=True)
-    results: list[Results] = []
     with Progress(console=console, transient=True, disable=not console.is_terminal) as progress:
-        for candidate in candidates:
-            task = progress.add_task(candidate.name, total=1.0)
-            for done, so_far in run_with_progress(candidate, trace, model):
-                progress.update(task, completed=done)
-                result = so_far
-            results.append(result)
-    return results
+        task = progress.add_task("", total=1.0)
+
+        def show(name: str, share: float) -> None:
+            progress.update(task, description=name, completed=share)
+
+        return run_all(candidates, trace, model, show)
 
 
 def _show(results: Sequence[Results], trace: Trace, output: str, *, with_changes: bool) -> None:
@@ -248,27 +245,13 @@ def _show(results: Sequence[Results], trace: Trace, output: str, *, with_changes
 def _table(results: Sequence[Results]) -> Table:
     """Return a table with the figures as rows and the candidates as columns."""
     table = Table(box=None, header_style="bold", pad_edge=False)
+    (_, *names), *rows = table_of(results)
     table.add_column("")
-    for result in results:
-        table.add_column(Text(result.figures.name), justify="right", overflow="fold")
-    rows = [_rows(result.figures) for result in results]
-    for title in dict.fromkeys(title for each in rows for title in each):
-        table.add_row(Text(title), *(each.get(title, "") for each in rows))
+    for name in names:
+        table.add_column(Text(name), justify="right", overflow="fold")
+    for title, *cells in rows:
+        table.add_row(Text(title), *cells)
     return table
-
-
-def _rows(figures: Figures) -> dict[str, str]:
-    rows = {
-        "replica-hours": f"{figures.replica_hours:,.1f}",
-        "lowest and highest replicas": f"{figures.lowest} - {figures.peak}",
-        "scaled up, down": f"{figures.ups}, {figures.downs}",
-    }
-    for column, carried in figures.carried.items():
-        rows[f"{column}: time above target"] = f"{carried.above_target:.1%}"
-        if carried.short is not None and carried.idle is not None:
-            rows[f"{column}: short of capacity"] = f"{carried.short:,.1f} unit-hours"
-            rows[f"{column}: idle capacity"] = f"{carried.idle:,.1f} unit-hours"
-    return rows
 
 
 def _data(result: Results, *, with_changes: bool) -> dict[str, Any]:

@@ -3,24 +3,17 @@
 import asyncio
 import re
 from datetime import timedelta
-from functools import partial
-from pathlib import Path
 from typing import TextIO
 
 import click
 from rich.console import Console
-from rich.progress import Progress, TaskID
+from rich.progress import Progress
 
-from trimtab.adapter.config import ServerAddress, connection_to
-from trimtab.adapter.errors import ConfigurationError
-from trimtab.backtest import Trace, TraceError
-from trimtab.backtest.trace import single_series, trace_from_series
+from trimtab.adapter.config import ServerAddress
+from trimtab.backtest import TraceError
 from trimtab.cli.errors import CommandError
-from trimtab.clock import Clock, SystemClock
-from trimtab.cluster.http import HttpTransport
-from trimtab.metrics.prometheus import PrometheusClient, PrometheusError
-from trimtab.metrics.range_queries import Progress as Done
-from trimtab.metrics.range_queries import Range, read_history
+from trimtab.clock import SystemClock
+from trimtab.library.prometheus import range_until, record_load
 from trimtab.model.times import parse_long_duration
 
 # A column may carry labels, `queue{name=mail}`: the sign that ends it stands outside of the braces.
@@ -78,34 +71,17 @@ def trace(
 ) -> None:
     """Record load from Prometheus as a trace for `trimtab simulate`."""
     clock = SystemClock()
-    now = clock.now().replace(microsecond=0)
-    wanted = Range(now - since, now, step.total_seconds())
     address = ServerAddress(url=url, token_file=token_file)
-    try:
-        found = asyncio.run(_read(clock, address, queries, wanted))
-    except (PrometheusError, TraceError, ConfigurationError) as error:
-        raise CommandError(str(error)) from error
-    output.writelines(f"{line}\n" for line in found.lines())
-
-
-async def _read(clock: Clock, address: ServerAddress, queries: dict[str, str], wanted: Range) -> Trace:
-    client = PrometheusClient(
-        clock, HttpTransport(clock, connection_to(clock, address, Path())), deadline=60.0
-    )
+    wanted = range_until(clock, since, step)
     console = Console(stderr=True)
-    series = {}
-    try:
-        with Progress(console=console, transient=True, disable=not console.is_terminal) as progress:
-            for column, query in queries.items():
-                task = progress.add_task(column, total=1.0)
-                show_progress = partial(_tell, progress, task)
-                series[column] = single_series(
-                    column, await read_history(client, query, wanted, on_progress=show_progress)
-                )
-    finally:
-        await client.close()
-    return trace_from_series(series, wanted)
+    with Progress(console=console, transient=True, disable=not console.is_terminal) as progress:
+        task = progress.add_task("", total=1.0)
 
+        def show(column: str, share: float) -> None:
+            progress.update(task, description=column, completed=share)
 
-def _tell(progress: Progress, task: TaskID, done: Done) -> None:
-    progress.update(task, completed=done.share)
+        try:
+            found = asyncio.run(record_load(clock, address, queries, wanted, show))
+        except TraceError as error:
+            raise CommandError(str(error)) from error
+    output.writelines(f"{line}\n" for line in found.lines())

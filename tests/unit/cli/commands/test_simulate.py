@@ -70,6 +70,11 @@ def test_the_picture_stands_by_itself_and_names_the_candidates():
         pytest.param([TODAY, "--trace", DAY], "add --request cpu=QUANTITY", id="no request"),
         pytest.param([TODAY, "--trace", DAY, "--request", "cpu"], "write NAME=QUANTITY", id="no amount"),
         pytest.param([TODAY, "--trace", DAY, "--request", "cpu=0"], "write NAME=QUANTITY", id="nothing"),
+        pytest.param(
+            [TODAY, "--trace", DAY, "--request", "cpu=500m", "--sync-period", "nan"],
+            "sync_period: nan must be a number of at least 1",
+            id="a period that is no number",
+        ),
         pytest.param([TODAY, "--trace", TODAY], "the header must name", id="not a trace"),
         pytest.param([DAY, "--trace", DAY], "a manifest must be an object", id="not a manifest"),
         pytest.param(["none.yaml", "--trace", DAY], "not every input could be read", id="no such manifest"),

@@ -1,6 +1,7 @@
 """A decision in words: the pods, each metric, what held it, and what would change it."""
 
 from math import isfinite
+from typing import Any
 
 from trimtab.decide.horizontal.arithmetic import wire_time
 from trimtab.decide.horizontal.decision import Decision, DecisionTrace
@@ -96,6 +97,10 @@ class Explanation(Wire):
 
     def __str__(self) -> str:
         return "\n".join(_lines(self))
+
+    def _repr_pretty_(self, printer: Any, _is_cycle: bool) -> None:
+        """Show the text in a notebook, which calls this method."""
+        printer.text(str(self))
 
 
 def explain(record: Record, *, dry_run: bool = False) -> Explanation:

@@ -1,0 +1,9 @@
+"""The library behind `import trimtab`: what scripts and notebooks call.
+
+Reading order: `autoscalers` (manifests), `traces` (recorded load), `simulation` (backtests), `decisions` (explain and
+replay), `frames` (dataframes in and out), `progress` (the line that shows how far a long call is).
+
+What belongs here: arguments as people write them, results that a notebook shows, and errors that name the argument. What
+does not: rules and computations, which the programs share. `trimtab/__init__.py` lists the public names. It imports
+each of them on first use, and no program of Trimtab imports pandas.
+"""

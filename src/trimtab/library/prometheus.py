@@ -1,0 +1,59 @@
+"""Records load from Prometheus, for `Trace.from_prometheus` and `trimtab trace`."""
+
+from collections.abc import Mapping
+from datetime import timedelta
+from pathlib import Path
+
+from trimtab import backtest
+from trimtab.adapter.config import ServerAddress, connection_to
+from trimtab.adapter.errors import ConfigurationError
+from trimtab.backtest.trace import TraceError, single_series, trace_from_series
+from trimtab.clock import Clock
+from trimtab.cluster.http import HttpTransport
+from trimtab.library.progress import OnProgress
+from trimtab.metrics.prometheus import PrometheusClient, PrometheusError
+from trimtab.metrics.range_queries import Progress, Range, read_history
+
+DEADLINE = 60.0
+"""Seconds for the answer to one query. A week of many series takes long."""
+
+
+def range_until(clock: Clock, since: timedelta, step: timedelta) -> Range:
+    """Return the range of that length until now, in whole seconds."""
+    now = clock.now().replace(microsecond=0)
+    return Range(now - since, now, step.total_seconds())
+
+
+async def record_load(
+    clock: Clock,
+    address: ServerAddress,
+    queries: Mapping[str, str],
+    wanted: Range,
+    on_progress: OnProgress,
+) -> backtest.Trace:
+    """Return a trace with a column per query.
+
+    Raise TraceError if a query fails or does not return a single series.
+    """
+    try:
+        transport = HttpTransport(clock, connection_to(clock, address, Path()))
+        client = PrometheusClient(clock, transport, deadline=DEADLINE)
+        try:
+            return await _read(client, queries, wanted, on_progress)
+        finally:
+            await client.close()
+    except (PrometheusError, ConfigurationError) as error:
+        raise TraceError(str(error)) from error
+
+
+async def _read(
+    client: PrometheusClient, queries: Mapping[str, str], wanted: Range, on_progress: OnProgress
+) -> backtest.Trace:
+    series = {}
+    for finished, (column, query) in enumerate(queries.items()):
+
+        def show(done: Progress, column: str = column, finished: int = finished) -> None:
+            on_progress(column, (finished + done.share) / len(queries))
+
+        series[column] = single_series(column, await read_history(client, query, wanted, on_progress=show))
+    return trace_from_series(series, wanted)

@@ -1,0 +1,156 @@
+"""A simulation gives the figures, the picture and the records of `trimtab simulate`."""
+
+import json
+import re
+import sys
+from base64 import b64decode
+from pathlib import Path
+
+import pandas as pd
+import pytest
+
+import trimtab
+from trimtab.cli import answer
+
+EXAMPLES = Path(__file__).parents[3] / "examples"
+WEB = EXAMPLES / "simulate-web.yaml"
+TARGET = "spec.metrics[0].resource.target.averageUtilization"
+HALF_CORE = {"cpu": "500m"}
+
+
+@pytest.fixture(scope="module")
+def web():
+    return trimtab.read_autoscaler(WEB)
+
+
+@pytest.fixture(scope="module")
+def morning(tmp_path_factory):
+    """Return the file of some hours of the week."""
+    rows = (EXAMPLES / "traffic-week.csv").read_text().splitlines()
+    path = tmp_path_factory.mktemp("load") / "morning.csv"
+    path.write_text("\n".join([rows[0], *rows[55:80]]) + "\n")
+    return path
+
+
+@pytest.fixture(scope="module")
+def load(morning):
+    return trimtab.Trace.from_csv(morning)
+
+
+@pytest.fixture(scope="module")
+def both(web, load):
+    return trimtab.simulate({"today": web, "lower": web.with_fields({TARGET: 50})}, load, requests=HALF_CORE)
+
+
+def test_figures_picture_and_records_are_those_of_the_command_line(web, load, morning, tmp_path, capsys):
+    picture, records = tmp_path / "picture.svg", tmp_path / "records.jsonl"
+    options = [
+        "--trace",
+        str(morning),
+        "--request",
+        "cpu=500m",
+        "--svg",
+        str(picture),
+        "--records",
+        str(records),
+    ]
+    assert answer(["simulate", str(WEB), *options, "-o", "json"]) == 0
+    (expected,) = json.loads(capsys.readouterr().out)
+    ours = trimtab.simulate({WEB.name: web}, load, requests={"cpu": 0.5})
+    (row,) = ours.to_pandas().reset_index().to_dict("records")
+    carried = expected.pop("carried")["cpu"]
+    expected.pop("syncs")
+    assert row == expected | {f"cpu_{name}": value for name, value in carried.items()}
+    assert ours.svg() == picture.read_text()
+    changes = ours.changes[WEB.name]
+    assert len(changes) > 0
+    assert [trimtab.replay(line).recorded for line in records.read_bytes().splitlines()] == changes
+
+
+def test_the_text_is_the_table_of_the_command_line(web, load, morning, capsys):
+    assert answer(["simulate", str(WEB), "--trace", str(morning), "--request", "cpu=500m"]) == 0
+    _, *table = capsys.readouterr().out.splitlines()
+    ours = str(trimtab.simulate({WEB.name: web}, load, requests=HALF_CORE))
+    assert ours.splitlines() == table
+
+
+def test_a_notebook_shows_the_picture_and_the_table(both):
+    html = both._repr_html_()
+    (picture,) = re.findall(r'src="data:image/svg\+xml;base64,([^"]+)"', html)
+    assert b64decode(picture).decode() == both.svg()
+    assert "<th>today</th><th>lower</th>" in html
+
+
+def test_names_in_a_notebook_are_escaped(web, load):
+    html = trimtab.simulate({"<b>": web}, load, requests=HALF_CORE)._repr_html_()
+    assert "<b>" not in html
+    assert "<th>&lt;b&gt;</th>" in html
+
+
+def test_autoscalers_without_names_are_called_by_their_keys(web, load):
+    assert trimtab.simulate(web, load, requests=HALF_CORE).names == ("default/web",)
+    assert trimtab.simulate([web, web], load, requests=HALF_CORE).names == ("default/web", "default/web (2)")
+
+
+def test_replicas_hold_from_one_change_to_the_next(both):
+    frame = both.replicas_to_pandas()
+    assert list(frame.columns) == ["today", "lower"]
+    assert isinstance(frame.index, pd.DatetimeIndex)
+    assert not frame.isna().any(axis=None)
+    for name in both.names:
+        changed = frame[name][frame[name].diff() != 0].tolist()
+        first, *others = changed
+        assert others == [record.decision.desired for record in both.changes[name]]
+        assert first == both.changes[name][0].decision.current
+
+
+def test_settings_change_the_decision(web, load):
+    calm = trimtab.simulate(web, load, requests=HALF_CORE, sync_period=60, start_seconds=0)
+    assert calm.figures["default/web"].syncs == int((load.end - load.start) // 60) + 1
+
+
+def test_upstreams_rules_can_be_tried(web, load):
+    (record, *_) = trimtab.simulate(web, load, requests=HALF_CORE, compat="kubernetes-1.37").changes[
+        "default/web"
+    ]
+    assert not record.observation.compat.clear_messages
+
+
+VPA = {
+    "apiVersion": "autoscaling.k8s.io/v1",
+    "kind": "VerticalPodAutoscaler",
+    "metadata": {"name": "web"},
+    "spec": {"targetRef": {"apiVersion": "apps/v1", "kind": "Deployment", "name": "web"}},
+}
+
+
+@pytest.mark.parametrize(
+    ("options", "complaint"),
+    [
+        pytest.param({}, r"in Python requests=\{'cpu': QUANTITY\}", id="no request"),
+        pytest.param({"requests": {"cpu": "much"}}, "requests: quantities must match", id="no quantity"),
+        pytest.param({"requests": {"cpu": None}}, "requests: ", id="no number"),
+        pytest.param({"requests": {"cpu": 0}}, "requests: cpu: 0 must be more than nothing", id="nothing"),
+        pytest.param({"sync_period": 0}, "sync_period: 0 must be a number of at least 1", id="no period"),
+        pytest.param({"start_seconds": -1}, "start_seconds: -1 must be", id="a start in the past"),
+        pytest.param({"metrics_period": float("nan")}, "metrics_period: nan must be", id="not a number"),
+        pytest.param({"compat": "1.2"}, "known are: kubernetes-1.36", id="unknown rules"),
+        pytest.param({"feature_gates": "Nonsense=true"}, "Nonsense", id="unknown gate"),
+        pytest.param({"autoscalers": {}}, "autoscalers: name at least 1", id="no autoscaler"),
+        pytest.param(
+            {"autoscalers": trimtab.read_autoscaler(VPA)},
+            "VerticalPodAutoscaler default/web: only a HorizontalPodAutoscaler can be simulated yet",
+            id="a VPA",
+        ),
+    ],
+)
+def test_a_wrong_argument_is_named(web, load, options, complaint):
+    arguments = {"autoscalers": web} | options
+    with pytest.raises(trimtab.ModelError, match=complaint):
+        trimtab.simulate(arguments.pop("autoscalers"), load, **arguments)
+
+
+def test_pandas_is_named_where_it_is_missing(both, monkeypatch):
+    monkeypatch.setitem(sys.modules, "pandas", None)
+    with pytest.raises(ImportError, match=r"pip install 'trimtab\[notebook\]'"):
+        both.to_pandas()
