@@ -6,16 +6,20 @@ import itertools
 import re
 import sys
 from collections.abc import Iterator
+from functools import cache
 from pathlib import Path
 from typing import Any
 
 import trimtab
+from trimtab.backtest import Figures, LoadFigures
+from trimtab.backtest.sizes import Size
+from trimtab.decide.horizontal import Decision
 from trimtab.decide.observed import decide_observation
 
 _ABOUT = """# Python
 
-`import trimtab` offers the names on this page, and all other names may change in any release. [A notebook](../python.md) shows how they go
-together. A name is imported on its first use, and `to_pandas` alone needs `trimtab[notebook]`.
+`import trimtab` offers the names on this page, and all other names may change in any release. `Figures`, `LoadFigures`, `Size` and
+`Decision` are values of results, which are not imported by name. [A notebook](../python.md) shows how the names go together. A name is imported on its first use, and `to_pandas` alone needs `trimtab[notebook]`.
 """
 
 WIDTH = 100
@@ -27,18 +31,22 @@ BAR = "\\|"
 _GROUPS = {
     "Manifests": ("read_autoscaler", "read_autoscalers", "Autoscaler", "ManifestError"),
     "Recorded load": ("Trace", "TraceError"),
-    "Backtests": ("simulate", "Simulation", "ModelError"),
+    "Backtests": ("simulate", "Simulation", "Figures", "LoadFigures", "Size", "ModelError"),
     "Decisions": (
         "decide",
         "explain",
         "replay",
         "Observation",
         "Record",
+        "Decision",
         "Explanation",
         "Replay",
         "RecordError",
     ),
 }
+
+_VALUES = {value.__name__: value for value in (Decision, Figures, LoadFigures, Size)}
+"""Values that are no public names, because nothing but the library makes them."""
 
 
 def python_page() -> list[str]:
@@ -53,22 +61,23 @@ def _group(title: str, names: tuple[str, ...]) -> Iterator[str]:
     yield f"## {title}\n"
     for name in names:
         yield f"### {name}\n"
-        yield from _Definition(decide_observation if name == "decide" else getattr(trimtab, name)).parts(name)
+        yield from _Definition(_find(name)).parts(name)
+
+
+def _find(name: str) -> Any:
+    if name in _VALUES:
+        return _VALUES[name]
+    return decide_observation if name == "decide" else getattr(trimtab, name)
 
 
 class _Definition:
-    """A public class or function, and the names that its module gives to types."""
+    """The source of a public class or function."""
 
     def __init__(self, public: Any) -> None:
         source = Path(inspect.getfile(sys.modules[public.__module__])).read_text(encoding="utf-8")
         module = ast.parse(source).body
         found = [node for node in module if getattr(node, "name", "") == public.__name__]
         self._node = found[0]
-        self._aliases = {
-            ast.unparse(node.targets[0]): ast.unparse(node.value)
-            for node in module
-            if isinstance(node, ast.Assign) and isinstance(node.value, ast.BinOp | ast.Subscript)
-        } | {"backtest.Trace": "Trace", "pd.DataFrame": "pandas.DataFrame"}
 
     def parts(self, name: str) -> Iterator[str]:
         if isinstance(self._node, ast.ClassDef):
@@ -128,9 +137,20 @@ class _Definition:
     def _type(self, annotation: ast.expr | None) -> str:
         """Return an annotation with the aliases of its module replaced by what they mean."""
         text = "None" if annotation is None else ast.unparse(annotation).strip("'")
-        for alias, meaning in self._aliases.items():
+        for alias, meaning in _aliases().items():
             text = re.sub(rf"(?<![\w.]){re.escape(alias)}\b", meaning, text)
         return text
+
+
+@cache
+def _aliases() -> dict[str, str]:
+    """Return what the names that the library gives to types mean."""
+    return {
+        ast.unparse(node.targets[0]): ast.unparse(node.value)
+        for path in sorted(Path(trimtab.__file__).parent.joinpath("library").glob("*.py"))
+        for node in ast.parse(path.read_text(encoding="utf-8")).body
+        if isinstance(node, ast.Assign) and isinstance(node.value, ast.BinOp | ast.Subscript)
+    } | {"backtest.Trace": "Trace", "pd.DataFrame": "pandas.DataFrame"}
 
 
 def _is_property(method: ast.FunctionDef) -> bool:

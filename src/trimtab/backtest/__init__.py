@@ -1,7 +1,8 @@
-"""Backtest HPAs: run the production `decide` on recorded load, in virtual time.
+"""Backtest autoscalers: run the production code on recorded load, in virtual time.
 
 Reading order: `candidates` (manifests to try), `trace` (recorded load), `model` (how the simulated workload behaves),
-`workload` (its pods), `backtest` (one sync after another), `results` (the figures), `chart` (the picture).
+`workload` (its pods), `backtest` (one sync after another), `results` (the figures), `sizes` (all of this for VPAs, the
+only module that needs numpy), `chart` (the pictures).
 
 What belongs here: how a simulated workload responds to a decision. What does not: rules that decide, and any I/O.
 """

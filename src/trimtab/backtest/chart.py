@@ -1,13 +1,15 @@
-"""Draws a backtest: needed replicas, and the replicas of each candidate."""
+"""Draws a backtest: the replicas of HPAs beside those that were needed, or the targets of VPAs beside usage."""
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from datetime import UTC, datetime
+from functools import partial
 from html import escape
 
 from trimtab.backtest.backtest import Candidate
 from trimtab.backtest.model import Model, model_metrics, replicas_for
 from trimtab.backtest.results import Results
 from trimtab.backtest.trace import Trace
+from trimtab.model.core.pod import CPU
 
 WIDTH, HEIGHT = 960, 360
 LEFT, RIGHT, TOP, BOTTOM = 48, 40, 40, 32
@@ -26,25 +28,43 @@ _STYLE = (
 )
 
 Points = Sequence[tuple[float, int]]
+Lines = Sequence[tuple[str, Points]]
+"""What is drawn as lines, each with its name."""
 
 
 def render_chart(
     candidates: Sequence[Candidate], results: Sequence[Results], trace: Trace, model: Model
 ) -> str:
-    """Return a self-contained SVG."""
+    """Return a self-contained SVG of the replicas of HPAs."""
+    lines = [(result.figures.name, result.replicas) for result in results]
     need = needed_replicas(candidates[0], trace, model)
-    highest = max([1, *(value for _, value in need), *(result.figures.peak for result in results)])
+    return _draw(_title("Replicas", lines, trace), trace, ("needed at target", need), lines)
+
+
+def render_sizes(column: str, targets: Lines, trace: Trace, pods: int) -> str:
+    """Return a self-contained SVG of the targets of VPAs, in millicores or MiB, and of what a pod used."""
+    is_cpu = column.rpartition("/")[2] == CPU
+    unit = 1 if is_cpu else 1000 * 2**20
+    lines = [(name, [(moment, amount // unit) for moment, amount in points]) for name, points in targets]
+    used = _highest_per_column(trace, lambda moment: (trace.at(column, moment) or 0) // pods // unit)
+    title = _title(f"{column} in {'millicores' if is_cpu else 'MiB'}", lines, trace)
+    return _draw(title, trace, ("used by a pod", used), lines)
+
+
+def _draw(title: str, trace: Trace, area: tuple[str, Points], lines: Lines) -> str:
+    """Draw an area with a line of steps for each name."""
+    highest = max([1, *(value for _, points in (area, *lines) for _, value in points)])
     frame = _Frame(trace.start, trace.end, highest)
     parts = [
         f'<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 {WIDTH} {HEIGHT}" role="img">',
-        f"<title>{escape(_title(candidates, trace))}</title><style>{_STYLE}</style>",
+        f"<title>{escape(title)}</title><style>{_STYLE}</style>",
         *frame.grid(),
-        f'<path class="need" d="{frame.area(need)}"/>',
+        f'<path class="need" d="{frame.area(area[1])}"/>',
         *(
-            f'<path class="line" stroke="{colour_of(index)}" d="{frame.line(result.replicas)}"/>'
-            for index, result in enumerate(results)
+            f'<path class="line" stroke="{colour_of(index)}" d="{frame.line(points)}"/>'
+            for index, (_, points) in enumerate(lines)
         ),
-        *_legend([result.figures.name for result in results]),
+        *_legend(area[0], [name for name, _ in lines]),
         "</svg>",
     ]
     return "\n".join(parts) + "\n"
@@ -53,11 +73,15 @@ def render_chart(
 def needed_replicas(candidate: Candidate, trace: Trace, model: Model) -> Points:
     """Return the replicas that keep every pod at its target, as the maximum of each drawn column."""
     metrics = model_metrics(candidate.hpa, trace, model)
+    return _highest_per_column(trace, partial(replicas_for, metrics, trace))
+
+
+def _highest_per_column(trace: Trace, value_at: Callable[[float], int]) -> Points:
     width = (trace.end - trace.start) / POINTS
     highest: dict[int, int] = {}
     for moment in trace.times:
         column = min(int((moment - trace.start) / width), POINTS - 1)
-        highest[column] = max(highest.get(column, 0), replicas_for(metrics, trace, moment))
+        highest[column] = max(highest.get(column, 0), value_at(moment))
     return [(trace.start + column * width, value) for column, value in sorted(highest.items())]
 
 
@@ -127,9 +151,9 @@ def _step(highest: int) -> int:
         power *= 10
 
 
-def _legend(names: Sequence[str]) -> list[str]:
+def _legend(area: str, names: Sequence[str]) -> list[str]:
     parts = [f'<rect class="need" x="{LEFT}" y="14" width="14" height="10"/>']
-    parts.append(f'<text x="{LEFT + 20}" y="23">needed at target</text>')
+    parts.append(f'<text x="{LEFT + 20}" y="23">{area}</text>')
     x = LEFT + 140
     for index, name in enumerate(names):
         parts.append(
@@ -140,7 +164,7 @@ def _legend(names: Sequence[str]) -> list[str]:
     return parts
 
 
-def _title(candidates: Sequence[Candidate], trace: Trace) -> str:
+def _title(what: str, lines: Lines, trace: Trace) -> str:
     first, last = (datetime.fromtimestamp(moment, UTC) for moment in (trace.start, trace.end))
-    names = ", ".join(candidate.name for candidate in candidates)
-    return f"Replicas of {names} from {first:%Y-%m-%d %H:%M} to {last:%Y-%m-%d %H:%M} UTC"
+    names = ", ".join(name for name, _ in lines)
+    return f"{what} of {names} from {first:%Y-%m-%d %H:%M} to {last:%Y-%m-%d %H:%M} UTC"

@@ -2,11 +2,16 @@
 
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field
+from typing import Protocol, TypeVar
 
 from trimtab.backtest.backtest import Candidate, SyncStep, backtest
 from trimtab.backtest.model import MetricModel, Model, model_metrics
 from trimtab.backtest.trace import Trace
 from trimtab.decide.horizontal import Record
+
+AnyResults = TypeVar("AnyResults")
+OnProgress = Callable[[str, float], None]
+"""Takes what is in progress, and the share of the whole that is done."""
 
 HOUR = 3600.0
 MILLI = 1000.0
@@ -30,11 +35,17 @@ class Figures:
 
     name: str
     syncs: int = 0
+    """How often the HPA decided."""
     replica_hours: float = 0.0
+    """Replicas times hours, starting pods included."""
     lowest: int = 0
+    """The lowest replicas."""
     peak: int = 0
+    """The highest replicas."""
     ups: int = 0
+    """How often the HPA scaled up."""
     downs: int = 0
+    """How often the HPA scaled down."""
     carried: dict[str, LoadFigures] = field(default_factory=dict)
     """By column of the trace."""
 
@@ -93,24 +104,43 @@ def run(candidate: Candidate, trace: Trace, model: Model) -> Results:
 
 
 def run_all(
-    candidates: Sequence[Candidate], trace: Trace, model: Model, on_progress: Callable[[str, float], None]
+    candidates: Sequence[Candidate], trace: Trace, model: Model, on_progress: OnProgress
 ) -> list[Results]:
-    """Run the candidates in turn. Report the name of each and the share of the whole that is done."""
+    """Run the candidates in turn, with progress."""
+    runs = [(candidate.name, run_with_progress(candidate, trace, model)) for candidate in candidates]
+    return finish(runs, on_progress)
+
+
+def finish(
+    runs: Sequence[tuple[str, Iterator[tuple[float, AnyResults]]]], on_progress: OnProgress
+) -> list[AnyResults]:
+    """Finish runs in turn. Report the name of each and the share of the whole that is done."""
     results = []
-    for finished, candidate in enumerate(candidates):
-        for share, so_far in run_with_progress(candidate, trace, model):
-            on_progress(candidate.name, (finished + share) / len(candidates))
+    for finished, (name, run_to_finish) in enumerate(runs):
+        for share, so_far in run_to_finish:
+            on_progress(name, (finished + share) / len(runs))
             result = so_far
         results.append(result)
     return results
 
 
-def table_of(results: Sequence[Results]) -> list[tuple[str, ...]]:
+class TableColumn(Protocol):
+    """Figures that have a name and rows of text."""
+
+    @property
+    def name(self) -> str:
+        """Return the name of the candidate."""
+
+    def rows(self) -> dict[str, str]:
+        """Return the figures as text, by their titles."""
+
+
+def table_of(figures: Sequence[TableColumn]) -> list[tuple[str, ...]]:
     """Return a table with the figures as rows and the candidates as columns, below a header."""
-    columns = [result.figures.rows() for result in results]
+    columns = [column.rows() for column in figures]
     titles = dict.fromkeys(title for column in columns for title in column)
     return [
-        ("", *(result.figures.name for result in results)),
+        ("", *(column.name for column in figures)),
         *((title, *(column.get(title, "") for column in columns)) for title in titles),
     ]
 

@@ -1,6 +1,6 @@
 """The library behind `import trimtab`: what scripts and notebooks call.
 
-Reading order: `autoscalers` (manifests), `traces` (recorded load), `simulation` (backtests), `decisions` (explain and
+Reading order: `autoscalers` (manifests), `traces` (recorded load), `candidates` and `simulation` (backtests), `decisions` (explain and
 replay), `frames` (dataframes in and out), `progress` (the line that shows how far a long call is).
 
 What belongs here: arguments as people write them, results that a notebook shows, and errors that name the argument. What

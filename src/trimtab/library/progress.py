@@ -1,10 +1,11 @@
 """Shows on standard error how far a long call is."""
 
 import sys
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import TextIO
 
+from trimtab.backtest.results import OnProgress
 from trimtab.clock import Clock, SystemClock
 
 PATIENCE = 1.0
@@ -12,9 +13,6 @@ PATIENCE = 1.0
 
 PERIOD = 0.2
 """Seconds between two lines."""
-
-OnProgress = Callable[[str, float], None]
-"""Takes what is in progress, and the share of the whole call that is done."""
 
 
 class ProgressLine:

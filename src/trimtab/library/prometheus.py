@@ -7,10 +7,10 @@ from pathlib import Path
 from trimtab import backtest
 from trimtab.adapter.config import ServerAddress, connection_to
 from trimtab.adapter.errors import ConfigurationError
+from trimtab.backtest.results import OnProgress
 from trimtab.backtest.trace import TraceError, single_series, trace_from_series
 from trimtab.clock import Clock
 from trimtab.cluster.http import HttpTransport
-from trimtab.library.progress import OnProgress
 from trimtab.metrics.prometheus import PrometheusClient, PrometheusError
 from trimtab.metrics.range_queries import Progress, Range, read_history
 

@@ -1,79 +1,110 @@
 """Backtests autoscalers on recorded load, with results that a notebook shows."""
 
 from base64 import b64encode
-from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from html import escape
 from typing import TYPE_CHECKING, Any
 
 from trimtab import backtest
 from trimtab.backtest import Candidate, Figures, Model, ModelError, Results, run_all
-from trimtab.backtest.candidates import CandidateError, candidate_hpa
-from trimtab.backtest.chart import render_chart
-from trimtab.backtest.results import table_of
+from trimtab.backtest.chart import Points, render_chart, render_sizes
+from trimtab.backtest.results import finish, table_of
 from trimtab.decide.horizontal import Record
-from trimtab.library.autoscalers import Autoscaler
+from trimtab.library.candidates import Autoscalers, candidates_of, require
 from trimtab.library.frames import dataframe
 from trimtab.library.progress import progress_line
-from trimtab.model.feature_gates import with_own_features
 from trimtab.model.quantity import QuantityError, milli_value_of
-from trimtab.operator.horizontal.config import DecisionConfig, decision_config
-from trimtab.operator.settings.settings import Settings
 
 if TYPE_CHECKING:
     import pandas as pd
 
-Autoscalers = Autoscaler | Sequence[Autoscaler] | Mapping[str, Autoscaler]
-"""One or more autoscalers to compare, or each under its own name."""
+    from trimtab.backtest.sizes import Size, SizeCandidate, SizeResults
 
 Amounts = Mapping[str, str | float]
 """Quantities by resource or metric, as text such as `500m` or as numbers."""
 
+HPA_PERIOD, VPA_PERIOD = 15.0, 60.0
+"""Seconds between two syncs of the operator with its default settings."""
+
 
 @dataclass(frozen=True, slots=True, repr=False)
 class Simulation:
-    """What each autoscaler would have done. A notebook shows it as a picture and a table."""
+    """What each autoscaler would have done. A notebook shows it as pictures and a table."""
 
     trace: backtest.Trace
     """The load that was played back."""
     _model: Model
     _candidates: tuple[Candidate, ...]
     _results: tuple[Results, ...]
+    _sizes: "tuple[SizeResults, ...]"
 
     @property
     def names(self) -> tuple[str, ...]:
-        """Return the names of the autoscalers, in their order."""
-        return tuple(candidate.name for candidate in self._candidates)
+        """Return the names of the autoscalers, HPAs first."""
+        return (*self.figures, *self.sizes)
 
     @property
     def figures(self) -> dict[str, Figures]:
-        """Return the figures of each autoscaler: replica-hours, changes, and how well the load was carried."""
+        """Return the figures of each HPA: replica-hours, changes, and how well the load was carried."""
         return {result.figures.name: result.figures for result in self._results}
 
     @property
     def changes(self) -> dict[str, list[Record]]:
-        """Return the record of every change of the scale, by autoscaler, for `explain` and `replay`."""
+        """Return the record of every change of the scale, by HPA, for `explain` and `replay`."""
         return {result.figures.name: result.changes for result in self._results}
 
+    @property
+    def sizes(self) -> "dict[str, dict[str, Size]]":
+        """Return the targets of each VPA by column of the trace, and how usage compares with them."""
+        return {result.figures.name: result.figures.sizes for result in self._sizes}
+
     def svg(self) -> str:
-        """Return the picture that `trimtab simulate --svg` draws."""
+        """Return the picture of replicas that `trimtab simulate --svg` draws. Raise ModelError without an HPA."""
+        if not self._candidates:
+            raise ModelError("there is no HPA whose replicas could be drawn; use size_svg")
         return render_chart(self._candidates, self._results, self.trace, self._model)
+
+    def size_svg(self, column: str) -> str:
+        """Return a picture of the targets of VPAs and of the usage of a pod, of one column of the trace."""
+        targets: list[tuple[str, Points]] = [
+            (result.figures.name, points)
+            for result in self._sizes
+            if (points := result.targets.get(column, []))
+        ]
+        if not targets:
+            raise ModelError(f"no VPA has a target for the column {column!r}")
+        return render_sizes(column, targets, self.trace, self._model.replicas or 1)
 
     def to_pandas(self) -> "pd.DataFrame":
         """Return the figures as a dataframe with a row per autoscaler. Needs `trimtab[notebook]`."""
-        rows = [_row(result.figures) for result in self._results]
+        rows = [
+            *(_replica_row(result.figures) for result in self._results),
+            *(_size_row(name, sizes) for name, sizes in self.sizes.items()),
+        ]
         titles = dict.fromkeys(title for row in rows for title in row)
         return dataframe({title: [row.get(title) for row in rows] for title in titles}, index="name")
 
     def replicas_to_pandas(self) -> "pd.DataFrame":
-        """Return the replicas as a dataframe with a row per change and a column per autoscaler."""
-        times = sorted({at for result in self._results for at, _ in result.replicas})
-        columns = {result.figures.name: list(_held(result.replicas, times)) for result in self._results}
-        return dataframe({"time": times, **columns}, index="time")
+        """Return the replicas as a dataframe with a row per change and a column per HPA."""
+        return _steps({result.figures.name: result.replicas for result in self._results})
+
+    def sizes_to_pandas(self) -> "pd.DataFrame":
+        """Return the targets as a dataframe with a row per change, in cores and bytes.
+
+        Its columns are named `NAME COLUMN`, after the VPA and the column of the trace.
+        """
+        return _steps(
+            {
+                f"{result.figures.name} {column}": [(at, amount / 1000) for at, amount in points]
+                for result in self._sizes
+                for column, points in result.targets.items()
+                if points
+            }
+        )
 
     def __str__(self) -> str:
-        table = table_of(self._results)
+        table = self._table()
         widths = [max(map(len, column)) for column in zip(*table, strict=True)]
         return "\n".join(
             "  ".join([row[0].ljust(widths[0]), *map(str.rjust, row[1:], widths[1:])]) for row in table
@@ -83,16 +114,27 @@ class Simulation:
         return str(self)
 
     def _repr_html_(self) -> str:
-        (_, *names), *rows = table_of(self._results)
+        (_, *names), *rows = self._table()
         header = "".join(f"<th>{escape(name)}</th>" for name in ("", *names))
         body = "".join(
             f"<tr><th>{escape(title)}</th>{''.join(f'<td>{escape(cell)}</td>' for cell in cells)}</tr>"
             for title, *cells in rows
         )
-        table = f"<table><thead><tr>{header}</tr></thead><tbody>{body}</tbody></table>"
-        # As an image, the picture keeps its styles to itself.
-        picture = b64encode(self.svg().encode()).decode()
-        return f'<img alt="Replicas over time" src="data:image/svg+xml;base64,{picture}"/>{table}'
+        pictures = "".join(_image(picture) for picture in self._pictures())
+        return f"{pictures}<table><thead><tr>{header}</tr></thead><tbody>{body}</tbody></table>"
+
+    def _table(self) -> list[tuple[str, ...]]:
+        return table_of(
+            [*(result.figures for result in self._results), *(result.figures for result in self._sizes)]
+        )
+
+    def _pictures(self) -> Iterator[str]:
+        if self._candidates:
+            yield self.svg()
+        columns = dict.fromkeys(
+            column for result in self._sizes for column, points in result.targets.items() if points
+        )
+        yield from map(self.size_svg, columns)
 
 
 def simulate(  # noqa: PLR0913 - one parameter per assumption, all but two of them by name
@@ -105,18 +147,22 @@ def simulate(  # noqa: PLR0913 - one parameter per assumption, all but two of th
     start_seconds: float = 30.0,
     metrics_period: float = 15.0,
     metrics_delay: float = 15.0,
-    sync_period: float = 15.0,
+    sync_period: float | None = None,
     feature_gates: str = "",
     compat: str = "",
 ) -> Simulation:
-    """Backtest HPAs on recorded load, with the code that decides in production.
+    """Backtest autoscalers on recorded load, with the code that decides in production.
 
-    `autoscalers` is an HPA, several to compare, or a mapping from names to HPAs; VPAs cannot be simulated yet. `requests` is what a pod requests, by
-    resource, and `capacity` the most that it can carry, by metric; of a resource its request, unless given. `replicas` are
-    those at the start. A new pod is ready after `start_seconds`. Usage is measured every `metrics_period` seconds and
-    arrives `metrics_delay` later, and the HPA is decided every `sync_period`. `feature_gates` and `compat` are texts
-    as for `trimtab simulate`. Raise ModelError if the HPA, the trace and the assumptions do not fit together.
+    `autoscalers` is an HPA or VPA, several to compare, or a mapping from names to them. `replicas` are those at the start;
+    the pods of a VPA are 1 if not given, and stay as many. An HPA on utilization needs `requests`, what a pod requests
+    by resource. `capacity` is the most that a pod can carry by metric; of a resource its request, unless given. A new pod
+    is ready after `start_seconds`. Usage is measured every `metrics_period` seconds and arrives `metrics_delay` later.
+    An HPA is decided every `sync_period`, 15 if not given. A VPA takes a sample and recommends every `sync_period`, 60
+    if not given. `feature_gates` and `compat` are texts as for `trimtab simulate`. Raise ModelError if the autoscalers,
+    the trace and the assumptions do not fit together.
     """
+    require(backtest.Trace, "trace", trace)
+    hpas, vpas = candidates_of(autoscalers, feature_gates, compat)
     model = Model(
         requests=_thousandths("requests", requests or {}),
         capacity=_thousandths("capacity", capacity or {}),
@@ -124,12 +170,23 @@ def simulate(  # noqa: PLR0913 - one parameter per assumption, all but two of th
         start_seconds=start_seconds,
         metrics_period=metrics_period,
         metrics_delay=metrics_delay,
-        sync_period=sync_period,
+        sync_period=HPA_PERIOD if sync_period is None else sync_period,
     )
-    candidates = tuple(_candidates(_named(autoscalers), _config(feature_gates, compat)))
     with progress_line() as on_progress:
-        results = run_all(candidates, trace, model, on_progress)
-    return Simulation(trace, model, candidates, tuple(results))
+        results = run_all(hpas, trace, model, on_progress)
+        size_model = replace(model, sync_period=VPA_PERIOD) if sync_period is None else model
+        sizes = finish(_size_runs(vpas, trace, size_model), on_progress)
+    return Simulation(trace, model, hpas, tuple(results), tuple(sizes))
+
+
+def _size_runs(
+    candidates: "Sequence[SizeCandidate]", trace: backtest.Trace, model: Model
+) -> "list[tuple[str, Iterator[tuple[float, SizeResults]]]]":
+    if not candidates:
+        return []
+    from trimtab.backtest.sizes import run_sizes  # noqa: PLC0415 - it needs numpy
+
+    return [(candidate.name, run_sizes(candidate, trace, model)) for candidate in candidates]
 
 
 def _thousandths(argument: str, amounts: Amounts) -> dict[str, int]:
@@ -142,43 +199,7 @@ def _thousandths(argument: str, amounts: Amounts) -> dict[str, int]:
         raise ModelError(f"{argument}: {error}") from error
 
 
-def _named(autoscalers: Autoscalers) -> dict[str, Autoscaler]:
-    """Return the autoscalers by name. Those that have the same name are numbered."""
-    if isinstance(autoscalers, Mapping):
-        named = dict(autoscalers)
-    else:
-        given = [autoscalers] if isinstance(autoscalers, Autoscaler) else list(autoscalers)
-        named, seen = {}, Counter[str]()
-        for autoscaler in given:
-            seen[autoscaler.key] += 1
-            number = seen[autoscaler.key]
-            named[autoscaler.key if number == 1 else f"{autoscaler.key} ({number})"] = autoscaler
-    if not named:
-        raise ModelError("autoscalers: name at least 1 HorizontalPodAutoscaler")
-    return named
-
-
-def _config(feature_gates: str, compat: str) -> DecisionConfig:
-    try:
-        return decision_config(Settings.of(feature_gates=with_own_features(feature_gates), compat=compat))
-    except ValueError as error:
-        raise ModelError(str(error)) from error
-
-
-def _candidates(autoscalers: Mapping[str, Autoscaler], config: DecisionConfig) -> Iterator[Candidate]:
-    for name, autoscaler in autoscalers.items():
-        try:
-            hpa = candidate_hpa(autoscaler.data, config.gates)
-        except CandidateError as error:
-            raise ModelError(f"{error} ({error.hint})") from error
-        if hpa is None:
-            raise ModelError(
-                f"{autoscaler.kind} {autoscaler.key}: only a HorizontalPodAutoscaler can be simulated yet"
-            )
-        yield Candidate(name, hpa, config.settings, config.gates, config.compat)
-
-
-def _row(figures: Figures) -> dict[str, Any]:
+def _replica_row(figures: Figures) -> dict[str, Any]:
     row: dict[str, Any] = {
         "name": figures.name,
         "replica_hours": figures.replica_hours,
@@ -195,9 +216,32 @@ def _row(figures: Figures) -> dict[str, Any]:
     return row
 
 
-def _held(replicas: Sequence[tuple[float, int]], times: Sequence[float]) -> Iterator[int]:
-    """Yield the replicas at each time, which hold until the next change."""
-    changes, held = dict(replicas), replicas[0][1]
+def _size_row(name: str, sizes: "Mapping[str, Size]") -> dict[str, Any]:
+    row: dict[str, Any] = {"name": name}
+    for column, size in sizes.items():
+        row[f"{column}_target"] = None if size.target is None else size.target / 1000
+        row[f"{column}_above_target"] = size.above_target
+        row[f"{column}_short"] = size.short
+        row[f"{column}_idle"] = size.idle
+    return row
+
+
+def _steps(lines: Mapping[str, Sequence[tuple[float, float]]]) -> "pd.DataFrame":
+    """Return lines of steps as a dataframe with a row for each time at which any of them changes."""
+    times = sorted({at for points in lines.values() for at, _ in points})
+    columns = {name: list(_held(points, times)) for name, points in lines.items()}
+    return dataframe({"time": times, **columns}, index="time")
+
+
+def _held(points: Sequence[tuple[float, float]], times: Sequence[float]) -> Iterator[float | None]:
+    """Yield the value at each time, which holds until the next change; None before the first."""
+    changes, held = dict(points), None
     for time in times:
         held = changes.get(time, held)
         yield held
+
+
+def _image(picture: str) -> str:
+    # As an image, the picture keeps its styles to itself.
+    data = b64encode(picture.encode()).decode()
+    return f'<img alt="What each autoscaler did over time" src="data:image/svg+xml;base64,{data}"/>'

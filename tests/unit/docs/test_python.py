@@ -9,6 +9,9 @@ import pytest
 
 import trimtab
 
+for extra in ("matplotlib", "pandas"):
+    pytest.importorskip(extra, reason=f"the extra `notebook` is not installed ({extra}): make .venv/.dev")
+
 ROOT = Path(__file__).parents[3]
 PAGE = (ROOT / "docs" / "python.md").read_text(encoding="utf-8")
 CELL = re.compile(r"^```python\n(.*?)^```\n(?:\n```text\n(.*?)^```\n)?", re.DOTALL | re.MULTILINE)

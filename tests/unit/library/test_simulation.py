@@ -138,9 +138,7 @@ VPA = {
         pytest.param({"feature_gates": "Nonsense=true"}, "Nonsense", id="unknown gate"),
         pytest.param({"autoscalers": {}}, "autoscalers: name at least 1", id="no autoscaler"),
         pytest.param(
-            {"autoscalers": trimtab.read_autoscaler(VPA)},
-            "VerticalPodAutoscaler default/web: only a HorizontalPodAutoscaler can be simulated yet",
-            id="a VPA",
+            {"autoscalers": trimtab.read_autoscaler(VPA), "replicas": 0}, "set replicas to 1", id="no pods"
         ),
     ],
 )
@@ -148,6 +146,70 @@ def test_a_wrong_argument_is_named(web, load, options, complaint):
     arguments = {"autoscalers": web} | options
     with pytest.raises(trimtab.ModelError, match=complaint):
         trimtab.simulate(arguments.pop("autoscalers"), load, **arguments)
+
+
+@pytest.mark.parametrize("autoscalers", ["web.yaml", ["web.yaml"], {"web": "web.yaml"}])
+def test_a_path_in_the_place_of_an_autoscaler_or_a_trace_is_named(web, load, autoscalers):
+    with pytest.raises(
+        TypeError, match=r"autoscalers: 'web\.yaml' is no Autoscaler; read it with read_autoscaler"
+    ):
+        trimtab.simulate(autoscalers, load)
+    with pytest.raises(TypeError, match=r"trace: 'week\.csv' is no Trace; load it with Trace\.from_csv"):
+        trimtab.simulate(web, "week.csv")  # type: ignore[arg-type]  # which is what is tested
+
+
+@pytest.fixture(scope="module")
+def sized(load):
+    """Return a simulation of two VPAs for 5 pods."""
+    vpa = trimtab.read_autoscaler(VPA)
+    policy = {"containerName": "*", "maxAllowed": {"cpu": "100m"}}
+    small = vpa.with_fields({"spec.resourcePolicy.containerPolicies": [policy]})
+    return trimtab.simulate({"free": vpa, "small": small}, load, replicas=5)
+
+
+def test_vpas_are_simulated_too(sized, load):
+    free, small = (sized.sizes[name]["cpu"] for name in ("free", "small"))
+    assert sized.names == ("free", "small")
+    assert small.target == 100 < free.target
+    assert small.above_target == 1.0
+    assert (sized.figures, sized.changes) == ({}, {})
+    assert sized._sizes[0].figures.syncs == int((load.end - load.start) // 60) + 1
+
+
+def test_a_vpa_takes_samples_as_often_as_it_is_said(load):
+    hourly = trimtab.simulate(trimtab.read_autoscaler(VPA), load, sync_period=3600)
+    assert hourly._sizes[0].figures.syncs == int((load.end - load.start) // 3600) + 1
+
+
+def test_the_targets_of_vpas_are_tables_and_a_picture(sized):
+    frame = sized.to_pandas()
+    assert frame.loc["small", "cpu_target"] == 0.1
+    assert frame.loc["free", "cpu_target"] == sized.sizes["free"]["cpu"].target / 1000
+    targets = sized.sizes_to_pandas()
+    assert list(targets.columns) == ["free cpu", "small cpu"]
+    assert set(targets["small cpu"]) == {0.1}
+    assert targets["free cpu"].iloc[-1] == frame.loc["free", "cpu_target"]
+    assert "cpu in millicores of free, small" in sized.size_svg("cpu")
+    html = sized._repr_html_()
+    (picture,) = re.findall(r'base64,([^"]+)"', html)
+    assert b64decode(picture).decode() == sized.size_svg("cpu")
+    assert "<th>cpu: lowest and highest target</th>" in html
+
+
+def test_a_picture_of_what_was_not_simulated_is_refused(sized, both):
+    with pytest.raises(trimtab.ModelError, match="use size_svg"):
+        sized.svg()
+    for simulation, column in ((sized, "memory"), (both, "cpu")):
+        with pytest.raises(trimtab.ModelError, match=f"no VPA has a target for the column '{column}'"):
+            simulation.size_svg(column)
+
+
+def test_an_hpa_and_a_vpa_can_be_seen_together(web, load):
+    mixed = trimtab.simulate({"size": trimtab.read_autoscaler(VPA), "count": web}, load, requests=HALF_CORE)
+    assert mixed.names == ("count", "size")
+    assert mixed._repr_html_().count("<img ") == 2
+    assert str(mixed).splitlines()[0].split() == ["count", "size"]
+    assert mixed.to_pandas().index.tolist() == ["count", "size"]
 
 
 def test_pandas_is_named_where_it_is_missing(both, monkeypatch):

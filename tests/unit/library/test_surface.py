@@ -46,7 +46,7 @@ PARAMETERS = {
         "*start_seconds=30.0",
         "*metrics_period=15.0",
         "*metrics_delay=15.0",
-        "*sync_period=15.0",
+        "*sync_period=None",
         "*feature_gates=''",
         "*compat=''",
     ],
@@ -59,12 +59,25 @@ PARAMETERS = {
     "Simulation.svg": [],
     "Simulation.to_pandas": [],
     "Simulation.replicas_to_pandas": [],
+    "Simulation.size_svg": ["column"],
+    "Simulation.sizes_to_pandas": [],
 }
 
 MEMBERS = {
     "Autoscaler": {"data", "feature_gates", "key", "kind", "patch_from", "warnings", "with_fields"},
     "Replay": {"decided", "difference", "is_same", "recorded", "summary"},
-    "Simulation": {"changes", "figures", "names", "replicas_to_pandas", "svg", "to_pandas", "trace"},
+    "Simulation": {
+        "changes",
+        "figures",
+        "names",
+        "replicas_to_pandas",
+        "size_svg",
+        "sizes",
+        "sizes_to_pandas",
+        "svg",
+        "to_pandas",
+        "trace",
+    },
     "Trace": {
         "at",
         "columns",

@@ -245,7 +245,7 @@ def _show(results: Sequence[Results], trace: Trace, output: str, *, with_changes
 def _table(results: Sequence[Results]) -> Table:
     """Return a table with the figures as rows and the candidates as columns."""
     table = Table(box=None, header_style="bold", pad_edge=False)
-    (_, *names), *rows = table_of(results)
+    (_, *names), *rows = table_of([result.figures for result in results])
     table.add_column("")
     for name in names:
         table.add_column(Text(name), justify="right", overflow="fold")
