@@ -78,7 +78,7 @@ def _custom_cell(obj: JsonObject, column: TableColumn, now: datetime) -> Any:
         return value
     if isinstance(value, bool):
         return "true" if value else "false"
-    return ",".join(map(str, values)) if not isinstance(value, dict | list) else str(value)
+    return str(value)  # of several values a server prints the first
 
 
 _STEP = re.compile(

@@ -37,6 +37,9 @@ GROUP = "autoscaling.trimtab.dev"
 MAX_POLICIES = 20
 
 _MODE = ".metadata.annotations." + MODE_ANNOTATION.replace(".", r"\.")
+_SOURCES = "['{}']".format("','".join(types.SOURCE_FIELDS.values()))
+_NUMBERS = "['averageUtilization','averageValue','value']"
+"""A server prints the first value that a path finds: the utilization of a metric that has one, else its amount."""
 _STRATEGIES: Schema = {"type": "string", **enum_of(types.SelectionStrategy)}
 _ONE_RESOURCE_TARGET: Schema = {
     "oneOf": [{"required": ["averageUtilization"]}, {"required": ["averageValue"]}],
@@ -237,11 +240,8 @@ HORIZONTAL_POD_AUTOSCALERS = Crd(
     columns=(
         PrinterColumn("Kind", ".spec.scaleTargetRef.kind"),
         PrinterColumn("Reference", ".spec.scaleTargetRef.name"),
-        PrinterColumn(
-            "Usage%",
-            ".status.currentMetrics[?(@.type=='Resource')].resource.current.averageUtilization",
-            "integer",
-        ),
+        PrinterColumn("Current", f".status.currentMetrics[0]{_SOURCES}.current{_NUMBERS}"),
+        PrinterColumn("Target", f".spec.metrics[0]{_SOURCES}.target{_NUMBERS}"),
         PrinterColumn("MinPods", ".spec.minReplicas", "integer"),
         PrinterColumn("MaxPods", ".spec.maxReplicas", "integer"),
         PrinterColumn("Replicas", ".status.currentReplicas", "integer"),
