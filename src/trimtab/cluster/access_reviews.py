@@ -25,6 +25,7 @@ MAX_CACHE_SECONDS = 10.0
 MAX_TOKEN_CHARACTERS = 16 * 1024
 TOKEN_REVIEWS = "/apis/authentication.k8s.io/v1/tokenreviews"  # noqa: S105 - a path
 ACCESS_REVIEWS = "/apis/authorization.k8s.io/v1/subjectaccessreviews"
+SELF_REVIEWS = "/apis/authorization.k8s.io/v1/selfsubjectaccessreviews"
 
 _MAX_ENTRIES = 10_000
 _DEADLINES = Deadlines().within(5.0)
@@ -153,6 +154,13 @@ class AccessReviewer:
             spec["extra"] = {key: list(values) for key, values in user.extra}
         body = {"apiVersion": "authorization.k8s.io/v1", "kind": "SubjectAccessReview", "spec": spec}
         return (await _review(self._client, ACCESS_REVIEWS, body, _AccessReview)).status
+
+
+async def may_self(client: Client, attributes: ResourceAttributes) -> bool:
+    """Return whether the client itself has a right. Nothing is cached."""
+    spec = {"resourceAttributes": attributes._asdict()}
+    body = {"apiVersion": "authorization.k8s.io/v1", "kind": "SelfSubjectAccessReview", "spec": spec}
+    return (await _review(client, SELF_REVIEWS, body, _AccessReview)).status.is_allowed
 
 
 class ReviewCache(Generic[K, T]):

@@ -177,6 +177,7 @@ class HpaController:
         await self._wait_for_all_lists()
         self._enqueue_undecided()
         gc_tuning.freeze_startup_objects()
+        await self._watches.report_native_only()
 
     def _on_pod_page(self) -> None:
         """Reconcile HPAs whose pods have arrived, whenever twice as many pods are there."""

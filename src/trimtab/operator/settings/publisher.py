@@ -45,7 +45,14 @@ class SettingsPublisher:
             await self._write()
         except errors.ClusterError as error:
             if str(error) != self._problem:
-                log.info("settings are not published: %s", error)
+                advice = ""
+                if isinstance(error, errors.NotFound):  # a Lease that is missing is made, so its namespace is
+                    advice = f"; create it: kubectl create namespace {self._namespace}"
+                log.warning(
+                    "settings are not published, so that `trimtab explain` and `top` assume the defaults: %s%s",
+                    error,
+                    advice,
+                )
             self._problem = str(error)
 
     async def _write(self) -> None:

@@ -17,6 +17,7 @@ from trimtab.operator.horizontal.inputs.kinds import (
     OWN_HPAS,
     UndecodedHpa,
     ensure_hpa_controller_is_off,
+    find_native_hpa,
 )
 from trimtab.operator.runtime import Runtime
 
@@ -97,6 +98,22 @@ class HpaWatches:
         except TimeoutError:
             for name, problem in self._unlisted().items():
                 log.warning("%s: %s", name, problem)
+
+    async def report_native_only(self) -> None:
+        """Log that there are only native HPAs, which an operator without `--native-hpas` leaves alone."""
+        runtime = self._runtime
+        if runtime.settings.horizontal.native_hpas or len(self._hpas):
+            return
+        try:
+            name = await find_native_hpa(runtime.client, runtime.settings.watch_namespaces)
+        except errors.ClusterError:
+            return  # a hint, not a problem of this operator
+        if name:
+            log.warning(
+                "there is no HPA of Trimtab's own kind (thpa), only native ones such as %s, which this operator leaves "
+                "alone; act on them with --native-hpas, or convert them with `trimtab convert --to trimtab`",
+                name,
+            )
 
     def problems(self) -> dict[str, str]:
         """Return what keeps HPAs of all namespaces from being reconciled as usual, by name."""

@@ -1,12 +1,14 @@
 """The kinds that the HPA controller watches, each reduced to the fields that it reads."""
 
 from collections.abc import Sequence
+from contextlib import aclosing
 from datetime import datetime, timedelta
 from typing import Any
 
 import msgspec
 
 from trimtab.cluster import errors
+from trimtab.cluster.access_reviews import ResourceAttributes, may_self
 from trimtab.cluster.client import Client, ListOptions
 from trimtab.cluster.resource import (
     DEPLOYMENTS,
@@ -212,3 +214,19 @@ def _ensure_not_written(meta: WrittenMeta, now: datetime) -> None:
             "--controllers=*,-horizontal-pod-autoscaler-controller, or run without --native-hpas and move "
             "your HPAs to autoscaling.trimtab.dev/v2"
         )
+
+
+async def find_native_hpa(client: Client, namespaces: Sequence[str]) -> str:
+    """Return the key of a native HPA in these namespaces, or "" if there is none that may be listed."""
+    for namespace in namespaces or ("",):
+        attributes = ResourceAttributes("list", NATIVE_HPAS.group, NATIVE_HPAS.plural, namespace)
+        if not await may_self(client, attributes):
+            continue  # an installation without native HPAs has no rights over them
+        async with aclosing(
+            client.pages(NATIVE_HPAS.into(UndecodedHpa), ListOptions(namespace or None), limit=1)
+        ) as pages:
+            async for page in pages:
+                if page.items:
+                    return page.items[0].metadata.key
+                break
+    return ""

@@ -114,7 +114,10 @@ class AdmissionWebhook:
             try:
                 serving = await self._certificates.current()
             except errors.ClusterError as error:
-                advice = "; create the namespace, or name another one with --namespace"
+                namespace = self._settings.namespace
+                advice = (
+                    f"; create it: kubectl create namespace {namespace}, or name another one with --namespace"
+                )
                 missing = f"{error}{advice if isinstance(error, errors.NotFound) else ''}"
             else:
                 ORIGIN.check(serving.pair, self._clock.now())
