@@ -19,7 +19,7 @@ WATCHES = 40
 @pytest.fixture(scope="module")
 def up(tmp_path_factory):
     kubeconfig = tmp_path_factory.mktemp("up") / "kubeconfig"
-    with make_up("--speed 40x", f"--kubeconfig {kubeconfig}") as running:
+    with make_up("--speed 40x", f"--write-kubeconfig {kubeconfig}") as running:
         running.until("Ctrl-C ends it")
         yield running
 
@@ -156,13 +156,13 @@ def test_a_dashboard_of_ones_own_opens_on_the_same_cluster_and_only_looks(up, tm
 
 def test_the_port_can_be_chosen_and_a_taken_one_is_named(up, tmp_path):
     taken = up.told(r"Trimtab is up: https://127\.0\.0\.1:(\d+)")
-    with make_up(f"--port {taken}", f"--kubeconfig {tmp_path / 'k'}") as second:
+    with make_up(f"--port {taken}", f"--write-kubeconfig {tmp_path / 'k'}") as second:
         second.until(rf"cannot listen on port {taken}: .*\(try --port 0\)")
         assert second.process.wait(timeout=SECONDS) != 0
 
 
 def test_ctrl_c_ends_it_with_a_word_and_leaves_nothing_behind(tmp_path):
-    with make_up("--scenario tolerance", f"--kubeconfig {tmp_path / 'k'}") as running:
+    with make_up("--scenario tolerance", f"--write-kubeconfig {tmp_path / 'k'}") as running:
         running.until("Ctrl-C ends it")
         assert not any("namespace roles" in line for line in running.printed)
         port = running.told(r"Trimtab is up: https://127\.0\.0\.1:(\d+)")

@@ -20,7 +20,7 @@ def command(tmp_path):
     """A running `trimtab lab` and the path of its kubeconfig."""
     path = tmp_path / "deep" / "kubeconfig"
     with subprocess.Popen(
-        [*PROGRAM, "--kubeconfig", str(path)], stderr=subprocess.PIPE, text=True
+        [*PROGRAM, "--write-kubeconfig", str(path)], stderr=subprocess.PIPE, text=True
     ) as process:
         assert process.stderr is not None
         lines = [process.stderr.readline() for _ in range(3)]
@@ -59,7 +59,7 @@ def test_a_port_in_use_is_said_in_one_line(command):
     _, path, _ = command
     port = yaml.safe_load(path.read_text())["clusters"][0]["cluster"]["server"].rpartition(":")[2]
     done = subprocess.run(
-        [*PROGRAM, "--port", port, "--kubeconfig", str(path.parent / "other")],
+        [*PROGRAM, "--port", port, "--write-kubeconfig", str(path.parent / "other")],
         capture_output=True,
         text=True,
         check=False,

@@ -14,10 +14,11 @@ import sys
 from typing import NamedTuple
 
 import click
-from click.shell_completion import CompletionItem
+from click.shell_completion import CompletionItem, ShellComplete
 
 import trimtab
 from trimtab.cli.errors import CANNOT_READ, DEFECT, INTERRUPTED, one_line, system_error
+from trimtab.cli.examples import epilog_of
 
 
 class Lazy(NamedTuple):
@@ -70,7 +71,7 @@ COMMANDS = {
     ),
     "top": Lazy(
         "trimtab.cli.commands.top:top",
-        "List all autoscalers: desired and current replicas, and what holds them.",
+        "List all autoscalers: their metrics, replicas and sizes, and what holds them.",
     ),
     "trace": Lazy(
         "trimtab.cli.commands.trace:trace",
@@ -80,6 +81,7 @@ COMMANDS = {
         "trimtab.cli.commands.up:up",
         "Try Trimtab: an embedded cluster in this process, with five small stories for kubectl and the dashboard.",
     ),
+    "version": Lazy("trimtab.cli.commands.version:version", "Print the version of this program."),
     "vpa-admission-controller": Lazy(
         "trimtab.cli.commands.vpa_programs:admission_controller",
         "Run in the place of upstream's vpa-admission-controller, with its flags.",
@@ -113,6 +115,7 @@ class LazyGroup(click.Group):
         module, _, attribute = COMMANDS[cmd_name].where.partition(":")
         command = getattr(importlib.import_module(module), attribute)
         assert isinstance(command, click.Command)
+        command.epilog = epilog_of(cmd_name)
         return command
 
     def shell_complete(self, ctx: click.Context, incomplete: str) -> list[CompletionItem]:
@@ -141,6 +144,19 @@ def cli(debug: bool) -> None:
 def main(arguments: list[str] | None = None) -> None:
     """Run the command line and exit. A failure is one line on stderr, without a traceback."""
     sys.exit(answer(sys.argv[1:] if arguments is None else arguments))
+
+
+def kubectl_complete() -> None:
+    """Complete `kubectl trimtab …`: kubectl calls this program as `kubectl_complete-trimtab` with the words so far.
+
+    The last line is the directive of kubectl's own completion: 4 keeps file names out, 0 lets the shell propose them.
+    """
+    *words, incomplete = sys.argv[1:] or [""]
+    found = ShellComplete(cli, {}, "trimtab", "_TRIMTAB_COMPLETE").get_completions(words, incomplete)
+    names = [item for item in found if item.type == "plain"]
+    for item in names:
+        click.echo(f"{item.value}\t{item.help}" if item.help else item.value)
+    click.echo(":4" if len(names) == len(found) else ":0")
 
 
 def answer(arguments: list[str]) -> int:

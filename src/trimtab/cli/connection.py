@@ -12,6 +12,7 @@ import click
 import msgspec
 
 from trimtab.cli.errors import CommandError
+from trimtab.cli.names import complete_namespace
 from trimtab.cli.parameters import Timeout
 from trimtab.clock import SystemClock
 from trimtab.cluster.client import Client
@@ -24,7 +25,13 @@ T = TypeVar("T")
 
 kubeconfig_option = click.option("--kubeconfig", default="", help="Path of a kubeconfig; as kubectl's.")
 context_option = click.option("--context", default="", help="Context of the kubeconfig.")
-namespace_option = click.option("-n", "--namespace", default="", help="Namespace; the context's if absent.")
+namespace_option = click.option(
+    "-n",
+    "--namespace",
+    default="",
+    shell_complete=complete_namespace,
+    help="Namespace; the context's if absent.",
+)
 request_timeout_option = click.option(
     "--request-timeout",
     type=Timeout(),

@@ -1,14 +1,17 @@
 """Writes plain data as YAML and JSON."""
 
 import json
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeVar
 
+import click
 import yaml
 
 from trimtab.cli.errors import OUT_OF_RESOURCES, CommandError, system_error
 from trimtab.serving.files import replace_file
+
+F = TypeVar("F", bound=Callable[..., Any])
 
 
 class _Dumper(getattr(yaml, "CSafeDumper", yaml.SafeDumper)):  # type: ignore[misc]  # which of the two is known at run time
@@ -16,6 +19,19 @@ class _Dumper(getattr(yaml, "CSafeDumper", yaml.SafeDumper)):  # type: ignore[mi
 
     def ignore_aliases(self, data: Any) -> bool:
         return True
+
+
+def output_option(first: str, *others: str) -> Callable[[F], F]:
+    """Return `-o`, whose default is the first format."""
+    return click.option(
+        "-o",
+        "--output",
+        "output",
+        type=click.Choice([first, *others]),
+        default=first,
+        show_default=True,
+        help="Format.",
+    )
 
 
 def to_yaml(data: Any) -> str:

@@ -2,6 +2,7 @@
 
 import base64
 import json
+import re
 import signal
 import subprocess
 import sys
@@ -36,6 +37,8 @@ class RegisteredAdapter:
     def __init__(self, cluster: RealCluster, directory: Path, *sources: Any) -> None:
         self.cluster = cluster
         self.directory = directory
+        self._served = 0
+        """How often the log names a port."""
         directory.mkdir(parents=True, exist_ok=True)
         configuration = {
             "listen": {"port": 0},
@@ -51,13 +54,20 @@ class RegisteredAdapter:
                 str(Path(sys.executable).with_name("trimtab")), "adapter",
                 f"--config={self.directory / 'config.yaml'}", f"--kubeconfig={self._kubeconfig()}",
             ],
-            stdout=subprocess.PIPE, stderr=self._log, text=True, start_new_session=True,
+            stdout=self._log, stderr=self._log, start_new_session=True,
         )  # fmt: skip
-        assert self._process.stdout is not None
-        line = self._process.stdout.readline()
-        assert line.startswith("serving metrics on"), (self.directory / "adapter.log").read_text()
-        self._register(int(line.rsplit(":", 1)[1]))
+        self._register(self._port())
         return self
+
+    def _port(self) -> int:
+        """Wait for the line of the log that names the port."""
+        while True:
+            told = (self.directory / "adapter.log").read_text()
+            if found := re.findall(r"INFO serving metrics address=\S+:(\d+)\n", told)[self._served :]:
+                self._served += 1
+                return int(found[0])
+            assert self._process.poll() is None, told
+            time.sleep(0.1)
 
     def __exit__(
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
@@ -66,8 +76,6 @@ class RegisteredAdapter:
         self.cluster.kubectl("delete", "apiservices", *names, "--ignore-not-found", check=False)
         self._process.send_signal(signal.SIGTERM)
         assert self._process.wait(timeout=20) == 0, "the adapter ends by itself on SIGTERM"
-        assert self._process.stdout is not None
-        self._process.stdout.close()
         self._log.close()
 
     def raw(self, path: str) -> Any:

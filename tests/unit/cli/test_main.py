@@ -1,5 +1,8 @@
 """The command line as a whole: help, completion, and how it fails."""
 
+import itertools
+import json
+import shlex
 import subprocess
 import sys
 
@@ -8,7 +11,10 @@ import pytest
 
 import trimtab
 from trimtab import cli
-from trimtab.operator.settings.settings import GROUPS
+from trimtab.cli.commands.run import ESSENTIAL
+from trimtab.cli.examples import EXAMPLES
+from trimtab.cli.vpa_flags import as_pflag
+from trimtab.operator.settings.settings import GROUPS, declared
 
 
 def test_every_command_is_described_by_its_own_first_sentence():
@@ -28,11 +34,93 @@ def test_help_names_the_commands_and_exit_codes(capsys):
 
 
 def test_the_help_of_run_is_in_groups_and_begins_with_what_a_newcomer_needs(capsys):
-    assert cli.answer(["run", "--help"]) == 0
+    assert cli.answer(["run", "--help-all"]) == 0
     lines = capsys.readouterr().out.splitlines()
     headings = [line.removesuffix(":") for line in lines if line.endswith(":") and not line.startswith(" ")]
     assert headings == [*GROUPS, "Options"]
     assert lines[lines.index("Process:") + 1].startswith("  --components ")
+
+
+def test_the_short_help_of_run_shows_the_settings_that_newcomers_need(capsys):
+    """It had 91 flags on 366 lines."""
+    assert cli.answer(["run", "--help"]) == 0
+    text = capsys.readouterr().out
+    flags = {line.split()[0] for line in text.splitlines() if line.startswith("  --")}
+    shown = {flag.name for field, flag in declared() if field.name in ESSENTIAL}
+    assert flags == {"--help-all", *(f"{name}" for name in flags & shown)}
+    assert len(shown) == len(ESSENTIAL) == len(flags) - 1
+    assert "--help-all" in text
+    assert len(text.splitlines()) < 100
+
+
+COMMAND_LINES = [
+    pytest.param(name, example.line, id=example.line)
+    for name, examples in EXAMPLES.items()
+    for example in examples
+]
+
+
+def words_of(line):
+    """Return the words of `trimtab` in a line that may have pipes and redirections."""
+    tokens = shlex.shlex(line, posix=True, punctuation_chars="<>|()")
+    tokens.whitespace_split = True
+    parts = itertools.groupby(tokens, key=lambda token: set(token) <= set("<>|()"))
+    (words,) = [found for is_sign, part in parts if not is_sign and (found := [*part])[0] == "trimtab"]
+    return words
+
+
+def test_every_command_has_examples_in_its_help(capsys):
+    assert EXAMPLES.keys() == {*cli.COMMANDS, "adapter test"}
+    for name, examples in EXAMPLES.items():
+        assert cli.answer([*name.split(), "--help"]) == 0
+        text = capsys.readouterr().out
+        assert all(f"    {example.line}\n" in text for example in examples)
+
+
+@pytest.mark.parametrize(("name", "line"), COMMAND_LINES)
+def test_every_example_is_a_command_line_that_the_command_takes(name, line):
+    """The options are parsed, and the files that they name need not exist."""
+    words = words_of(line)
+    assert words[: 1 + len(name.split())] == ["trimtab", *name.split()] or name == "adapter"
+    group, ctx = cli.cli, click.Context(cli.cli)
+    for word in name.split():
+        command = group.get_command(ctx, word)
+        group, ctx = command, click.Context(command, parent=ctx)
+    if line.startswith("trimtab adapter test") and name == "adapter":
+        return  # an example of its subcommand, which is checked there
+    arguments = words[1 + len(name.split()) :]
+    if hasattr(group, "_switch"):
+        arguments = [group._switch(as_pflag(argument)) for argument in arguments]
+    _, rest, _ = group.make_parser(ctx).parse_args(arguments)
+    assert rest == []
+
+
+def test_the_version_command_prints_the_version(capsys):
+    assert cli.answer(["version"]) == 0
+    assert capsys.readouterr().out == f"trimtab {trimtab.__version__}\n"
+    assert cli.answer(["version", "-o", "json"]) == 0
+    assert json.loads(capsys.readouterr().out)["version"] == trimtab.__version__
+
+
+@pytest.mark.parametrize(
+    ("words", "told"),
+    [
+        (["va"], f"validate\t{cli.COMMANDS['validate'].summary}\n:4\n"),
+        (["explain", "v"], "vpa/\n:4\n"),
+        (["top", "-o", "w"], "wide\n:4\n"),
+    ],
+)
+def test_kubectl_completes_its_plugin(words, told, monkeypatch, capsys):
+    monkeypatch.setattr(sys, "argv", ["kubectl_complete-trimtab", *words])
+    cli.kubectl_complete()
+    assert capsys.readouterr().out == told
+
+
+@pytest.mark.parametrize("command", ["replay", "validate", "convert", "simulate"])
+def test_kubectl_proposes_files_where_a_file_is_meant(command, monkeypatch, capsys):
+    monkeypatch.setattr(sys, "argv", ["kubectl_complete-trimtab", command, ""])
+    cli.kubectl_complete()
+    assert capsys.readouterr().out.endswith(":0\n")
 
 
 def test_help_imports_no_command():

@@ -85,7 +85,7 @@ def test_too_few_open_files_are_named_at_the_start(arguments, count, tmp_path):
 def test_a_kubeconfig_that_does_not_fit_is_named_and_leaves_nothing_behind(command, tmp_path):
     """It was "cannot listen on ...: File too large (try --port 0)", and half a file with a token stayed."""
     done = run(
-        *(command, "--port", "0", "--kubeconfig", "kubeconfig"),
+        *(command, "--port", "0", "--write-kubeconfig", "kubeconfig"),
         limit=(resource.RLIMIT_FSIZE, 1024),
         cwd=tmp_path,
     )

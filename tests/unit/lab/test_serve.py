@@ -34,7 +34,9 @@ async def test_what_a_client_applies_over_tls_becomes_running_pods(tmp_path):
 def test_a_plan_that_cannot_be_read_is_an_error_of_one_line(tmp_path):
     path = tmp_path / "plan.yaml"
     path.write_text("kind: Pod")
-    result = CliRunner().invoke(lab, ["--load", str(path), "--kubeconfig", str(tmp_path / "kubeconfig")])
+    result = CliRunner().invoke(
+        lab, ["--load", str(path), "--write-kubeconfig", str(tmp_path / "kubeconfig")]
+    )
     assert result.exit_code == 1
     assert result.output == (
         f"Error: {path}: a load plan starts with apiVersion: lab.trimtab.dev/v1 and kind: LoadPlan\n"

@@ -1,8 +1,8 @@
 """`trimtab adapter` serves custom and external metrics. `trimtab adapter test` tries rules."""
 
 import asyncio
+import logging
 import signal
-import sys
 from collections.abc import Callable, Coroutine
 from pathlib import Path
 from typing import Any
@@ -22,6 +22,7 @@ from trimtab.adapter.sources.prometheus.rules import RulesFile, load_rules
 from trimtab.cli.commands.run import client_of, options_of
 from trimtab.cli.connection import context_option, kubeconfig_option
 from trimtab.cli.errors import FOUND, CommandError
+from trimtab.cli.examples import epilog_of
 from trimtab.cli.limits import require_descriptors
 from trimtab.clock import SystemClock
 from trimtab.cluster.config import load_connection
@@ -32,6 +33,8 @@ from trimtab.operator import log_format
 from trimtab.operator.settings.bounds import reject_bad_namespaces
 from trimtab.operator.settings.settings import Settings, with_values
 from trimtab.serving.server import ListenError
+
+log = logging.getLogger(__name__)
 
 
 @click.group(invoke_without_command=True)
@@ -73,7 +76,7 @@ def adapter(ctx: click.Context, /, config: Path | None, kubeconfig: str, context
 adapter.params += options_of("watch_namespaces", "kube_api_qps", "kube_api_burst", "log_format")
 
 
-@adapter.command("test")
+@adapter.command("test", epilog=epilog_of("adapter test"))
 @click.argument("rules", type=click.Path(exists=True, dir_okay=False, path_type=Path))
 @click.option(
     "--prometheus", "url", default="", metavar="URL", help="Also ask this Prometheus and show the values."
@@ -113,10 +116,11 @@ async def _serve(configuration: AdapterConfiguration, root: Path, settings: Sett
 
 
 def _announce(running: Adapter, configuration: AdapterConfiguration) -> None:
-    click.echo(f"serving metrics on https://{configuration.listen.address}:{running.port}")
+    address = f"https://{configuration.listen.address}:{running.port}"
+    log.info("serving metrics", extra={"facts": {"address": address}})
     for name, port in running.admin_ports.items():
-        click.echo(f"values of {name} are set on http://127.0.0.1:{port}")
-    sys.stdout.flush()
+        where = {"source": name, "address": f"http://127.0.0.1:{port}"}
+        log.info("values can be set by hand", extra={"facts": where})
 
 
 async def _try(read: RulesFile, url: str, namespace: str) -> list[RuleQuery]:

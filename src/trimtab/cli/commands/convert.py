@@ -6,7 +6,8 @@ from typing import Any
 import click
 
 from trimtab.cli.errors import FOUND, CommandError
-from trimtab.cli.output import to_json, to_yaml_stream
+from trimtab.cli.names import complete_file
+from trimtab.cli.output import output_option, to_json, to_yaml_stream
 from trimtab.manifests.documents import is_list, read_documents
 from trimtab.manifests.findings import ERROR, Finding
 from trimtab.manifests.yaml_nodes import Document, DocumentError
@@ -28,11 +29,9 @@ _NOT_OF_THE_NEW = frozenset({"kubectl.kubernetes.io/last-applied-configuration",
 
 
 @click.command()
-@click.argument("file", metavar="FILE")
+@click.argument("file", metavar="FILE", shell_complete=complete_file)
 @click.option("--to", "version", type=click.Choice(list(WRITERS)), required=True, help="Version to write.")
-@click.option(
-    "-o", "--output", type=click.Choice(["yaml", "json"]), default="yaml", show_default=True, help="Format."
-)
+@output_option("yaml", "json")
 def convert(file: str, version: str, output: str) -> None:
     """Convert HorizontalPodAutoscaler manifests between versions.
 

@@ -16,9 +16,10 @@ from trimtab.cli.connection import (
     with_client,
 )
 from trimtab.cli.errors import FOUND, CommandError
+from trimtab.cli.names import ALIASES, complete_object
 from trimtab.cli.operator_port import NothingKnownError, ask_explanation, ask_records
 from trimtab.cli.operator_settings import Choice, operator_namespace_option, settings_for, vertical_settings
-from trimtab.cli.output import to_json, to_yaml
+from trimtab.cli.output import output_option, to_json, to_yaml
 from trimtab.cluster.client import Client, ListOptions
 from trimtab.cluster.errors import Forbidden, NotFound
 from trimtab.cluster.leases.fence import ClosedFence
@@ -63,7 +64,9 @@ class DecisionToExplain(NamedTuple):
 
 
 @click.command("explain")
-@click.argument("what")
+@click.argument(
+    "what", nargs=-1, required=True, metavar="KIND/NAME | KIND NAME", shell_complete=complete_object
+)
 @namespace_option
 @click.option(
     "--operator",
@@ -84,20 +87,16 @@ class DecisionToExplain(NamedTuple):
     show_default="the operator's",
     help="Decide as upstream does: kubernetes-1.37 or kubernetes-1.36; the operator's last decision is made again so.",
 )
-@click.option(
-    "-o", "output", type=click.Choice(["text", "json", "yaml", "record"]), default="text", show_default=True
-)
+@output_option("text", "json", "yaml", "record")
 @request_timeout_option
 @kubeconfig_option
 @context_option
-def command(what: str, namespace: str, operator: str, output: str, **options: Any) -> None:
+def command(what: tuple[str, ...], namespace: str, operator: str, output: str, **options: Any) -> None:
     """Explain why an autoscaler does what it does: `trimtab explain hpa/NAME`, `vpa/NAME` or `pod/NAME`."""
-    kind, _, name = what.rpartition("/")
-    if kind in {"vpa", "verticalpodautoscaler", "pod"} and name:
+    kind, name = _object_of(what)
+    if kind != "hpa":
         _explain_vertical(kind, name, namespace, output, options)
         return
-    if kind not in {"hpa", "thpa", "horizontalpodautoscaler", ""} or not name:
-        raise CommandError(f"{what!r} cannot be explained", "say hpa/NAME, vpa/NAME or pod/NAME")
     if operator and not options["compat"] and not options["feature_gates"]:
         _show(_from_operator(operator, namespace or "default", name, output), output)
         return
@@ -109,6 +108,15 @@ def command(what: str, namespace: str, operator: str, output: str, **options: An
         click.echo(wire.encode(decision.record).decode())
         return
     _show(_explain_decision(decision, is_users=not operator), output)
+
+
+def _object_of(words: tuple[str, ...]) -> tuple[str, str]:
+    """Return the kind and name of `hpa/web`, `hpa web` or `web`, which is an HPA."""
+    alias, _, name = words[0].rpartition("/") if len(words) == 1 else (words[0], "", words[-1])
+    kind = ALIASES.get(alias or "hpa")
+    if len(words) > 2 or kind is None or not name or (len(words) == 2 and "/" in name):
+        raise CommandError(f"{' '.join(words)!r} cannot be explained", "say hpa/NAME, vpa/NAME or pod/NAME")
+    return kind, name
 
 
 def _explain_decision(decision: DecisionToExplain, *, is_users: bool) -> dict[str, Any]:

@@ -3,7 +3,7 @@
 import click
 
 from trimtab.cli.errors import CommandError
-from trimtab.cli.output import to_json, to_yaml_stream
+from trimtab.cli.output import output_option, to_json, to_yaml_stream
 from trimtab.install import ValueProblem, manifests, set_values
 from trimtab.model.crds import all_crds
 
@@ -17,9 +17,7 @@ from trimtab.model.crds import all_crds
     help="Set a value of the chart, such as image.tag=1.2 or watchNamespaces=shop,search. May be given often.",
 )
 @click.option("-n", "--namespace", default="trimtab", show_default=True, help="Namespace to install into.")
-@click.option(
-    "-o", "--output", type=click.Choice(["yaml", "json"]), default="yaml", show_default=True, help="Format."
-)
+@output_option("yaml", "json")
 def install(assignments: tuple[str, ...], namespace: str, output: str) -> None:
     """Print the manifests of an installation. Nothing is changed in the cluster.
 
@@ -37,9 +35,7 @@ def install(assignments: tuple[str, ...], namespace: str, output: str) -> None:
 
 
 @click.command()
-@click.option(
-    "-o", "--output", type=click.Choice(["yaml", "json"]), default="yaml", show_default=True, help="Format."
-)
+@output_option("yaml", "json")
 def crds(output: str) -> None:
     """Print the CustomResourceDefinitions that Trimtab needs.
 

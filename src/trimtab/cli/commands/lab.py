@@ -34,7 +34,8 @@ OpenLab: TypeAlias = "Callable[[], AbstractAsyncContextManager[ServedLab]]"
     help="Address to listen on. Anything but loopback exposes the lab to others.",
 )
 @click.option(
-    "--kubeconfig",
+    "--write-kubeconfig",
+    "kubeconfig",
     type=click.Path(dir_okay=False, path_type=Path),
     default=Path(".trimtab/lab.kubeconfig"),
     show_default=True,
@@ -110,8 +111,10 @@ async def _serve(open_lab: "OpenLab", kubeconfig: Path, *, prints: bool) -> None
     import yaml  # noqa: PLC0415 - the server's imports cost time that --help should not take
 
     from trimtab.lab.serve import write_kubeconfig  # noqa: PLC0415
+    from trimtab.operator import log_format  # noqa: PLC0415
 
     async with open_lab() as running:
+        log_format.set_up("text", verbosity=0)
         write_kubeconfig(kubeconfig, running.kubeconfig())
         stop = asyncio.Event()
         for name in (signal.SIGINT, signal.SIGTERM):

@@ -1,11 +1,12 @@
 """`trimtab run` runs the operator, in a cluster or beside it."""
 
 import asyncio
+import re
 from collections.abc import Callable
 from dataclasses import Field
 from datetime import timedelta
 from itertools import groupby
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Final
 
 import click
 
@@ -34,16 +35,60 @@ class _Setting(click.Option):
     group = ""
 
 
+ESSENTIAL: Final = frozenset(
+    {
+        "components",
+        "watch_namespaces",
+        "feature_gates",
+        "compat",
+        "dry_run",
+        "port",
+        "log_format",
+        "kubeconfig",
+        "context",
+        "native_hpas",
+        "sync_period",
+        "tolerance",
+        "downscale_stabilization",
+        "adapter_config",
+        "leader_elect",
+        "leader_elect_resource_namespace",
+        "shards",
+        "storage",
+        "namespace",
+        "dashboard_port",
+    }
+)
+"""The settings that `trimtab run --help` shows; `--help-all` shows all."""
+
+
 class _Run(click.Command):
     """Accepts switches as Kubernetes programs do. `--leader-elect=false` is `--no-leader-elect`."""
 
+    has_short_help = False
+    """Whether `--help` shows the essential settings only."""
+
     def format_options(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
         """Write the options by group."""
-        shown = [(option, option.get_help_record(ctx)) for option in self.get_params(ctx)]
-        lines = [(getattr(option, "group", ""), record) for option, record in shown if record is not None]
+        options = [option for option in self.get_params(ctx) if self._is_shown(ctx, option)]
+        shown = [(option, option.get_help_record(ctx)) for option in options]
+        lines = [
+            (getattr(option, "group", ""), (record[0], self._shortened(ctx, record[1])))
+            for option, record in shown
+            if record is not None
+        ]
         for group, records in groupby(lines, key=lambda line: line[0]):
             with formatter.section(group or "Options"):
                 formatter.write_dl([record for _, record in records])
+
+    def _is_short(self, ctx: click.Context) -> bool:
+        return self.has_short_help and not ctx.meta.get(_SHOWS_ALL)
+
+    def _is_shown(self, ctx: click.Context, option: click.Parameter) -> bool:
+        return not self._is_short(ctx) or not isinstance(option, _Setting) or option.name in ESSENTIAL
+
+    def _shortened(self, ctx: click.Context, text: str) -> str:
+        return _VARIABLE.sub("]", text) if self._is_short(ctx) else text
 
     def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:
         return super().parse_args(ctx, [self._switch(as_pflag(argument)) for argument in args])
@@ -57,6 +102,25 @@ class _Run(click.Command):
                 is_on = BOOLEANS.get(value)
                 return argument if is_on is None else (option.opts if is_on else option.secondary_opts)[0]
         return argument
+
+
+def _show_all(ctx: click.Context, _param: click.Parameter, is_asked: bool) -> None:
+    if is_asked and not ctx.resilient_parsing:
+        ctx.meta[_SHOWS_ALL] = True
+        click.echo(ctx.get_help(), color=ctx.color)
+        ctx.exit()
+
+
+_VARIABLE: Final = re.compile(r"; env: \w+\]$")
+_SHOWS_ALL: Final = "trimtab.shows_all"
+_HELP_ALL: Final = click.Option(
+    ["--help-all"],
+    is_flag=True,
+    is_eager=True,
+    expose_value=False,
+    callback=_show_all,
+    help="Show all flags and exit.",
+)
 
 
 def _option(field: Field[Any], flag: Flag) -> click.Option:
@@ -107,18 +171,21 @@ def setting_options() -> list[click.Parameter]:
 
 def operator_command(
     name: str, options: list[click.Parameter], callback: Callable[..., None], words: str
-) -> click.Command:
+) -> _Run:
     """Return a command that runs the operator."""
     return _Run(name, params=options, callback=callback, help=words)
 
 
 def _command() -> click.Command:
-    return operator_command(
+    command = operator_command(
         "run",
-        [*setting_options(), *upstream_options()],
+        [*setting_options(), *upstream_options(), _HELP_ALL],
         _run,
-        "Run the operator: scale what the autoscalers of a cluster ask for, until stopped.",
+        "Run the operator: scale what the autoscalers of a cluster ask for, until stopped.\n\n"
+        "Every flag can also be set by an environment variable. `--help-all` shows all flags with their variables.",
     )
+    command.has_short_help = True
+    return command
 
 
 def _run(**values: Any) -> None:

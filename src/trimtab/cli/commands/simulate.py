@@ -27,8 +27,9 @@ from trimtab.backtest.results import table_of
 from trimtab.cli.bundle import read_bundle
 from trimtab.cli.commands.run import options_of
 from trimtab.cli.errors import CANNOT_READ, FOUND, CommandError
+from trimtab.cli.names import complete_file
 from trimtab.cli.operator_settings import NUMBERS, assumptions, simulated_settings
-from trimtab.cli.output import to_json, to_yaml, write_file
+from trimtab.cli.output import output_option, to_json, to_yaml, write_file
 from trimtab.decide.horizontal.records.record import dumps
 from trimtab.library.traces import Trace
 from trimtab.manifests.yaml_nodes import Document
@@ -83,7 +84,7 @@ def _amounts(_ctx: click.Context, param: click.Parameter, texts: Sequence[str]) 
 
 
 @click.command("simulate")
-@click.argument("files", nargs=-1, required=True, metavar="FILE...")
+@click.argument("files", nargs=-1, required=True, metavar="FILE...", shell_complete=complete_file)
 @click.option(
     "--trace",
     "trace_file",
@@ -156,9 +157,7 @@ def _amounts(_ctx: click.Context, param: click.Parameter, texts: Sequence[str]) 
     type=click.Path(dir_okay=False, path_type=Path),
     help="Keep the record of every change in this file, for `trimtab replay`.",
 )
-@click.option(
-    "-o", "output", type=click.Choice(["table", "json", "yaml"]), default="table", show_default=True
-)
+@output_option("table", "json", "yaml")
 def simulate(  # noqa: PLR0913 - one parameter per option
     files: tuple[str, ...],
     *,

@@ -34,7 +34,7 @@ _KUBECONFIG = Path(".trimtab/kubeconfig")
 )
 @click.option("--for", "seconds", type=float, default=0.0, help="Stop by itself after so many real seconds.")
 @click.option(
-    "--kubeconfig", type=click.Path(dir_okay=False, path_type=Path), default=_KUBECONFIG, show_default=True,
+    "--write-kubeconfig", "kubeconfig", type=click.Path(dir_okay=False, path_type=Path), default=_KUBECONFIG, show_default=True,
     help="Where to write the kubeconfig (mode 0600).",
 )  # fmt: skip
 def up(scenarios: tuple[str, ...], speed: str, port: int, seconds: float, kubeconfig: Path) -> None:
@@ -178,14 +178,14 @@ class _Stage:
 
     async def _show(self, client: "Client") -> None:
         """Print a line whenever a workload changes size."""
-        from trimtab.cli.commands.top import rows_of  # noqa: PLC0415
+        from trimtab.cli.top_rows import rows_of  # noqa: PLC0415
         from trimtab.operator.settings.settings import Settings  # noqa: PLC0415
 
         known: dict[tuple[str, str], int] = {}
         while True:
             for row in await rows_of(client, "", Settings.of(feature_gates=_GATES)):
-                if row["active"] != "True":
-                    continue  # no number is decided yet, so none changed
+                if row.get("active") != "True":
+                    continue  # a VPA, or no number is decided yet, so none changed
                 key, now = (row["namespace"], row["name"]), row["desired"]
                 before = known.get(key, row["current"])
                 if before != now:

@@ -6,7 +6,8 @@ import click
 
 from trimtab.cli.bundle import read_bundle
 from trimtab.cli.errors import CANNOT_READ, FOUND, CommandError
-from trimtab.cli.output import to_json, to_yaml
+from trimtab.cli.names import complete_file
+from trimtab.cli.output import output_option, to_json, to_yaml
 from trimtab.manifests.findings import ERROR, Finding, find_problems
 from trimtab.manifests.yaml_nodes import Document
 from trimtab.model.feature_gates import FeatureGates, GateError, with_own_features
@@ -35,15 +36,8 @@ def counted(count: int, noun: str) -> str:
 
 
 @click.command()
-@click.argument("files", nargs=-1, required=True, metavar="FILE...")
-@click.option(
-    "-o",
-    "--output",
-    type=click.Choice(["text", "table", "json", "yaml"]),
-    default="text",
-    show_default=True,
-    help="Format of the findings.",
-)
+@click.argument("files", nargs=-1, required=True, metavar="FILE...", shell_complete=complete_file)
+@output_option("text", "table", "json", "yaml")
 @click.option(
     "--feature-gates", default="", metavar="A=true,B=false", help="Gates of the API server to judge for."
 )

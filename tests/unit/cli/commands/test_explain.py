@@ -74,6 +74,35 @@ def test_the_operators_decision_is_told_as_it_was_made(ask):
     assert "pods: 2 counted by LabelSelector, 1 more than the target has" in told
 
 
+@pytest.mark.parametrize(
+    "words",
+    [
+        ["hpa/web"],
+        ["hpa", "web"],
+        ["web"],
+        ["thpa/web"],
+        ["thpa", "web"],
+        ["horizontalpodautoscalers", "web"],
+    ],
+    ids=" ".join,
+)
+def test_an_hpa_is_named_as_kubectl_takes_it(words, operator, capsys):
+    assert answer(["explain", *words, "-n", "shop", "--operator", operator, "--output", "json"]) == 0
+    assert json.loads(capsys.readouterr().out)["about"] == "shop/web"
+
+
+@pytest.mark.parametrize(
+    "words",
+    [["hpa", "web", "api"], ["svc/web"], ["svc", "web"], ["hpa/"], ["hpa/a", "hpa/b"], ["/"]],
+    ids=" ".join,
+)
+def test_what_cannot_be_explained_is_said_in_one_line(words, capsys):
+    assert answer(["explain", *words]) == 2
+    said = capsys.readouterr().err
+    assert "cannot be explained (say hpa/NAME, vpa/NAME or pod/NAME)" in said
+    assert len(said.splitlines()) == 1
+
+
 def test_with_compat_the_operators_decision_is_made_again_as_upstream_would(ask):
     """The option was ignored, and the operator's own decision shown as upstream's."""
     code, told, _ = ask("--compat", "kubernetes-1.36")

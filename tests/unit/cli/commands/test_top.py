@@ -1,9 +1,12 @@
 """`trimtab top`: one row per autoscaler, ours and the cluster's own told apart."""
 
+import re
+
 import pytest
 
-from trimtab.cli.commands.top import notes_of, reason_of, rows_of
+from trimtab.cli.commands.top import lines_of, notes_of
 from trimtab.cli.operator_settings import Choice, settings_for
+from trimtab.cli.top_rows import hpa_row, reason_of, rows_of, vpa_row
 from trimtab.clock import VirtualClock
 from trimtab.cluster.client import Client
 from trimtab.cluster.resource import Json, Resource
@@ -11,6 +14,8 @@ from trimtab.cluster.transport.in_process import InProcessTransport
 from trimtab.lab.apiserver.server import Server
 from trimtab.model.crds import all_crds
 from trimtab.model.hpa.types import HorizontalPodAutoscaler, HorizontalPodAutoscalerStatus, HpaCondition
+from trimtab.model.json import wire
+from trimtab.model.vpa.types import VerticalPodAutoscaler
 from trimtab.operator.horizontal.inputs.kinds import NATIVE_HPAS, OWN_HPAS
 from trimtab.operator.process import make_elector
 from trimtab.operator.settings.settings import Settings
@@ -23,8 +28,11 @@ NO_SETTINGS = Settings()
 TARGET = {"apiVersion": "apps/v1", "kind": "Deployment", "name": "web"}
 
 
-def rows(*kinds, crds=True, annotations=None, settings=NO_SETTINGS):
-    """Return the rows of a cluster that has an HPA named web of each of these kinds."""
+def rows(*kinds, crds=True, annotations=None, settings=NO_SETTINGS, selector=""):
+    """Return the rows of a cluster that has an HPA named web of each of these kinds.
+
+    The kind is its label too.
+    """
     clock = VirtualClock()
 
     async def main():
@@ -35,12 +43,16 @@ def rows(*kinds, crds=True, annotations=None, settings=NO_SETTINGS):
                 await client.create(CRDS, crd)
             for kind in kinds:
                 body = {
-                    "metadata": {"name": "web", "annotations": annotations or {}},
+                    "metadata": {
+                        "name": "web",
+                        "annotations": annotations or {},
+                        "labels": {"group": kind.group},
+                    },
                     "spec": {"scaleTargetRef": TARGET, "maxReplicas": 3},
                 }
                 body |= {"apiVersion": kind.api_version, "kind": kind.kind}
                 await client.create(kind.untyped(), body, "default")
-            return await rows_of(client, "", settings)
+            return await rows_of(client, "", settings, selector=selector)
 
     return clock.run(main())
 
@@ -58,7 +70,7 @@ def test_a_cluster_without_our_definitions_shows_its_own():
 
 
 def test_one_that_nobody_decided_about_says_so():
-    assert [(one["active"], one["reason"]) for one in rows(OWN_HPAS)] == [("Unknown", "not decided yet")]
+    assert [(one["active"], one["reason"]) for one in rows(OWN_HPAS)] == [("Unknown", "NotDecidedYet")]
 
 
 def test_a_dry_run_is_seen():
@@ -91,7 +103,8 @@ def test_a_misspelt_annotation_is_seen_with_its_reason(name, value):
     settings = Settings.of(feature_gates="HPASelectionStrategy=true")
     (row,) = rows(NATIVE_HPAS, annotations={annotation: value}, settings=settings)
     assert row["mode"] == f"DryRun ({value}?)"
-    assert row["reason"].startswith(f"UnknownAnnotation: annotation {annotation} is '{value}'")
+    assert row["reason"] == "UnknownAnnotation"
+    assert row["message"].startswith(f"annotation {annotation} is '{value}'")
 
 
 def test_two_different_strategies_are_seen_with_their_reason():
@@ -100,7 +113,7 @@ def test_two_different_strategies_are_seen_with_their_reason():
     settings = Settings.of(feature_gates="HPASelectionStrategy=true")
     (row,) = rows(NATIVE_HPAS, annotations=both, settings=settings)
     assert row["mode"] == "DryRun (OwnerReference or LabelSelector?)"
-    assert f"annotation {old} is 'LabelSelector'" in row["reason"]
+    assert f"annotation {old} is 'LabelSelector'" in row["message"]
 
 
 def test_a_misspelt_strategy_is_of_no_account_while_its_gate_is_off():
@@ -145,7 +158,7 @@ def test_without_published_settings_the_reason_is_noted():
 
 @pytest.mark.parametrize(
     ("able", "told"),
-    [("ScaleDownStabilized", "ScaleDownStabilized"), ("ReadyForNewScale", "TooManyReplicas")],
+    [("ScaleDownStabilized", "HeldByScaleDownWindow"), ("ReadyForNewScale", "AtMaximum")],
 )
 def test_a_window_that_holds_is_the_reason_and_not_the_bound_that_cut_what_it_remembers(able, told):
     """W1 in `top`: an idle workload at its maximum was told to need more."""
@@ -154,4 +167,162 @@ def test_a_window_that_holds_is_the_reason_and_not_the_bound_that_cut_what_it_re
         HpaCondition(type="ScalingLimited", status="True", reason="TooManyReplicas", message="m"),
     )
     hpa = HorizontalPodAutoscaler(status=HorizontalPodAutoscalerStatus(conditions=conditions))
-    assert reason_of(hpa) == f"{told}: m"
+    assert reason_of(hpa) == (told, "m")
+
+
+def test_labels_select_autoscalers():
+    assert [row["kind"] for row in rows(OWN_HPAS, NATIVE_HPAS, selector="group=autoscaling")] == ["hpa"]
+    assert [row["kind"] for row in rows(OWN_HPAS, NATIVE_HPAS, selector="group!=autoscaling")] == ["thpa"]
+
+
+def hpa(name="shop-by-label", current=8, desired=8, **conditions):
+    """Return an HPA on CPU and on a queue, whose conditions are True for these reasons."""
+    queue = {"name": "queue_length_of_all_messages", "selector": {"matchLabels": {"queue": "mail"}}}
+    return wire.convert(
+        {
+            "metadata": {"name": name, "namespace": "same-labels"},
+            "spec": {
+                "scaleTargetRef": {"kind": "Deployment", "name": name},
+                "minReplicas": 1,
+                "maxReplicas": 8,
+                "metrics": [
+                    {"type": "External", "external": {"metric": queue, "target": {"averageValue": "30"}}},
+                    {"type": "Resource", "resource": {"name": "cpu", "target": {"averageUtilization": 50}}},
+                ],
+            },
+            "status": {
+                "currentReplicas": current,
+                "desiredReplicas": desired,
+                "currentMetrics": [
+                    {"type": "External", "external": {"metric": queue, "current": {"averageValue": "26"}}},
+                    {"type": ""},
+                ],
+                "conditions": [
+                    {"type": kind, "status": "True", "reason": reason, "message": "some words on this"}
+                    for kind, reason in conditions.items()
+                ],
+            },
+        },
+        HorizontalPodAutoscaler,
+    )
+
+
+QUEUE = 'queue_length_of_all_messages{queue="mail"}'
+VPA = wire.convert(
+    {
+        "metadata": {"name": "db-leader", "namespace": "roles"},
+        "spec": {
+            "targetRef": {"kind": "StatefulSet", "name": "db"},
+            "updatePolicy": {"updateMode": "InPlaceOrRecreate"},
+        },
+        "status": {
+            "recommendation": {
+                "containerRecommendations": [
+                    {"containerName": "db", "target": {"cpu": "247m", "memory": "1938Mi"}}
+                ]
+            },
+            "conditions": [{"type": "RecommendationProvided", "status": "True"}],
+        },
+    },
+    VerticalPodAutoscaler,
+)
+AT_MAXIMUM = {"AbleToScale": "ReadyForNewScale", "ScalingLimited": "TooManyReplicas"}
+
+
+def test_metrics_have_value_and_target_in_one_unit():
+    """There was no metric, the first that everybody looks for."""
+    row = hpa_row("thpa", hpa(**AT_MAXIMUM), NO_SETTINGS)
+    assert row["metrics"] == [
+        {"name": QUEUE, "current": "26", "target": "30 (avg)"},
+        {"name": "cpu", "current": "<unknown>", "target": "50%"},
+    ]
+
+
+@pytest.mark.parametrize(
+    ("current", "desired", "conditions", "reason"),
+    [
+        (8, 8, AT_MAXIMUM, "AtMaximum"),
+        (1, 1, AT_MAXIMUM | {"ScalingLimited": "TooFewReplicas"}, "AtMinimum"),
+        (4, 8, AT_MAXIMUM, "ScalesUp"),
+        (4, 2, {"AbleToScale": "SucceededRescale"}, "ScalesDown"),
+        (4, 4, {"AbleToScale": "ScaleUpStabilized"}, "HeldByScaleUpWindow"),
+        (4, 4, {"AbleToScale": "ReadyForNewScale", "ScalingLimited": "ScaleUpLimit"}, "HeldByScaleUpRate"),
+        (4, 4, {"AbleToScale": "ReadyForNewScale"}, "AsManyAsNeeded"),
+        (0, 0, {"AbleToScale": "ReadyForNewScale"}, "IdleAtZero"),
+    ],
+)
+def test_the_reason_is_the_word_that_explain_uses(current, desired, conditions, reason):
+    """It was upstream's "recommended size matches current size"."""
+    assert hpa_row("hpa", hpa("web", current, desired, **conditions), NO_SETTINGS)["reason"] == reason
+
+
+def test_a_failure_comes_first():
+    conditions = (
+        HpaCondition(type="AbleToScale", status="True", reason="SucceededGetScale"),
+        HpaCondition(type="ScalingActive", status="False", reason="FailedGetResourceMetric", message="no"),
+    )
+    failed = HorizontalPodAutoscaler(status=HorizontalPodAutoscalerStatus(conditions=conditions))
+    assert reason_of(failed) == ("FailedGetResourceMetric", "no")
+
+
+@pytest.mark.parametrize(
+    ("conditions", "reason"),
+    [
+        ({"RecommendationProvided": "True"}, "RecommendationProvided"),
+        ({"RecommendationProvided": "True", "NoNodeFits": "True"}, "NoNodeFits"),
+        ({"RecommendationProvided": "False", "NoPodsMatched": "True"}, "NoPodsMatched"),
+        ({"RecommendationProvided": "False"}, "NoRecommendation"),
+        ({}, "NoRecommendation"),
+    ],
+)
+def test_the_reason_of_a_vpa_says_what_is_missing(conditions, reason):
+    found = wire.convert(
+        {"status": {"conditions": [{"type": kind, "status": text} for kind, text in conditions.items()]}},
+        VerticalPodAutoscaler,
+    )
+    assert vpa_row(found)["reason"] == reason
+
+
+ROWS = [hpa_row("thpa", hpa(**AT_MAXIMUM), NO_SETTINGS), vpa_row(VPA)]
+
+
+def test_every_row_is_one_line_for_other_programs():
+    """Lines were padded to 240 characters."""
+    header, first, second = lines_of(ROWS)
+    assert header.split() == ["NAMESPACE", "NAME", "METRICS", "REPLICAS", "MIN-MAX", "MODE", "REASON"]
+    cells = ["same-labels", "thpa/shop-by-label", f"{QUEUE} 26/30 (avg) +1", "8", "1-8", "AtMaximum"]
+    assert re.split(" {3,}", first) == cells
+    cells = ["roles", "vpa/db-leader", "db cpu=247m memory=1938Mi", "InPlaceOrRecreate"]
+    assert re.split(" {3,}", second) == [*cells, "RecommendationProvided"]
+    places = [line.index(word) for line, word in ((header, "MODE"), (second, "InPlace"))]
+    assert places[0] == places[1]
+    assert [re.split(" {3,}", line) for line in lines_of(ROWS, headers=False)] == [
+        re.split(" {3,}", line) for line in (first, second)
+    ]
+
+
+def test_at_80_columns_nothing_is_lost_but_a_part_of_long_names():
+    """The target column vanished, and the reason was cut to "ReadyFo…"."""
+    assert lines_of(ROWS, width=80) == [
+        "NAMESPACE     NAME                 METRICS                              REPLICAS",
+        "same-labels   thpa/shop-by-label   queue_length_of_al… 26/30 (avg) +1   8",
+        "  AtMaximum: some words on this (1-8 replicas)",
+        "roles         vpa/db-leader        db cpu=247m memory=1938Mi",
+        "  RecommendationProvided (InPlaceOrRecreate)",
+    ]
+
+
+@pytest.mark.parametrize("width", [60, 80, 100, 140, 200])
+def test_every_width_shows_value_mode_and_reason_whole(width):
+    text = "\n".join(lines_of(ROWS, width=width))
+    for word in ("26/30 (avg)", "cpu=247m memory=1938Mi", "AtMaximum", "InPlaceOrRecreate", "1-8"):
+        assert word in text
+    if width >= 80:
+        assert max(map(len, text.splitlines())) <= width
+
+
+def test_wide_shows_targets_all_metrics_and_messages():
+    header, row, _ = lines_of(ROWS, is_wide=True, width=80)
+    assert header.split()[-2:] == ["TARGET", "MESSAGE"]
+    assert "26/30 (avg), cpu <unknown>/50%" in row
+    assert row.endswith("Deployment/shop-by-label   some words on this")

@@ -1,5 +1,15 @@
 """Explains the operator's last decision from the status, for users who may not read the metrics."""
 
+from typing import NamedTuple
+
+from trimtab.decide.horizontal.behavior.normalize import (
+    SCALE_DOWN_LIMIT,
+    SCALE_UP_LIMIT,
+    TOO_FEW,
+    TOO_MANY,
+)
+from trimtab.decide.horizontal.behavior.stabilization import SCALE_DOWN_STABILIZED, SCALE_UP_STABILIZED
+from trimtab.decide.horizontal.explain.reason import DecisionReason
 from trimtab.decide.horizontal.observation.observation import Observation
 from trimtab.decide.horizontal.observation.samples import FetchFailure
 from trimtab.model.hpa.metric_names import plain_names
@@ -17,6 +27,56 @@ _CONDITIONS = (
     ConditionType.CLOCK_WRONG,
     ConditionType.CACHES_STALE,
 )
+
+
+_WORDS = {
+    "FailedGetScale": DecisionReason.SCALE_UNREADABLE,
+    "FailedUpdateScale": DecisionReason.SCALE_NOT_WRITTEN,
+    "ScalingDisabled": DecisionReason.PAUSED,
+    "InvalidSelector": DecisionReason.SELECTOR_INVALID,
+    "AmbiguousSelector": DecisionReason.AMBIGUOUS,
+    SCALE_DOWN_STABILIZED: DecisionReason.DOWN_WINDOW,
+    SCALE_UP_STABILIZED: DecisionReason.UP_WINDOW,
+    TOO_MANY: DecisionReason.AT_MAXIMUM,
+    TOO_FEW: DecisionReason.AT_MINIMUM,
+    SCALE_UP_LIMIT: DecisionReason.UP_RATE,
+    SCALE_DOWN_LIMIT: DecisionReason.DOWN_RATE,
+}
+"""Our words for upstream's reasons of conditions."""
+NOT_DECIDED = "NotDecidedYet"
+
+
+class StatusReason(NamedTuple):
+    """Why the replicas are what they are, according to a status."""
+
+    word: str
+    """A `DecisionReason`, or upstream's reason of a failure."""
+    message: str
+
+
+def reason_from_status(hpa: HorizontalPodAutoscaler) -> StatusReason:
+    """Return the reason of the last decision, also of one that kube-controller-manager made."""
+    status = hpa.status
+    active = status.condition(ConditionType.SCALING_ACTIVE)
+    able = status.condition(ConditionType.ABLE_TO_SCALE)
+    limited = status.condition(ConditionType.SCALING_LIMITED)
+    for failed in (able, active):
+        if failed is not None and failed.status == "False":
+            message = plain_names(failed.message, hpa.spec.metrics)
+            return StatusReason(_WORDS.get(failed.reason, failed.reason), message)
+    if able is None:
+        return StatusReason(NOT_DECIDED, "no operator has decided about it yet")
+    if status.desired_replicas != status.current_replicas:
+        is_up = status.desired_replicas > status.current_replicas
+        change = f"from {status.current_replicas} to {status.desired_replicas}"
+        return StatusReason(DecisionReason.SCALES_UP if is_up else DecisionReason.SCALES_DOWN, change)
+    # A window comes before the bounds: they may cut a remembered recommendation, which holds nothing.
+    if able.reason in {SCALE_DOWN_STABILIZED, SCALE_UP_STABILIZED}:
+        return StatusReason(_WORDS[able.reason], able.message)
+    if limited is not None and limited.status == "True":
+        return StatusReason(_WORDS.get(limited.reason, limited.reason), limited.message)
+    idle = DecisionReason.IDLE_AT_ZERO if not status.current_replicas else DecisionReason.ENOUGH
+    return StatusReason(idle, able.message)
 
 
 class StatusExplanation(Wire):

@@ -1,0 +1,199 @@
+"""The rows of `trimtab top`: HPAs of both kinds and VPAs, from their statuses."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any, Final
+
+from trimtab.cluster.client import Client, ListOptions
+from trimtab.cluster.errors import NotFound
+from trimtab.cluster.resource import Resource
+from trimtab.decide.horizontal.explain.from_status import StatusReason, reason_from_status
+from trimtab.decide.horizontal.status.dry_run import UNKNOWN_ANNOTATION
+from trimtab.model.hpa.dry_run import DRY_RUN, MODE_ANNOTATION, mode_problem
+from trimtab.model.hpa.metric_values import metric_readings
+from trimtab.model.hpa.selection_strategy import named_strategies, strategy_problem
+from trimtab.model.hpa.types import ConditionType, HorizontalPodAutoscaler
+from trimtab.model.vpa.types import VerticalPodAutoscaler, VPAConditionType
+from trimtab.operator.horizontal.inputs.kinds import NATIVE_HPAS, OWN_HPAS
+from trimtab.operator.settings.settings import Settings
+from trimtab.operator.vertical.kinds import VPAS
+
+COLUMNS: Final = ("namespace", "name", "metrics", "replicas", "min-max", "mode", "reason")
+WIDE: Final = (*COLUMNS, "target", "message")
+NARROW: Final = ("namespace", "name", "metrics", "replicas")
+"""The columns where the rest does not fit: it is on a second line."""
+SHORTEST: Final = 20
+"""The fewest characters that the metrics of a row are cut to."""
+_NO_RECOMMENDATION: Final = "NoRecommendation"
+_UNMET: Final = (
+    VPAConditionType.CONFIG_UNSUPPORTED,
+    VPAConditionType.NO_PODS_MATCHED,
+    VPAConditionType.REPLACEMENT_REFUSED,
+    VPAConditionType.NO_NODE_FITS,
+    VPAConditionType.FETCHING_HISTORY,
+    VPAConditionType.LOW_CONFIDENCE,
+)
+"""Conditions of VPAs that say what is missing, the most important first."""
+
+
+@dataclass(frozen=True)
+class Kind:
+    """A kind of autoscaler, and its name in `kubectl get -o name`."""
+
+    resource: Resource[Any]
+    plural_name: str
+
+
+KINDS: Final = {
+    "thpa": Kind(OWN_HPAS, "horizontalpodautoscaler.autoscaling.trimtab.dev"),
+    "hpa": Kind(NATIVE_HPAS, "horizontalpodautoscaler.autoscaling"),
+    "vpa": Kind(VPAS, "verticalpodautoscaler.autoscaling.k8s.io"),
+}
+"""The name of each kind in kubectl. During a migration both kinds of HPAs may have the same name."""
+
+
+async def rows_of(
+    client: Client, namespace: str, settings: Settings, *, selector: str = ""
+) -> list[dict[str, Any]]:
+    """Return a row per autoscaler, as an operator with these settings treats it."""
+    rows = []
+    for kind, known in KINDS.items():
+        try:
+            listed = await client.list(
+                known.resource, ListOptions(namespace=namespace or None, labels=selector)
+            )
+        except NotFound:
+            continue  # its CRD is not installed
+        rows += [
+            vpa_row(found) if isinstance(found, VerticalPodAutoscaler) else hpa_row(kind, found, settings)
+            for found in listed.items
+        ]
+    return sorted(rows, key=lambda row: (row["namespace"], row["name"]))
+
+
+def hpa_row(kind: str, hpa: HorizontalPodAutoscaler, settings: Settings) -> dict[str, Any]:
+    """Return the row of an HPA."""
+    status = hpa.status
+    is_held = settings.dry_run and _is_acted_on(kind, hpa, settings)
+    problem = _strategy_problem(hpa, settings)
+    active = status.condition(ConditionType.SCALING_ACTIVE)
+    reason = reason_of(hpa, problem)
+    return {
+        "namespace": hpa.metadata.namespace,
+        "kind": kind,
+        "name": hpa.metadata.name,
+        "target": str(hpa.spec.scale_target_ref),
+        "metrics": [
+            {"name": reading.name, "current": reading.current, "target": reading.target}
+            for reading in metric_readings(hpa)
+        ],
+        "min": hpa.spec.min_replicas if hpa.spec.min_replicas is not None else 1,
+        "max": hpa.spec.max_replicas,
+        "current": status.current_replicas,
+        "desired": status.desired_replicas,
+        "active": active.status if active else "Unknown",
+        "mode": mode_of(hpa, _strategies(hpa) if problem else None) or (DRY_RUN if is_held else ""),
+        "reason": reason.word,
+        "message": reason.message,
+    }
+
+
+def vpa_row(vpa: VerticalPodAutoscaler) -> dict[str, Any]:
+    """Return the row of a VPA. Its recommendations are in the place of metrics."""
+    status = vpa.status
+    provided = status.condition(VPAConditionType.RECOMMENDATION_PROVIDED)
+    conditions = [status.condition(kind) for kind in _UNMET]
+    unmet = next((found for found in conditions if found is not None and found.status == "True"), None)
+    word = unmet.type if unmet is not None else VPAConditionType.RECOMMENDATION_PROVIDED.value
+    message = unmet.message if unmet is not None else ""
+    if unmet is None and (provided is None or provided.status != "True"):
+        word, message = _NO_RECOMMENDATION, provided.message if provided is not None else ""
+    policy, target = vpa.spec.update_policy, vpa.spec.target_ref
+    recommended = status.recommendation.container_recommendations if status.recommendation else ()
+    return {
+        "namespace": vpa.metadata.namespace,
+        "kind": "vpa",
+        "name": vpa.metadata.name,
+        "target": "" if target is None else str(target),
+        "recommendation": {
+            container.container_name: {name: str(amount) for name, amount in container.target.items()}
+            for container in recommended
+        },
+        # As it is written: a newer VPA may know more modes.
+        "mode": (policy.update_mode if policy is not None else None) or vpa.update_mode.value,
+        "reason": word,
+        "message": message,
+    }
+
+
+def cells_of(row: Mapping[str, Any], *, is_wide: bool = False, room: int = 0) -> dict[str, str]:
+    """Return the cells of a row as text. With `room` the names of metrics are cut, and their values are not."""
+    is_vpa = row["kind"] == "vpa"
+    bounds = "" if is_vpa else f"{row['min']}-{row['max']}"
+    details = ", ".join(part for part in (f"{bounds} replicas" if bounds else "", row["mode"]) if part)
+    message = " ".join(row["message"].split())
+    return {
+        "namespace": row["namespace"],
+        "name": f"{row['kind']}/{row['name']}",
+        "metrics": _metrics(row, is_wide=is_wide, room=room),
+        "replicas": "" if is_vpa else _replicas(row["current"], row["desired"]),
+        "min-max": bounds,
+        "mode": row["mode"],
+        "reason": row["reason"],
+        "target": row["target"],
+        "message": message,
+        "why": f"{row['reason']}{f': {message}' if message else ''} ({details})",
+    }
+
+
+def _metrics(row: Mapping[str, Any], *, is_wide: bool, room: int) -> str:
+    """Return the first metric, or the first container of a recommendation, and how many more there are."""
+    if row["kind"] == "vpa":
+        pairs = [
+            (container, " ".join(f"{name}={amount}" for name, amount in sizes.items()))
+            for container, sizes in row["recommendation"].items()
+        ]
+    else:
+        pairs = [(metric["name"], f"{metric['current']}/{metric['target']}") for metric in row["metrics"]]
+    if is_wide or not pairs:
+        return ", ".join(f"{name} {value}" for name, value in pairs)
+    (name, value), *others = pairs
+    value += f" +{len(others)}" if others else ""
+    left = max(room - len(value) - 1, 1) if room else len(name)
+    return f"{name if len(name) <= left else name[: left - 1] + '…'} {value}"
+
+
+def _replicas(current: int, desired: int) -> str:
+    return str(current) if current == desired else f"{current} to {desired}"
+
+
+def _is_acted_on(kind: str, hpa: HorizontalPodAutoscaler, settings: Settings) -> bool:
+    is_kind = settings.horizontal.native_hpas if kind == "hpa" else settings.horizontal.own_hpas
+    watched = settings.watch_namespaces
+    return is_kind and (not watched or hpa.metadata.namespace in watched)
+
+
+def _strategy_problem(hpa: HorizontalPodAutoscaler, settings: Settings) -> str:
+    """Return what is wrong with the selection strategy of an HPA, if the gate is on."""
+    if not settings.gates.hpa_selection_strategy:
+        return ""
+    return strategy_problem(hpa.metadata.annotations, hpa.spec.selection_strategy)
+
+
+def _strategies(hpa: HorizontalPodAutoscaler) -> str:
+    return " or ".join(
+        dict.fromkeys(named_strategies(hpa.metadata.annotations, hpa.spec.selection_strategy).values())
+    )
+
+
+def mode_of(hpa: HorizontalPodAutoscaler, misspelt_strategy: str | None = None) -> str:
+    """Return `DryRun` if the HPA writes no replicas. A misspelt annotation is shown as it is."""
+    text = hpa.metadata.annotations.get(MODE_ANNOTATION, "")
+    misspelt = text if mode_problem(text) else misspelt_strategy
+    return f"{DRY_RUN} ({misspelt}?)" if misspelt else text
+
+
+def reason_of(hpa: HorizontalPodAutoscaler, problem: str = "") -> StatusReason:
+    """Return why the replicas are what they are. A misspelt annotation comes first."""
+    problem = mode_problem(hpa.metadata.annotations.get(MODE_ANNOTATION, "")) or problem
+    return StatusReason(UNKNOWN_ANNOTATION, problem) if problem else reason_from_status(hpa)
