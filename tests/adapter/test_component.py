@@ -6,11 +6,13 @@ import socket
 import pytest
 
 from tests.adapter.conftest import until, write_configuration
-from trimtab.adapter.adapter import AdapterComponent
+from trimtab.adapter.adapter import AdapterComponent, serve
+from trimtab.adapter.config import load_configuration
 from trimtab.adapter.errors import ConfigurationError
 from trimtab.clock import SystemClock
 from trimtab.cluster.client import Client
 from trimtab.cluster.transport.in_process import InProcessTransport
+from trimtab.operator.log_format import TextFormatter
 
 
 @pytest.fixture
@@ -32,6 +34,17 @@ async def test_it_is_healthy_once_it_serves_and_knows_whom_to_trust(client, tmp_
     task.cancel()
     await asyncio.gather(task, return_exceptions=True)
     assert made.running is None
+
+
+async def test_its_address_is_a_log_line_like_those_of_other_programs(client, tmp_path, caplog, capsys):
+    """`trimtab adapter` printed a bare line on standard output."""
+    caplog.set_level("INFO")
+    configuration = load_configuration(write_configuration(tmp_path))
+    async with serve(client.clock, client, configuration, tmp_path) as running:
+        lines = [TextFormatter().format(record).partition(" ")[2] for record in caplog.records]
+        where = f"address={configuration.listen.address} port={running.port}"
+    assert f"INFO serving metrics {where}" in lines
+    assert capsys.readouterr().out == ""
 
 
 @pytest.mark.parametrize(

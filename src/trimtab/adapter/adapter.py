@@ -90,6 +90,8 @@ async def serve(
                 await _open_admin(stack, adapter, settings, source, root)
         await server.start(configuration.listen.address, configuration.listen.port)
         stack.push_async_callback(server.stop)
+        where = {"address": configuration.listen.address, "port": server.port}
+        log.info("serving metrics", extra={"facts": where})
         yield adapter
 
 
@@ -158,7 +160,6 @@ class AdapterComponent:
         async with AsyncExitStack() as stack:
             self.running = await self._start(stack)
             try:
-                log.info("serving metrics", extra={"facts": {"port": self.running.port}})
                 await asyncio.Event().wait()
             finally:
                 self.running = None

@@ -63,7 +63,7 @@ class RegisteredAdapter:
         """Wait for the line of the log that names the port."""
         while True:
             told = (self.directory / "adapter.log").read_text()
-            if found := re.findall(r"INFO serving metrics address=\S+:(\d+)\n", told)[self._served :]:
+            if found := re.findall(r"INFO serving metrics address=\S+ port=(\d+)\n", told)[self._served :]:
                 self._served += 1
                 return int(found[0])
             assert self._process.poll() is None, told

@@ -1,13 +1,9 @@
 """`trimtab adapter` and `trimtab adapter test` as a user types them."""
 
-from types import SimpleNamespace
-
 import pytest
 from click.testing import CliRunner
 
-from trimtab.adapter.config import AdapterConfiguration
-from trimtab.cli.commands.adapter import _announce, adapter
-from trimtab.operator.log_format import TextFormatter
+from trimtab.cli.commands.adapter import adapter
 
 RULES = """\
 apiVersion: adapter.trimtab.dev/v1alpha1
@@ -78,15 +74,3 @@ def test_without_a_configuration_it_says_what_is_missing():
 def test_a_bad_configuration_is_one_line_and_exit_code_2(rules):
     result = run("--config", rules)
     assert (result.exit_code, "expected apiVersion" in result.output) == (2, True)
-
-
-def test_the_addresses_are_log_lines_like_those_of_other_programs(caplog):
-    """They were bare lines on standard output, between log lines on standard error."""
-    caplog.set_level("INFO")
-    running = SimpleNamespace(port=6443, admin_ports={"hand": 9091})
-    _announce(running, AdapterConfiguration())
-    lines = [TextFormatter().format(record) for record in caplog.records]
-    assert [line.partition(" ")[2] for line in lines] == [
-        f"INFO serving metrics address=https://{AdapterConfiguration().listen.address}:6443",
-        "INFO values can be set by hand source=hand address=http://127.0.0.1:9091",
-    ]

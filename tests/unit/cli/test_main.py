@@ -82,16 +82,19 @@ def test_every_example_is_a_command_line_that_the_command_takes(name, line):
     """The options are parsed, and the files that they name need not exist."""
     words = words_of(line)
     assert words[: 1 + len(name.split())] == ["trimtab", *name.split()] or name == "adapter"
-    group, ctx = cli.cli, click.Context(cli.cli)
+    command: click.Command = cli.cli
+    ctx = click.Context(command)
     for word in name.split():
-        command = group.get_command(ctx, word)
-        group, ctx = command, click.Context(command, parent=ctx)
+        assert isinstance(command, click.Group)
+        found = command.get_command(ctx, word)
+        assert found is not None
+        command, ctx = found, click.Context(found, parent=ctx)
     if line.startswith("trimtab adapter test") and name == "adapter":
         return  # an example of its subcommand, which is checked there
     arguments = words[1 + len(name.split()) :]
-    if hasattr(group, "_switch"):
-        arguments = [group._switch(as_pflag(argument)) for argument in arguments]
-    _, rest, _ = group.make_parser(ctx).parse_args(arguments)
+    if hasattr(command, "_switch"):
+        arguments = [command._switch(as_pflag(argument)) for argument in arguments]
+    _, rest, _ = command.make_parser(ctx).parse_args(arguments)
     assert rest == []
 
 

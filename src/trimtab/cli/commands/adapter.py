@@ -1,7 +1,6 @@
 """`trimtab adapter` serves custom and external metrics. `trimtab adapter test` tries rules."""
 
 import asyncio
-import logging
 import signal
 from collections.abc import Callable, Coroutine
 from pathlib import Path
@@ -9,7 +8,7 @@ from typing import Any
 
 import click
 
-from trimtab.adapter.adapter import Adapter, serve
+from trimtab.adapter.adapter import serve
 from trimtab.adapter.config import (
     AdapterConfiguration,
     ServerAddress,
@@ -33,8 +32,6 @@ from trimtab.operator import log_format
 from trimtab.operator.settings.bounds import reject_bad_namespaces
 from trimtab.operator.settings.settings import Settings, with_values
 from trimtab.serving.server import ListenError
-
-log = logging.getLogger(__name__)
 
 
 @click.group(invoke_without_command=True)
@@ -108,19 +105,10 @@ async def _serve(configuration: AdapterConfiguration, root: Path, settings: Sett
     for number in (signal.SIGTERM, signal.SIGINT):
         asyncio.get_running_loop().add_signal_handler(number, stopped.set)
     try:
-        async with serve(clock, client, configuration, root, settings.watch_namespaces) as running:
-            _announce(running, configuration)
+        async with serve(clock, client, configuration, root, settings.watch_namespaces):
             await stopped.wait()
     finally:
         await client.close()
-
-
-def _announce(running: Adapter, configuration: AdapterConfiguration) -> None:
-    address = f"https://{configuration.listen.address}:{running.port}"
-    log.info("serving metrics", extra={"facts": {"address": address}})
-    for name, port in running.admin_ports.items():
-        where = {"source": name, "address": f"http://127.0.0.1:{port}"}
-        log.info("values can be set by hand", extra={"facts": where})
 
 
 async def _try(read: RulesFile, url: str, namespace: str) -> list[RuleQuery]:
