@@ -9,6 +9,7 @@ from tests.unit.cli.api_server import kubeconfig, refusing
 from trimtab.cli import answer
 from trimtab.cli.commands import explain
 
+HPA_KIND = "HorizontalPodAutoscaler"
 COMMANDS = (["explain", "hpa/web"], ["explain", "vpa/web"], ["explain", "pod/web-1"], ["top"])
 
 
@@ -76,19 +77,56 @@ def test_a_timeout_that_is_none_is_refused(timeout, tmp_path, capsys):
     assert "--request-timeout" in said[0]
 
 
+LEASES = "/apis/coordination.k8s.io/v1/namespaces/trimtab/leases"
+OWN = "/apis/autoscaling.trimtab.dev/v2"
+HPA = {
+    "metadata": {"name": "web", "namespace": "shop", "uid": "1", "resourceVersion": "1"},
+    "spec": {
+        "maxReplicas": 3,
+        "scaleTargetRef": {"apiVersion": "apps/v1", "kind": "Deployment", "name": "web"},
+        "metrics": [{"type": "Resource", "resource": {"name": "cpu", "target": {"averageUtilization": 50}}}],
+    },
+}
+ONE_HPA = {
+    LEASES: {"metadata": {"resourceVersion": "1"}},
+    f"{OWN}/namespaces/shop/horizontalpodautoscalers": {"metadata": {"resourceVersion": "1"}, "items": [HPA]},
+}
+DISCOVERY = {
+    "/api": {"kind": "APIVersions", "versions": ["v1"]},
+    "/apis": {
+        "kind": "APIGroupList",
+        "groups": [
+            {"name": group, "versions": [{"groupVersion": f"{group}/{version}", "version": version}]}
+            for group, version in (("autoscaling.trimtab.dev", "v2"), ("apps", "v1"))
+        ],
+    },
+    OWN: {"resources": [{"name": "horizontalpodautoscalers", "namespaced": True, "kind": HPA_KIND}]},
+    "/apis/apps/v1": {
+        "resources": [
+            {"name": "deployments", "namespaced": True, "kind": "Deployment"},
+            {"name": "deployments/scale", "namespaced": True, "kind": "Scale"},
+        ]
+    },
+}
+
+
 def test_a_server_that_fails_later_is_given_up_too(tmp_path, capsys, monkeypatch):
     """The HPA can be read, and the pods of its namespace never arrive."""
     monkeypatch.setattr(explain, "LISTS_SECONDS", 0.2)
-    answers = {
-        "/apis/coordination.k8s.io/v1/namespaces/trimtab/leases": {"metadata": {"resourceVersion": "1"}},
-        "/apis/autoscaling.trimtab.dev/v2/namespaces/shop/horizontalpodautoscalers": {
-            "metadata": {"resourceVersion": "1"},
-            "items": [{"metadata": {"name": "web", "namespace": "shop"}, "spec": {"maxReplicas": 3}}],
-        },
-    }
-    with refusing(500, "InternalError", answers) as port:
+    with refusing(500, "InternalError", ONE_HPA) as port:
         code, said = ask(["explain", "hpa/web"], tmp_path, port, capsys)
     assert code == 2
     assert len(said) == 1
     assert "could not be read within" in said[-1]
     assert "InternalError (500)" in said[-1]
+
+
+def test_what_the_user_may_not_read_is_named_beside_the_decision(tmp_path, capsys):
+    """It was a warning of the log."""
+    with refusing(403, "Forbidden", {**ONE_HPA, **DISCOVERY}) as port:
+        where = kubeconfig(tmp_path, port)
+        assert answer(["explain", "hpa/web", "-n", "shop", "--kubeconfig", where]) == 0
+    told = capsys.readouterr()
+    assert "not readable: listing pods shop: Forbidden (403)\n" in told.out
+    assert "not readable: listing deployments shop: Forbidden (403)\n" in told.out
+    assert told.err == ""

@@ -239,13 +239,14 @@ async def explain_replicas(
         return None
     notes = [*_dry_run(found), *_unwatched(found, namespace), found.line]
     settings = found.settings.replace(watch_namespaces=(namespace,))
-    record = await _glance(client, settings, namespace, name)
-    if record is not None:
-        return DecisionToExplain(record, notes, is_dry_run=found.settings.dry_run)
+    if (glance := await _glance(client, settings, namespace, name)) is not None:
+        notes = [*glance.unread, *notes]
+        return DecisionToExplain(glance.record, notes, is_dry_run=found.settings.dry_run)
     # The operator leaves such HPAs alone. What it would decide is shown all the same.
     both = settings.replace(own_hpas=True, native_hpas=True)
-    record = await _glance(client, both, namespace, name)
-    return None if record is None else DecisionToExplain(record, [_not_acted_on(found), *notes])
+    if (glance := await _glance(client, both, namespace, name)) is None:
+        return None
+    return DecisionToExplain(glance.record, [_not_acted_on(found), *glance.unread, *notes])
 
 
 async def _is_there(client: Client, namespace: str, name: str) -> bool:
@@ -266,12 +267,22 @@ async def _is_there(client: Client, namespace: str, name: str) -> bool:
     return False
 
 
-async def _glance(client: Client, settings: Settings, namespace: str, name: str) -> Record | None:
+class _Glance(NamedTuple):
+    """A decision that was made on the spot."""
+
+    record: Record
+    unread: list[str]
+    """A note for each kind that the decision needs and that could not be listed, which is often for lack of rights."""
+
+
+async def _glance(client: Client, settings: Settings, namespace: str, name: str) -> _Glance | None:
     runtime = Runtime(client.clock, client, settings, fence=ClosedFence())
     component = HpaController(runtime, config=decision_config(settings))
     try:
         await _start(component)
-        return await component.dry_run(namespace, name)
+        record = await component.dry_run(namespace, name)
+        unread = [f"not readable: {error}" for error in component.unread().values()]
+        return None if record is None else _Glance(record, unread)
     finally:
         await component.close()
         await runtime.close()

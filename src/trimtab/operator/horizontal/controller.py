@@ -271,6 +271,10 @@ class HpaController:
             problems["shards"] = problem
         return problems | self._watches.problems()
 
+    def unread(self) -> dict[str, str]:
+        """Return the last error of each kind that decisions need and that cannot be read now, by plural."""
+        return self._watches.unread()
+
     def warnings(self) -> dict[str, str]:
         """Return what is wrong although HPAs are decided, by name."""
         problem = self._clock_check.problem()

@@ -115,6 +115,11 @@ class HpaWatches:
                 name,
             )
 
+    def unread(self) -> dict[str, str]:
+        """Return the last error of each kind that cannot be listed or watched now, by plural."""
+        errors_by_kind = {cache.resource.plural: cache.last_error() for cache in self._caches}
+        return {plural: error for plural, error in errors_by_kind.items() if error}
+
     def problems(self) -> dict[str, str]:
         """Return what keeps HPAs of all namespaces from being reconciled as usual, by name."""
         return self._missing_kinds(is_needed=True) | self._unlisted() | self._stale(is_everywhere=True)
