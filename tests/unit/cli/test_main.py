@@ -1,10 +1,13 @@
 """The command line as a whole: help, completion, and how it fails."""
 
+import importlib
 import itertools
 import json
 import shlex
 import subprocess
 import sys
+import tomllib
+from pathlib import Path
 
 import click
 import pytest
@@ -53,6 +56,7 @@ def test_the_short_help_of_run_shows_the_settings_that_newcomers_need(capsys):
     assert len(text.splitlines()) < 100
 
 
+ROOT = Path(__file__).parents[3]
 COMMAND_LINES = [
     pytest.param(name, example.line, id=example.line)
     for name, examples in EXAMPLES.items()
@@ -96,6 +100,23 @@ def test_every_example_is_a_command_line_that_the_command_takes(name, line):
         arguments = [command._switch(as_pflag(argument)) for argument in arguments]
     _, rest, _ = command.make_parser(ctx).parse_args(arguments)
     assert rest == []
+
+
+@pytest.mark.parametrize("command", ["up", "lab"])
+def test_a_kubeconfig_is_written_only_where_the_option_says_so(command, tmp_path, monkeypatch, capsys):
+    """--kubeconfig reads everywhere else, and overwrote the user's own file here."""
+    monkeypatch.chdir(tmp_path)
+    assert cli.answer([command, "--kubeconfig", "mine"]) == 2
+    assert "--write-kubeconfig" in capsys.readouterr().err
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_the_installed_programs_are_those_that_kubectl_looks_for():
+    scripts = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]["scripts"]
+    assert scripts.keys() == {"trimtab", "kubectl-trimtab", "kubectl_complete-trimtab"}
+    for place in scripts.values():
+        module, _, name = place.partition(":")
+        assert callable(getattr(importlib.import_module(module), name))
 
 
 def test_the_version_command_prints_the_version(capsys):

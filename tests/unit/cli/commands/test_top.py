@@ -2,9 +2,10 @@
 
 import re
 
+import click
 import pytest
 
-from trimtab.cli.commands.top import lines_of, notes_of
+from trimtab.cli.commands.top import lines_of, notes_of, top
 from trimtab.cli.operator_settings import Choice, settings_for
 from trimtab.cli.top_rows import hpa_row, reason_of, rows_of, vpa_row
 from trimtab.clock import VirtualClock
@@ -168,6 +169,21 @@ def test_a_window_that_holds_is_the_reason_and_not_the_bound_that_cut_what_it_re
     )
     hpa = HorizontalPodAutoscaler(status=HorizontalPodAutoscalerStatus(conditions=conditions))
     assert reason_of(hpa) == (told, "m")
+
+
+@pytest.mark.parametrize(
+    ("words", "period"),
+    [([], None), (["-w"], 2.0), (["-w", "-n", "shop"], 2.0), (["-w", "5"], 5.0), (["--watch=0.5"], 0.5)],
+    ids=str,
+)
+def test_watching_needs_no_number(words, period):
+    assert top.make_context("top", words).params["period"] == period
+
+
+@pytest.mark.parametrize("words", [["-w", "0"], ["-w", "-1"], ["-w", "often"]], ids=str)
+def test_a_period_that_is_none_is_refused(words):
+    with pytest.raises(click.UsageError):
+        top.make_context("top", words)
 
 
 def test_labels_select_autoscalers():
