@@ -13,6 +13,7 @@ import yaml
 
 from trimtab.cli.commands.validate import gates_of
 from trimtab.cli.errors import CommandError
+from trimtab.cli.names import complete_namespace
 from trimtab.cluster.client import Client
 from trimtab.model.feature_gates import with_own_features
 from trimtab.operator.settings.published import (
@@ -34,6 +35,7 @@ operator_namespace_option = click.option(
     envvar="TRIMTAB_OPERATOR_NAMESPACE",
     default="trimtab",
     show_default=True,
+    shell_complete=complete_namespace,
     help="Namespace whose Leases carry the operator's settings; decisions are explained by them.",
 )
 

@@ -39,6 +39,8 @@ def cluster(tmp_path):
     ("words", "told"),
     [
         (["top", "-n", "s"], ["search", "shop"]),
+        (["dashboard", "-n", "sh"], ["shop"]),
+        (["explain", "hpa/web", "--operator-namespace", "d"], ["default"]),
         (["explain", "hpa/web", "-n", ""], ["default", "search", "shop"]),
         (["explain", "-n", "shop", "hpa/w"], ["hpa/web", "hpa/worker"]),
         (["explain", "-n", "shop", "thpa/"], ["thpa/native", "thpa/web", "thpa/worker"]),

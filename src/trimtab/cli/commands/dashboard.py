@@ -5,13 +5,19 @@ import click
 from trimtab.cli.commands.run import start
 from trimtab.cli.connection import context_option, kubeconfig_option
 from trimtab.cli.errors import CommandError
+from trimtab.cli.names import complete_namespace
 from trimtab.cli.operator_settings import GATES, operator_namespace_option
 from trimtab.operator.settings.settings import Settings
 
 
 @click.command("dashboard")
 @click.option(
-    "-n", "--namespace", "namespaces", multiple=True, help="Only this namespace; may be given several times."
+    "-n",
+    "--namespace",
+    "namespaces",
+    multiple=True,
+    shell_complete=complete_namespace,
+    help="Only this namespace; may be given several times.",
 )
 @click.option(
     "--port", type=click.IntRange(0, 65535), default=0, help="Port of the page; 0 picks a free one."
