@@ -2,7 +2,7 @@
 
 Each command is a module in `commands` that is imported only when the command runs, so that `trimtab --help` and shell
 completion answer at once. To add a command, write `commands/NAME.py` with a click command and add its line to
-`COMMANDS`. `bundle` reads the files that a command names, `stories` holds the examples of `trimtab up`.
+`COMMANDS` and its examples to `examples`. `bundle` reads the files that a command names, `stories` holds the examples of `trimtab up`.
 
 What does not belong here: any computation. Commands call `model`, `decide`, `backtest` and `operator`.
 """
