@@ -88,3 +88,13 @@ def test_top_prints_names_as_kubectl_does(tmp_path, capsys):
         assert [row["kind"] for row in json.loads(capsys.readouterr().out)] == ["vpa", "thpa", "hpa"]
         assert cli.answer(["top", "--no-headers", *where]) == 0
         assert capsys.readouterr().out.split()[0] == "vpa/db"
+
+
+def test_nothing_is_printed_where_there_is_nothing(tmp_path, capsys):
+    answers = {"/apis/coordination.k8s.io/v1/namespaces/trimtab/leases": listing()}
+    with refusing(404, "NotFound", answers) as port:
+        for output in ("table", "wide", "name"):
+            assert cli.answer(["top", "-o", output, "--kubeconfig", kubeconfig(tmp_path, port)]) == 0
+            told = capsys.readouterr()
+            assert told.out == ""
+            assert told.err.endswith("there is no autoscaler here\n")

@@ -24,7 +24,9 @@ from trimtab.cluster.client import Client
 from trimtab.operator.settings.published import FoundSettings
 
 NONE: Final = "there is no autoscaler here"
-_CLEAR: Final = "\x1b[H\x1b[2J\x1b[3J"
+_OTHER_SCREEN: Final = "\x1b[?1049h"
+_FIRST_SCREEN: Final = "\x1b[?1049l"
+_CLEAR: Final = "\x1b[H\x1b[2J"
 _PERIOD: Final = 2.0
 
 
@@ -83,14 +85,27 @@ def top(  # noqa: PLR0913 - one parameter per option
                 for note in notes_of(found, namespace):
                     click.echo(note, err=True)
             is_first = False
-            text = _text(rows, output, headers=not no_headers)
+            _show(_text(rows, output, headers=not no_headers), is_live=is_live)
             if period is None:
-                click.echo(text)
                 return
-            click.echo(f"{_CLEAR if sys.stdout.isatty() else ''}{text}")
             await asyncio.sleep(period)
 
-    with_client(kubeconfig, context, act, timeout=request_timeout)
+    is_live = period is not None and sys.stdout.isatty()
+    click.echo(_OTHER_SCREEN if is_live else "", nl=False)
+    try:
+        with_client(kubeconfig, context, act, timeout=request_timeout)
+    finally:
+        click.echo(_FIRST_SCREEN if is_live else "", nl=False)
+
+
+def _show(text: str, *, is_live: bool) -> None:
+    """Print the rows, in the place of the last ones if the terminal is ours."""
+    if is_live:
+        click.echo(f"{_CLEAR}{text or NONE}")
+    elif text:
+        click.echo(text)
+    else:
+        click.echo(NONE, err=True)
 
 
 def notes_of(found: FoundSettings, namespace: str = "") -> list[str]:
@@ -117,7 +132,7 @@ def _text(rows: Sequence[dict[str, Any]], output: str, *, headers: bool) -> str:
     if output == "name":
         return "\n".join(f"{KINDS[row['kind']].plural_name}/{row['name']}" for row in rows)
     if not rows:
-        return NONE
+        return ""
     width = shutil.get_terminal_size().columns if sys.stdout.isatty() else None
     return "\n".join(lines_of(rows, is_wide=output == "wide", headers=headers, width=width))
 
