@@ -172,7 +172,7 @@ class ClusterStateFeeder:
     def _load_pods(
         self, pods: Iterable[Pod], control: ControlSnapshot, now_ns: int
     ) -> tuple[ScopeConflict, ...]:
-        self._controls = {}
+        before, self._controls = self._controls, {}
         self._number += 1
         conflicts: list[ScopeConflict] = []
         namespaces = {targeted.vpa.metadata.namespace for targeted in control.vpas}
@@ -184,7 +184,7 @@ class ClusterStateFeeder:
                 continue  # a pending pod uses nothing yet
             key = PodId(pod.metadata.namespace, pod.metadata.name)
             loaded = self._remember(key, pod)
-            group = self._control_of(pod, loaded.group, control)
+            group = self._control_of(pod, loaded.group, control, before.get(loaded.group))
             if group.conflicts:
                 conflicts.extend(group.conflicts)
             self._place(key, loaded, group, fresh, now_ns)
@@ -272,12 +272,19 @@ class ClusterStateFeeder:
             group = self._groups[identity] = self._last_group
         return group
 
-    def _control_of(self, pod: Pod, group: int, control: ControlSnapshot) -> _GroupControl:
-        """Return which VPAs a pod feeds, resolved once per group unless there is a conflict."""
+    def _control_of(
+        self, pod: Pod, group: int, control: ControlSnapshot, before: _GroupControl | None = None
+    ) -> _GroupControl:
+        """Return which VPAs a pod feeds, resolved once per group unless there is a conflict.
+
+        An attribution equal to that of the last load is the same object, so that its pods need no comparison.
+        """
         found = self._controls.get(group)
         if found is not None and not found.conflicts:
             return found
         attribution = attribute(pod, control.index, control.owners, control.nodes)
+        if before is not None and before.attribution == attribution:
+            attribution = before.attribution
         conflicts = (
             controlling_vpa(pod, control.index, control.owners, control.nodes).conflicts
             if len(attribution.matched) > 1
