@@ -119,8 +119,10 @@ def _rows(reasons: Mapping[str, Reason]) -> Iterator[tuple[str, ...]]:
 
 def _metrics() -> str:
     registry = CollectorRegistry()
+    hpas = HpaControllerMetrics(registry)
     holders = [
-        HpaControllerMetrics(registry),
+        hpas,
+        hpas.usage_checks,
         *(
             make(registry)
             for make in (RecommenderMetrics, UpdaterMetrics, AdmissionMetrics, ControlLoopMetrics)

@@ -148,7 +148,7 @@ class UsageMonitor:
         self._earliest_at = started_at + pause
         self.next_at = started_at + max(pause, self._periods.usage_check)
         skipped = ceil(round(pause / self._periods.usage_check, 6)) - 1
-        self._metrics.count_usage_check(cost.cpu, limit, skipped=skipped)
+        self._metrics.usage_checks.count(cost.cpu, limit, skipped=skipped)
 
     def _cpu_seconds(self) -> float:
         """Return the CPU time of checks, and of decoding the lists of usage that they wait for."""

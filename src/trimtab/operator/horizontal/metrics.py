@@ -77,17 +77,7 @@ class HpaControllerMetrics:
             "trimtab_early_decisions",
             "Decisions that were written between two syncs because usage had left its bounds.",
         )
-        self._usage_checks = counter("trimtab_usage_checks", "Checks of usage between two syncs.")
-        self._skipped_checks = counter(
-            "trimtab_usage_checks_skipped",
-            "Checks left out, by what limits them: their share of a core (cpu), the lists of usage per second"
-            " (requests), or a check that was still waiting for its source (slow).",
-            "limit",
-        )
-        self._check_cpu = counter(
-            "trimtab_usage_check_cpu_seconds",
-            "CPU seconds that checks of usage took, with decoding the lists. At most 10 % of one core.",
-        )
+        self.usage_checks = UsageCheckMetrics(registry)
         self.failures = counter("trimtab_failed_decisions", "Decisions that ended in an internal error.")
 
     def count_decision(self, namespace: str, name: str, decision: Decision, seconds: float) -> None:
@@ -106,13 +96,6 @@ class HpaControllerMetrics:
             self._count(equal[0], seconds, len(equal))
             self._repeats.inc(len(equal))
 
-    def count_usage_check(self, cpu_seconds: float, limit: str, *, skipped: int) -> None:
-        """Count a check of usage, and those that its cost leaves out."""
-        self._usage_checks.inc()
-        self._check_cpu.inc(cpu_seconds)
-        if skipped > 0:
-            self._skipped_checks.labels(limit).inc(skipped)
-
     def _count(self, decision: Decision, seconds: float, times: int) -> None:
         self._reconciliations.observe((decision.action, decision.error_label), seconds, times)
         for metric in decision.computations:
@@ -126,3 +109,31 @@ class HpaControllerMetrics:
     def count_owner_lookup(self, plural: str, hit: bool) -> None:
         """Count one lookup in the cache of owners."""
         (self._hits if hit else self._misses).labels(plural).inc()
+
+
+class UsageCheckMetrics:
+    """The metrics of usage checks between two syncs."""
+
+    def __init__(self, registry: CollectorRegistry) -> None:
+        self._checks = Counter(
+            "trimtab_usage_checks", "Checks of usage between two syncs.", registry=registry
+        )
+        self._skipped = Counter(
+            "trimtab_usage_checks_skipped",
+            "Checks left out, by what limits them: their share of a core (cpu), the lists of usage per second"
+            " (requests), or a check that was still waiting for its source (slow).",
+            ["limit"],
+            registry=registry,
+        )
+        self._cpu = Counter(
+            "trimtab_usage_check_cpu_seconds",
+            "CPU seconds that checks of usage took, with decoding the lists. At most 10 % of one core.",
+            registry=registry,
+        )
+
+    def count(self, cpu_seconds: float, limit: str, *, skipped: int) -> None:
+        """Count a check, and those that its cost leaves out."""
+        self._checks.inc()
+        self._cpu.inc(cpu_seconds)
+        if skipped > 0:
+            self._skipped.labels(limit).inc(skipped)
