@@ -6,7 +6,9 @@ slots, so that the scales of other namespaces go on.
 
 import asyncio
 from collections import deque
+from collections.abc import Coroutine
 from contextlib import AbstractAsyncContextManager
+from typing import Any
 
 SHARES = 4
 """A namespace gets one of so many shares of the slots."""
@@ -92,8 +94,9 @@ class _Slot:
         self._namespace = namespace
         self._waiting = waiting
 
-    async def __aenter__(self) -> None:
-        await self._slots.take(self._namespace, self._waiting)
+    def __aenter__(self) -> Coroutine[Any, Any, None]:
+        # Not a coroutine of its own: a thousand writes may wait at the same time.
+        return self._slots.take(self._namespace, self._waiting)
 
     async def __aexit__(self, *_: object) -> None:
         self._slots.give_back(self._namespace)

@@ -5,6 +5,7 @@ objects, to save memory: every write of a status returns the whole HPA, and the 
 """
 
 from collections.abc import Callable, Iterator
+from sys import intern
 from typing import TypeGuard, TypeVar
 
 import msgspec
@@ -33,6 +34,8 @@ from trimtab.operator.horizontal.inputs.kinds import (
 )
 
 V = TypeVar("V")
+
+_NO_STATUS = HorizontalPodAutoscalerStatus()
 
 
 class HpaCache:
@@ -132,7 +135,7 @@ class HpaCache:
             spec, problem = _set_defaults(new, is_native=hpa_state.is_native)
             if not is_new and spec == before.spec:
                 spec = before.spec
-        status = _reuse_unchanged_status(before.status, new.status)
+        status = _reuse_unchanged_status(_NO_STATUS if is_new else before.status, new.status)
         hpa_state.replace_hpa(
             msgspec.structs.replace(new, metadata=metadata, spec=spec, status=status), problem
         )
@@ -223,7 +226,23 @@ def _reuse_conditions(
     if before == new:
         return before
     known = {condition.type: condition for condition in before}
-    return tuple([_reuse(known.get(condition.type, condition), condition) for condition in new])
+    return tuple(
+        [
+            kept if (kept := known.get(condition.type)) == condition else _share_texts(condition)
+            for condition in new
+        ]
+    )
+
+
+def _share_texts(condition: HpaCondition) -> HpaCondition:
+    """Return the condition with texts that equal conditions of other HPAs share. Nearly all HPAs have the same."""
+    return msgspec.structs.replace(
+        condition,
+        type=intern(condition.type),
+        status=intern(condition.status),
+        reason=intern(condition.reason),
+        message=intern(condition.message),
+    )
 
 
 def _reuse(before: V, new: V) -> V:

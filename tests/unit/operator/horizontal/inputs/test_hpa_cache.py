@@ -76,6 +76,38 @@ def test_what_is_complete_is_not_completed_again(name, monkeypatch):
     assert kept(hpa).hpa.spec is hpa.spec
 
 
+def test_equal_conditions_of_hpas_share_their_texts():
+    """A status has four conditions with 300 bytes of text each, and nearly all HPAs have the same."""
+
+    def with_message(uid: str, version: str, message: str) -> HorizontalPodAutoscaler:
+        condition = {
+            "type": "ScalingActive",
+            "status": "True",
+            "reason": "ValidMetricFound",
+            "message": message,
+        }
+        meta = {"name": f"web-{uid}", "namespace": "shop", "uid": uid, "resourceVersion": version}
+        spec = {
+            "scaleTargetRef": {"kind": "Deployment", "name": "web"},
+            "maxReplicas": 10,
+            **WHOLE["no behavior"],
+        }
+        text = json.dumps({"metadata": meta, "spec": spec, "status": {"conditions": [condition]}})
+        return wire.decode(text.encode(), HorizontalPodAutoscaler)
+
+    book = HpaCache(records=1, on_change=lambda _: None, on_delete=lambda _: None)
+    handle = book.event_handler(NATIVE_HPAS)
+    for version, message in (("7", "found"), ("8", "found again")):
+        for uid in ("1", "2"):
+            hpa = with_message(uid, version, message)
+            handle(Delta(CacheEvent.UPDATED, new=to_cache_entry(hpa)))
+        first, second = (hpa_state.hpa.status.conditions[0] for hpa_state in book)
+        assert first == second
+        assert first.message == message
+        for field in ("type", "reason", "message"):
+            assert getattr(first, field) is getattr(second, field)
+
+
 def test_the_cache_does_not_keep_what_the_book_has():
     """It kept the echo of every write: 5 KB for each HPA."""
     cached = to_cache_entry(seen(WHOLE["no behavior"]))
