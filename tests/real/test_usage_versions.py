@@ -37,6 +37,7 @@ PODS = {
     "verbs": ["get", "list"],
 }
 PATIENCE_SECONDS = 90
+STATUS = {"kind": "Status", "apiVersion": "v1", "status": "Failure", "message": "it is down"}
 
 
 class MetricsServer:
@@ -45,11 +46,15 @@ class MetricsServer:
     def __init__(self) -> None:
         self.versions: tuple[str, ...] = ()
         self.lists: list[str] = []
+        self.failing: dict[str, tuple[int, dict[str, Any]] | None] = {}
+        """The answer to lists of a version that fails. None is never answered."""
 
     async def __call__(
         self, scope: Any, receive: Any, send: Callable[[dict[str, Any]], Awaitable[None]]
     ) -> None:
         status, body = self._answer(scope["path"].strip("/").split("/"))
+        if not status:
+            await asyncio.Event().wait()
         headers = [(b"content-type", b"application/json")]
         await send({"type": "http.response.start", "status": status, "headers": headers})
         await send({"type": "http.response.body", "body": json.dumps(body).encode()})
@@ -67,6 +72,8 @@ class MetricsServer:
                 "resources": [PODS],
             }
         self.lists.append(version)
+        if version in self.failing:
+            return self.failing[version] or (0, {})
         item = {
             "metadata": {"name": "web-0", "namespace": "default"},
             "timestamp": format_time(SystemClock().now()),
@@ -167,6 +174,13 @@ def test_usage_is_read_in_whichever_version_is_served_while_versions_come_and_go
             await place.register("v1", is_preferred=False)
             await place.wait_for("v1", "v1beta1")
             assert await place.read() == ["v1", "v1"], "although the APIServices prefer v1beta1"
+
+            # The aggregator takes v1 for available, because it checks discovery only.
+            for failure in ((500, STATUS), (403, STATUS), (200, {"kind": "APIVersions"}), None):
+                place.server.failing = {"v1": failure}
+                assert await place.read() == ["v1", "v1beta1", "v1beta1"], failure
+            place.server.failing = {}
+            assert await place.read() == ["v1", "v1"]
 
             place.server.versions = ("v1",)
             await place.remove("v1beta1")

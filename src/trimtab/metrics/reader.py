@@ -9,14 +9,16 @@ body, and the flight to the error: only the garbage collector would free such a 
 """
 
 import asyncio
+from collections.abc import Awaitable, Callable
+from functools import partial
 from typing import Any, TypeVar
 
 import msgspec
 
 from trimtab.clock import Clock
-from trimtab.cluster.cache.list_decoder import ListDecoder
+from trimtab.cluster.cache.list_decoder import ListDecoder, require_items
 from trimtab.cluster.client import Client
-from trimtab.cluster.errors import ApiError, ClusterError, Forbidden, NotFound, Unavailable
+from trimtab.cluster.errors import ApiError, ClusterError, Forbidden, Unreachable
 from trimtab.cluster.transport.lanes import METRICS
 from trimtab.cluster.transport.transport import Deadlines, Request
 from trimtab.cpu_time import CpuMeter
@@ -32,12 +34,15 @@ from trimtab.metrics.queries import (
     PodUsage,
     Query,
 )
-from trimtab.metrics.versions import CustomMetricsVersion, UsageVersion
+from trimtab.metrics.versions import LAST_SHARE, CustomMetricsVersion, UsageVersion
 from trimtab.model.json.wire import WireError, decode
 from trimtab.model.metrics_api import ExternalMetricValueList, MetricValueList, PodMetrics, PodMetricsList
 
 T = TypeVar("T", PodMetricsList, MetricValueList, ExternalMetricValueList)
 Answer = PodMetricsList | MetricValueList | ExternalMetricValueList
+
+_FAILURES = (ClusterError, ValueError, msgspec.MsgspecError, TimeoutError)
+"""What a query can fail with after it was sent. An answer that cannot be decoded is a ValueError or of msgspec."""
 
 
 class _Failure(msgspec.Struct, frozen=True):
@@ -109,10 +114,7 @@ class MetricsReader:
 
     async def _fly(self, query: Query, kind: type[T]) -> T | _Failure:
         try:
-            # Before the slots: the API server itself answers the look-up, and all queries of a sync share it.
-            version = await self._version_of(query)
-            fetch = self._fetch_usage if query.group == RESOURCE_GROUP else self._fetch
-            return await self._sources[query.group].run(query, lambda: fetch(query, version, kind))
+            return await self._sources[query.group].run(query, await self._fetch_of(query, kind))
         except SourceBusyError:
             return _Failure(
                 f"{query.group} was not asked: too many of its queries are slow; see why it takes so long to answer"
@@ -124,29 +126,49 @@ class MetricsReader:
         except (ClusterError, WireError, ValueError, msgspec.MsgspecError, MetricsError) as error:
             return _Failure(str(error))
 
-    async def _version_of(self, query: Query) -> str:
-        if query.group == EXTERNAL_GROUP:
-            return "v1beta1"
-        async with asyncio.timeout(self._deadline):
-            source = self._usage_version if query.group == RESOURCE_GROUP else self._custom_version
-            return await source.current()
+    async def _fetch_of(self, query: Query, kind: type[T]) -> Callable[[], Awaitable[T]]:
+        """Return the function that fetches the answer on a slot.
 
-    async def _fetch_usage(self, query: Query, version: str, kind: type[T]) -> T:
-        """Fetch usage in `version`, or in another one if that is not answered.
-
-        A list of usage is never absent: a 404 means that the version is not served any more, and a 503 that its
-        server is not available, which may be another one than that of the next version.
+        Versions are looked up before the slots: the API server itself answers, and all queries of a sync share it.
         """
-        failures: dict[str, ApiError] = {}
+        if query.group == EXTERNAL_GROUP:
+            return partial(self._fetch, query, "v1beta1", kind)
+        async with asyncio.timeout(self._deadline):
+            if query.group == CUSTOM_GROUP:
+                return partial(self._fetch, query, await self._custom_version.current(), kind)
+            await self._usage_version.refresh()
+        return partial(self._fetch_usage, query, kind)
+
+    async def _fetch_usage(self, query: Query, kind: type[T]) -> T:
+        """Fetch usage in the current version, or in another one if that fails in any way.
+
+        Versions are different APIServices, which may have different servers. Only an API server that cannot be reached
+        says nothing about a version.
+        """
+        failures: dict[str, Exception] = {}
+        versions = self._usage_version
+        version = versions.current()
+        last = asyncio.get_running_loop().time() + LAST_SHARE * self._deadline
         try:
             while version not in failures:
+                seconds = versions.patience(version, self._deadline)
                 try:
-                    return await self._fetch(query, version, kind)
-                except (NotFound, Unavailable) as error:
+                    async with asyncio.timeout_at(last) if failures else asyncio.timeout(seconds):
+                        answer = await self._fetch(query, version, kind)
+                except Unreachable:
+                    raise
+                except asyncio.CancelledError:
+                    versions.note_failed(version)  # its slot ended it, after the deadline or as too slow
+                    raise
+                except _FAILURES as error:
+                    versions.note_failed(version)
                     failures[version] = error
-                self._usage_version.note_failed(version)
-                version = await self._usage_version.current(failures.keys())
-            raise next(iter(failures.values()))
+                else:
+                    versions.note_answered(version)
+                    return answer
+                await versions.refresh()
+                version = versions.current(failures.keys())
+            raise failures[versions.preferred(failures)]
         finally:
             failures.clear()  # an error refers to this frame
 
@@ -163,7 +185,9 @@ class MetricsReader:
             return usage  # type: ignore[no-any-return]  # `kind` is the requested type
         answer = await self._client.sender.send_once(_act(query), request)
         with self.decoding.measure():
-            return decode(answer.body, kind)
+            return (
+                _decode_usage(answer.body, kind) if isinstance(query, PodUsage) else decode(answer.body, kind)
+            )
 
     async def _list(self, query: Query, request: Request) -> list[PodMetrics]:
         """Decode the list of all pods while it arrives.
@@ -198,6 +222,14 @@ def _within(namespace: str, answer: PodMetricsList) -> PodMetricsList:
     if all(item.metadata.namespace in expected for item in answer.items):
         return answer
     return PodMetricsList(items=tuple(item for item in answer.items if item.metadata.namespace in expected))
+
+
+def _decode_usage(body: bytes, kind: type[T]) -> T:
+    """Decode the usage of a namespace. Raise WireError if the answer is another object than a list."""
+    answer = decode(body, kind)
+    if not answer.items:
+        require_items(body)
+    return answer
 
 
 def _act(query: Query) -> str:

@@ -2,11 +2,12 @@
 
 A metrics server or an adapter may be upgraded or replaced while Trimtab runs. Repeated look-ups detect it without a
 restart. Custom metrics use the server's preferred version. Usage of pods (metrics.k8s.io) prefers v1, which holds the
-same data as v1beta1, and uses the other version while one of them fails.
+same data as v1beta1, and uses the other version while one of them fails, in whichever way it does.
 """
 
 import asyncio
 from collections.abc import Collection
+from dataclasses import dataclass
 from math import inf
 
 from trimtab.clock import Clock
@@ -29,6 +30,18 @@ USAGE_UNLISTED = ("v1beta1", "v1")
 USAGE_SECONDS = 600.0
 """How long listed versions of metrics.k8s.io are used while they answer. A version that ends is replaced at once, and
 one that appears holds the same data, so that more look-ups would gain nothing."""
+
+RETRY_PERIODS = 4
+"""A failing version is tried again after one period, then after two, then every four periods."""
+
+SHARE = 0.6
+"""Part of a query's deadline for a version if another one is asked after it."""
+
+RETRY_SHARE = 0.2
+"""The same for a failing version while another one works. A healthy metrics server takes some 100 ms."""
+
+LAST_SHARE = 0.95
+"""The same for all versions together. The query then still fails with the error of the preferred version."""
 
 
 _MAX_BYTES = 64 * 1024
@@ -113,10 +126,20 @@ class CustomMetricsVersion:
         return f"looking up the version of the custom metrics API: {error}" if error else NOT_SERVED
 
 
+@dataclass(slots=True)
+class _Failing:
+    """When a failing version is tried again."""
+
+    period: float
+    retry_at: float
+
+
 class UsageVersion:
     """The version of metrics.k8s.io in use.
 
-    A look-up never fails a query: without an answer the last list counts, and without any the supported versions.
+    A look-up never fails a query: without an answer the last list counts, and without any the supported versions. A
+    version that fails is left out. From time to time one query tries it again, and while no version works every query
+    asks the newest, so that failures never double the number of requests.
     """
 
     def __init__(self, clock: Clock, client: Client, *, recheck_after: float = 15.0) -> None:
@@ -124,30 +147,80 @@ class UsageVersion:
         """Seconds until a version that failed, or an API that is not served, is tried again."""
         self._clock = clock
         self._look_up = _LookUp(clock, client, RESOURCE_GROUP, "looking up metrics.k8s.io")
-        self._failed_at: dict[str, float] = {}
+        self._failing: dict[str, _Failing] = {}
+        self._versions: tuple[str, ...] = USAGE_UNLISTED
+        """The versions in the order in which they are asked. None is listed for an API that is not served."""
+        self._order = USAGE_UNLISTED
 
-    async def current(self, tried: Collection[str] = ()) -> str:
-        """Return the newest listed version that neither failed just now nor was `tried`, else the newest."""
-        self._forgive()
-        is_working = self._served() and not self._failed_at and self._look_up.error is None
-        await self._look_up.refresh(USAGE_SECONDS if is_working else self.recheck_after)
-        versions = USAGE_UNLISTED if self._look_up.group is None else self._served()
+    async def refresh(self) -> None:
+        """Look the versions up if the last look-up is too old."""
+        look_up = self._look_up
+        is_working = not self._failing and look_up.group is not None and not look_up.error and self._versions
+        if await look_up.refresh(USAGE_SECONDS if is_working else self.recheck_after):
+            self._take_list()
+
+    def _take_list(self) -> None:
+        if self._look_up.group is None:
+            return
+        listed = self._look_up.group.listed
+        self._order = USAGE_VERSIONS
+        self._versions = tuple(version for version in USAGE_VERSIONS if version in listed)
+        self._failing = {
+            version: failing for version, failing in self._failing.items() if version in self._versions
+        }
+
+    def current(self, tried: Collection[str] = ()) -> str:
+        """Return the newest listed version that works and was not `tried`, else the newest."""
+        versions = self._versions
         if not versions:
             return USAGE_UNLISTED[0]  # the server's own answer says what is missing
-        left_out = {*self._failed_at, *tried}
-        return next((version for version in versions if version not in left_out), versions[0])
+        if not self._failing and not tried:
+            return versions[0]
+        works = any(version not in self._failing for version in versions)
+        for version in versions:
+            is_last_resort = not works and version == versions[0]
+            if version not in tried and (is_last_resort or self._may_ask(version)):
+                return version
+        return versions[0]
+
+    def patience(self, version: str, deadline: float) -> float | None:
+        """Return how many seconds a version may take, or None if no other is asked after it."""
+        others = [other for other in self._versions if other != version]
+        works = any(other not in self._failing for other in others)
+        if version not in self._failing:
+            return deadline * SHARE if works else None
+        if works:
+            return deadline * RETRY_SHARE
+        return deadline * SHARE if any(map(self._is_due, others)) else None
+
+    def preferred(self, versions: Collection[str]) -> str:
+        """Return the version of these that is asked first while all work."""
+        return min(versions, key=self._order.index)
 
     def note_failed(self, version: str) -> None:
-        """Record that the server did not answer in this version."""
-        self._failed_at[version] = self._clock.monotonic()
+        """Record that a list of usage failed in this version."""
+        if version not in self._failing:
+            period = self.recheck_after
+            self._failing[version] = _Failing(period, self._clock.monotonic() + period)
 
-    def _forgive(self) -> None:
-        since = self._clock.monotonic() - self.recheck_after
-        self._failed_at = {version: at for version, at in self._failed_at.items() if at > since}
+    def note_answered(self, version: str) -> None:
+        """Record that a list of usage was answered in this version."""
+        self._failing.pop(version, None)
 
-    def _served(self) -> tuple[str, ...]:
-        listed = self._look_up.group.listed if self._look_up.group else []
-        return tuple(version for version in USAGE_VERSIONS if version in listed)
+    def _may_ask(self, version: str) -> bool:
+        """Return whether a version works, or is to be tried again by this query."""
+        failing = self._failing.get(version)
+        if failing is None:
+            return True
+        if not self._is_due(version):
+            return False
+        # Before the answer, so that no other query waits for a version that may hang.
+        failing.period = min(2 * failing.period, RETRY_PERIODS * self.recheck_after)
+        failing.retry_at = self._clock.monotonic() + failing.period
+        return True
+
+    def _is_due(self, version: str) -> bool:
+        return self._clock.monotonic() >= self._failing[version].retry_at
 
 
 def choose(preferred: str, served: list[str]) -> str | None:

@@ -102,25 +102,29 @@ def test_namespaces_are_asked_one_by_one_when_one_answer_would_be_huge(play_lab,
     play_lab(scenario)
 
 
-def refused(stage: Stage) -> None:
-    stage.metrics.raw[EVERYWHERE] = {"kind": "Status", "status": "Failure", "code": 403, "message": "no"}
+IN_V1BETA1 = EVERYWHERE.replace("/v1/", "/v1beta1/")
 
 
-def nonsense(stage: Stage) -> None:
-    stage.metrics.raw[EVERYWHERE] = {"items": "many"}
+def refused(stage: Stage, path: str) -> None:
+    stage.metrics.raw[path] = {"kind": "Status", "status": "Failure", "code": 403, "message": "no"}
 
 
-def never(stage: Stage) -> None:
-    stage.metrics.hang.add(EVERYWHERE)
+def nonsense(stage: Stage, path: str) -> None:
+    stage.metrics.raw[path] = {"items": "many"}
+
+
+def never(stage: Stage, path: str) -> None:
+    stage.metrics.hang.add(path)
 
 
 @pytest.mark.parametrize("trouble", [refused, nonsense, never])
 def test_a_list_for_all_that_fails_makes_nobody_blind(play_lab, trouble):
     async def scenario(stage: Stage) -> None:
         async with three_namespaces(stage) as (actor, _):
-            trouble(stage)
+            trouble(stage, EVERYWHERE)
+            trouble(stage, IN_V1BETA1)
             await stage.step(actor)
-            assert len(asked(stage)) == 4  # for all, and then for each, in the same round
+            assert len(asked(stage)) == 5  # for all in both versions, and then for each, in the same round
             assert [one.records[-1].decision.error for one in actor.operator.hpas] == [""] * 3
             await stage.step(actor)
             assert len(asked(stage)) == 3
@@ -129,6 +133,20 @@ def test_a_list_for_all_that_fails_makes_nobody_blind(play_lab, trouble):
             await stage.pass_time(60)
             await stage.step(actor)
             assert asked(stage) == [EVERYWHERE]
+
+    play_lab(scenario)
+
+
+@pytest.mark.parametrize("trouble", [refused, nonsense, never])
+def test_a_list_for_all_that_fails_in_one_version_is_read_in_the_other(play_lab, trouble):
+    async def scenario(stage: Stage) -> None:
+        async with three_namespaces(stage) as (actor, _):
+            trouble(stage, EVERYWHERE)
+            await stage.step(actor)
+            assert asked(stage) == [EVERYWHERE, IN_V1BETA1]
+            assert [one.records[-1].decision.error for one in actor.operator.hpas] == [""] * 3
+            await stage.step(actor)
+            assert asked(stage)[-1] == IN_V1BETA1
 
     play_lab(scenario)
 

@@ -53,8 +53,10 @@ class ListDecoder(Generic[T]):
             self._take_slice()
 
     def finish(self, act: str) -> list[T]:
-        """Return all items. Raise WireError if an item is invalid or the response is a failure."""
-        rest = wire.decode(self._rest(act), list_type(self._kind))
+        """Return all items. Raise WireError if an item is invalid or the response is a failure or no list."""
+        text = self._rest(act)
+        rest = wire.decode(text, list_type(self._kind))
+        require_items(text)
         return self._all(rest.items or ())
 
     def finish_page(self, act: str) -> ListPage[T]:
@@ -114,6 +116,12 @@ class ListDecoder(Generic[T]):
     def _hold(self, text: bytes) -> None:
         self._pieces, self._size = [text], len(text)
         self._enough = max(SLICE, 2 * len(text)) if len(text) >= SLICE else SLICE
+
+
+def require_items(text: bytes) -> None:
+    """Raise WireError if a list has no member `items`. Decoding takes any other object for an empty list."""
+    if b'"items"' not in text:
+        raise wire.WireError("the answer is not a list: it has no items")
 
 
 def _decoder(kind: Any) -> msgspec.json.Decoder[Any]:
