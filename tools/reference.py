@@ -75,7 +75,8 @@ def _gates() -> str:
     columns = ("gate", "Trimtab", *(f"`--compat={version}`" for version in KUBERNETES), "meaning")
     about = (
         "Set with `--feature-gates=Name=true,Other=false`; `AllAlpha` and `AllBeta` set all gates of a stage. The chart's value\n"
-        "`featureGates` has its own defaults. Each column has the stages and defaults of one setting of `--compat`.\n"
+        "`featureGates` turns HPASelectionStrategy and VPASelectorRefinement on, too. Each column has the stages and defaults of one\n"
+        "setting of `--compat`.\n"
     )
     return _page(["# Feature gates\n", about, _table(columns, rows), _UPSTREAM_GATES])
 

@@ -7,7 +7,7 @@ import msgspec
 from trimtab.decide.horizontal.status.dry_run import annotation_problem
 from trimtab.model import hpa as hpa_rules
 from trimtab.model.core.meta import group_of
-from trimtab.model.feature_gates import FeatureGates
+from trimtab.model.feature_gates import GATES, FeatureGates, as_flag, with_own_features
 from trimtab.model.hpa import metric_annotations, selection_strategy
 from trimtab.model.hpa.types import HorizontalPodAutoscaler
 from trimtab.model.json import wire
@@ -34,7 +34,7 @@ def candidate_hpa(data: Any, gates: FeatureGates) -> HorizontalPodAutoscaler | N
         error = manifest.errors[0]
         raise CandidateError(
             f"{manifest.kind} {manifest.key}: {error}",
-            "`trimtab validate` shows everything",
+            f"`trimtab validate{_flags(gates)}` shows everything",
             error.field.strip("."),
         )
     if not isinstance(manifest.object, HorizontalPodAutoscaler):
@@ -45,6 +45,13 @@ def candidate_hpa(data: Any, gates: FeatureGates) -> HorizontalPodAutoscaler | N
             f"{manifest.kind} {manifest.key}: {problem}", "an operator scales nothing until then"
         )
     return wire.convert(hpa_rules.default(_with_annotations(manifest.object)), HorizontalPodAutoscaler)
+
+
+def _flags(gates: FeatureGates) -> str:
+    """Return the flags with which `trimtab validate` has these gates."""
+    assumed = FeatureGates.parse(with_own_features(""))
+    differing = {name: gates.enabled(name) for name in GATES if gates.enabled(name) != assumed.enabled(name)}
+    return f" --feature-gates={as_flag(differing)}" if differing else ""
 
 
 def _with_annotations(hpa: HorizontalPodAutoscaler) -> HorizontalPodAutoscaler:

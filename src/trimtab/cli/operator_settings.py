@@ -15,7 +15,8 @@ from trimtab.cli.commands.validate import gates_of
 from trimtab.cli.errors import CommandError
 from trimtab.cli.names import complete_namespace
 from trimtab.cluster.client import Client
-from trimtab.model.feature_gates import with_own_features
+from trimtab.model.feature_gates import as_flag, with_own_features
+from trimtab.operator.settings.compat import kubernetes_version
 from trimtab.operator.settings.published import (
     ANNOTATION,
     FoundSettings,
@@ -27,8 +28,8 @@ from trimtab.operator.settings.published import (
 )
 from trimtab.operator.settings.settings import Settings
 
-GATES = "HPASelectionStrategy=true,HPAScaleToZero=true,VPASelectorRefinement=true"
-"""The gates assumed without published settings: those that the chart turns on."""
+GATES = with_own_features("")
+"""The gates assumed without published settings."""
 
 operator_namespace_option = click.option(
     "--operator-namespace",
@@ -50,16 +51,29 @@ class Choice:
 
     def over(self, found: FoundSettings) -> FoundSettings:
         """Return the settings with the user's own, and a note where they replace the operator's."""
-        settings, given = found.settings, []
-        if self.feature_gates:
-            settings = settings.replace(feature_gates=self.feature_gates)
-            given.append(f"--feature-gates={self.feature_gates}")
-        if self.compat:
-            settings = settings.replace(compat=self.compat)
-            given.append(f"--compat={self.compat}")
+        flags = {"--feature-gates": self.feature_gates, "--compat": self.compat}
+        given = [f"{flag}={value}" for flag, value in flags.items() if value]
         if not given:
             return found
-        return replace(found, settings=settings, source=f"{found.source}; with {' '.join(given)} instead")
+        source = f"{found.source}; with {' '.join(given)} instead"
+        return replace(found, settings=self.apply(found.settings), source=source)
+
+    def apply(self, settings: Settings) -> Settings:
+        """Return an operator's settings with the user's own. Raise ValueError if these are invalid."""
+        if self.compat:
+            settings = with_compat(settings, self.compat)
+        return settings.replace(feature_gates=self.feature_gates) if self.feature_gates else settings
+
+
+def with_compat(settings: Settings, compat: str) -> Settings:
+    """Return the settings with another `--compat`, whose version of Kubernetes brings its own gates.
+
+    The operator named its gates for another version: one of them may be locked here. Gates that Kubernetes does not
+    have stay. Raise ValueError if `compat` is unknown.
+    """
+    if kubernetes_version(compat) == kubernetes_version(settings.compat):
+        return settings.replace(compat=compat)
+    return settings.replace(feature_gates=as_flag(settings.gates.own), compat=compat)
 
 
 async def settings_for(client: Client, loop: str, choice: Choice) -> FoundSettings:
@@ -90,11 +104,15 @@ NUMBERS = (
 def simulated_settings(file: Path | None, options: Mapping[str, Any]) -> Settings:
     """Return the operator's settings, overridden by the command line."""
     given = {name: value for name, value in options.items() if value not in (None, "")}
-    if file is not None:
-        return _read(file).replace(**given)
-    gates_of(options["feature_gates"] or "")  # raises what is wrong with them
-    given["feature_gates"] = with_own_features(options["feature_gates"] or "")
-    return Settings.of(**given)
+    settings = Settings.of(feature_gates=GATES) if file is None else _read(file)
+    try:
+        settings = with_compat(settings, given.pop("compat", settings.compat))
+    except ValueError as error:
+        raise CommandError(str(error)) from error
+    if file is None and "feature_gates" in given:
+        gates_of(given["feature_gates"])  # raises what is wrong with them
+        given["feature_gates"] = f"{settings.feature_gates},{given['feature_gates']}"
+    return settings.replace(**given)
 
 
 def assumptions(settings: Settings, sync_period: float, *, is_given: bool) -> str:

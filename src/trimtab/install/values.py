@@ -14,6 +14,7 @@ import yaml
 
 import trimtab
 from trimtab.install.template import look_up
+from trimtab.model.feature_gates import OWN_FEATURES
 from trimtab.model.labels.names import dns1123_label_problems
 
 _SMALL = {"requests": {"cpu": "50m", "memory": "128Mi"}, "limits": {"cpu": "1", "memory": "512Mi"}}
@@ -82,13 +83,10 @@ CHART_VALUES: tuple[ChartValue, ...] = (
     ChartValue("podAnnotations", {}, "Annotations of the pods."),
     ChartValue(
         "featureGates",
-        {
-            "HPASelectionStrategy": True,
-            "HPAConfigurableTolerance": True,
-            "HPAScaleToZero": True,
-            "VPASelectorRefinement": True,
-        },
-        "Features. All four are ON here; the program alone follows Kubernetes and leaves alpha ones off.",
+        dict(OWN_FEATURES),
+        "Gates to set. Those of Trimtab's own features are ON here; the program alone leaves them off. All others have their "
+        "defaults, or those of the version that `compat` names: HPAConfigurableTolerance and HPAScaleToZero are on, HPAScaleToZero "
+        "is off with kubernetes-1.36.",
     ),
     ChartValue(
         "compat",

@@ -35,6 +35,8 @@ class Gate:
     default: bool = False
     needs: tuple[str, ...] = ()
     locked: bool = False
+    is_of_kubernetes: bool = False
+    """Whether Kubernetes has the gate, so that a version of Kubernetes sets its default."""
 
 
 GATES: dict[str, Gate] = {
@@ -46,12 +48,14 @@ GATES: dict[str, Gate] = {
             Stage.GA,
             "Honour the tolerances in spec.behavior of HPAs (KEP-4951).",
             default=True,
+            is_of_kubernetes=True,
         ),
         Gate(
             "HPAScaleToZero",
             Stage.BETA,
             "Accept minReplicas 0 and wake a workload from zero (KEP-2021).",
             default=True,
+            is_of_kubernetes=True,
         ),
         Gate(
             "VPASelectorRefinement",
@@ -63,6 +67,7 @@ GATES: dict[str, Gate] = {
             Stage.BETA,
             "Take a pod's own requests, where set, instead of the sum over its containers.",
             default=True,
+            is_of_kubernetes=True,
         ),
         Gate("PerVPAConfig", Stage.ALPHA, "Honour the OOM and eviction overrides of a single VPA."),
         Gate("InPlace", Stage.ALPHA, "Accept the update mode InPlace, which never evicts."),
@@ -70,6 +75,12 @@ GATES: dict[str, Gate] = {
     )
 }
 """Every gate, by name."""
+
+OWN_FEATURES: Final[Mapping[str, bool]] = {"HPASelectionStrategy": True, "VPASelectorRefinement": True}
+"""The gates that the chart sets, and that commands assume without an operator: Trimtab's own features.
+
+Gates of Kubernetes are not among them, so that the version that `--compat` names sets those.
+"""
 
 _CHANGES: Final[Mapping[str, Mapping[str, Mapping[str, Any]]]] = {
     "kubernetes-1.36": {
@@ -80,11 +91,6 @@ _CHANGES: Final[Mapping[str, Mapping[str, Mapping[str, Any]]]] = {
     "kubernetes-1.37": {"HPAConfigurableTolerance": {"locked": True}},
 }
 """How the gates of a version of Kubernetes differ from `GATES`."""
-
-OWN_FEATURES: Final = (
-    "HPASelectionStrategy=true,HPAConfigurableTolerance=true,HPAScaleToZero=true,VPASelectorRefinement=true"
-)
-"""The gates of Trimtab's own features, which are on where manifests are read without an API server."""
 
 ALL_ALPHA = "AllAlpha"
 ALL_BETA = "AllBeta"
@@ -143,13 +149,31 @@ class FeatureGates:
         """Parse the flag --feature-gates, `A=true,B=false`, where the last value of a name counts."""
         return cls.of(dict(_pairs(text)), kubernetes)
 
+    def as_in(self, kubernetes: str) -> "FeatureGates":
+        """Return the gates with a version's defaults for gates of Kubernetes. The others are unchanged."""
+        defaults = {
+            _ATTRIBUTES[gate.name]: gate.default
+            for gate in gates_of_version(kubernetes).values()
+            if gate.is_of_kubernetes
+        }
+        return replace(self, **defaults)
+
+    @property
+    def own(self) -> dict[str, bool]:
+        """Return the gates that Kubernetes does not have, where they differ from their defaults."""
+        return {
+            gate.name: self.enabled(gate.name)
+            for gate in GATES.values()
+            if not gate.is_of_kubernetes and self.enabled(gate.name) != gate.default
+        }
+
     def __str__(self) -> str:
-        return ",".join(f"{name}={str(self.enabled(name)).lower()}" for name in sorted(GATES))
+        return as_flag({name: self.enabled(name) for name in sorted(GATES)})
 
 
 def with_own_features(feature_gates: str) -> str:
     """Return a text of --feature-gates in which Trimtab's own features are on unless it names them."""
-    return f"{OWN_FEATURES},{feature_gates}".rstrip(",")
+    return f"{as_flag(OWN_FEATURES)},{feature_gates}".rstrip(",")
 
 
 _WORD_STARTS = re.compile(r"(?<=[a-z])(?=[A-Z])|(?<=[A-Z])(?=[A-Z][a-z])")
@@ -166,6 +190,11 @@ def _pairs(text: str) -> Iterator[tuple[str, bool]]:
         if value not in BOOLEANS:
             raise GateError(f"feature gate {name} cannot be {value!r}: write {name}=true or {name}=false")
         yield name, BOOLEANS[value]
+
+
+def as_flag(gates: Mapping[str, bool]) -> str:
+    """Return gates as the flag --feature-gates takes them."""
+    return ",".join(f"{name}={str(on).lower()}" for name, on in gates.items())
 
 
 def gates_of_version(kubernetes: str = "") -> dict[str, Gate]:

@@ -63,8 +63,8 @@ def test_a_mistake_is_named(assignment, words):
         set_values([assignment])
 
 
-def test_all_four_gates_are_on_and_known():
+def test_the_gates_of_our_own_features_are_set_and_known():
     gates = default_values()["featureGates"]
     text = ",".join(f"{name}={str(value).lower()}" for name, value in gates.items())
     assert all(FeatureGates.parse(text).enabled(name) for name in gates)
-    assert len(gates) == 4
+    assert len(gates) == 2

@@ -24,6 +24,7 @@ from trimtab.cluster.client import Client, ListOptions
 from trimtab.cluster.errors import Forbidden, NotFound
 from trimtab.cluster.leases.fence import ClosedFence
 from trimtab.decide.horizontal import Explanation, Record, explain
+from trimtab.decide.horizontal.config import NAMED
 from trimtab.decide.horizontal.explain.from_status import (
     StatusExplanation,
     explain_from_status,
@@ -35,6 +36,7 @@ from trimtab.operator.horizontal.config import decision_config
 from trimtab.operator.horizontal.controller import HpaController
 from trimtab.operator.horizontal.inputs.kinds import NATIVE_HPAS, OWN_HPAS
 from trimtab.operator.runtime import Runtime
+from trimtab.operator.settings.compat import KUBERNETES
 from trimtab.operator.settings.published import FoundSettings
 from trimtab.operator.settings.settings import Settings
 from trimtab.operator.vertical.explain import (
@@ -202,16 +204,17 @@ def _repeat_decision(operator: str, namespace: str, name: str, options: dict[str
             f"the operator has not decided about {name!r} yet", "ask again after a sync", FOUND
         )
     last = loads(lines[-1])
+    seen = last.observation
+    version = next((name for name in KUBERNETES if NAMED[name] == seen.compat), "")
+    operators = Settings.of(feature_gates=str(seen.gates), compat=version)
     try:
-        rules = decision_config(Settings.of(feature_gates=options["feature_gates"], compat=options["compat"]))
+        rules = decision_config(_choice(options).apply(operators))
     except ValueError as error:
         raise CommandError(str(error)) from error
-    seen = last.observation
-    gates = rules.gates if options["feature_gates"] else seen.gates
     compat = rules.compat if options["compat"] else seen.compat
     # The repeated decision was not carried out, so the outcome of the original is left out.
     return decide_and_complete(
-        msgspec.structs.replace(seen, gates=gates, compat=compat), last.decision.now, WELL
+        msgspec.structs.replace(seen, gates=rules.gates, compat=compat), last.decision.now, WELL
     )
 
 

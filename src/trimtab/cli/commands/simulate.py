@@ -145,7 +145,7 @@ def _amounts(_ctx: click.Context, param: click.Parameter, texts: Sequence[str]) 
     "--feature-gates",
     default="",
     metavar="A=true,B=false",
-    help="Gates; Trimtab's own four are on unless --settings says otherwise.",
+    help="Gates, besides those that --settings or --compat bring. Without --settings, HPASelectionStrategy and VPASelectorRefinement are on.",
 )
 @click.option("--compat", default="", help="Decide as upstream does: kubernetes-1.37 or kubernetes-1.36.")
 @click.option("--changes", is_flag=True, help="Also list every change of the scale with its reason.")
