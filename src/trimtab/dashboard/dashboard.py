@@ -28,6 +28,7 @@ from trimtab.decide.horizontal.observation.owners import OwnerLookup
 from trimtab.operator.horizontal.controller import HpaController
 from trimtab.operator.horizontal.inputs.hpa_state import HpaState
 from trimtab.operator.operator import Parts
+from trimtab.operator.settings.flags import reject_unknown
 from trimtab.operator.settings.process import DashboardSettings
 from trimtab.operator.vertical.cluster_view import ClusterView
 from trimtab.operator.vertical.recommender.controller import Recommender
@@ -38,7 +39,6 @@ from trimtab.serving.tls import FileCertificate, write_private
 
 log = logging.getLogger(__name__)
 
-LOGINS: Final = ("cluster", "token")
 _ALONE_TEXT: Final = (
     "This page only looks. It decides for itself, from what the operator stored; its numbers may be some seconds off, "
     "and nothing is written."
@@ -191,10 +191,7 @@ class Dashboard:
 
 def check(settings: DashboardSettings) -> None:
     """Raise ValueError if the dashboard's settings contradict each other."""
-    if settings.dashboard_login not in LOGINS:
-        raise ValueError(
-            f"--dashboard-login={settings.dashboard_login} is not known; use {' or '.join(LOGINS)}"
-        )
+    reject_unknown(settings)
     if bool(settings.dashboard_cert_file) != bool(settings.dashboard_key_file):
         raise ValueError("--dashboard-cert-file and --dashboard-private-key-file belong together")
     is_loopback = settings.dashboard_address in LOOPBACK_HOSTS

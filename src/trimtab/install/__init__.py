@@ -10,7 +10,16 @@ What belongs here: manifests. What does not: what the installed programs do.
 """
 
 from trimtab.install.chart import chart_files
+from trimtab.install.deployments import value_of_flag
 from trimtab.install.manifests import manifests
 from trimtab.install.values import ChartValue, ValueProblem, default_values, set_values
 
-__all__ = ["ChartValue", "ValueProblem", "chart_files", "default_values", "manifests", "set_values"]
+__all__ = [
+    "ChartValue",
+    "ValueProblem",
+    "chart_files",
+    "default_values",
+    "manifests",
+    "set_values",
+    "value_of_flag",
+]

@@ -232,6 +232,16 @@ PROGRAMS: Final = (
 )
 
 
+def value_of_flag(component: str, flag: str) -> str:
+    """Return the path of the chart's value that a flag of a program comes from."""
+    program = next(program for program in PROGRAMS if program.component == component)
+    for argument in program.args:
+        text = argument.then if isinstance(argument, If) else argument
+        if isinstance(text, Text) and text.parts[0] == f"{flag}=":
+            return next(part.path for part in text.parts if isinstance(part, Val | Pairs | Joined))
+    return f"{names.VALUES[component]}.extraArgs"
+
+
 def deployments() -> list[Tree]:
     """Return one Deployment per program."""
     return [tree for program in PROGRAMS for tree in where_enabled(program.component, _deployment(program))]

@@ -19,7 +19,7 @@ from trimtab.operator.vertical.admission.registration import (
 )
 from trimtab.operator.vertical.kinds import SCOPES, VPAS
 from trimtab.operator.vertical.updater.webhook_check import AdmissionProbe, LeaseCheck
-from trimtab.operator.vertical.wiring import make_admission, make_updater
+from trimtab.operator.vertical.wiring import make_admission
 
 pytestmark = pytest.mark.versions
 
@@ -284,11 +284,11 @@ async def _is_fresh(check: LeaseCheck) -> bool:
 
 def test_a_check_of_the_webhook_that_does_not_exist_is_refused_at_the_start(play_lab):
     async def scenario(stage: Stage) -> None:
-        async with stage.running(admission_check="guess") as actor:
-            with pytest.raises(
-                ValueError, match="--admission-check=guess is not known; use probe, lease, no"
-            ):
-                make_updater(actor.site)
+        with pytest.raises(
+            ValueError, match="--admission-check=guess is not known; use probe, lease or none"
+        ):
+            async with stage.running(admission_check="guess"):
+                pytest.fail("an updater was made")
 
     play_lab(scenario)
 

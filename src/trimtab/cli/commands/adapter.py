@@ -29,7 +29,7 @@ from trimtab.cluster.errors import ConfigError
 from trimtab.cluster.http import HttpTransport
 from trimtab.metrics.prometheus import PrometheusClient
 from trimtab.operator import log_format
-from trimtab.operator.settings.bounds import reject_bad_namespaces
+from trimtab.operator.settings.bounds import reject_invalid
 from trimtab.operator.settings.settings import Settings, with_values
 from trimtab.serving.server import ListenError
 
@@ -55,10 +55,10 @@ def adapter(ctx: click.Context, /, config: Path | None, kubeconfig: str, context
     if config is None:
         raise click.UsageError("Missing option '--config'.", ctx)
     settings = with_values({**values, "kubeconfig": kubeconfig, "context": context})
-    log_format.set_up(settings.log_format)
     require_descriptors()
     try:
-        reject_bad_namespaces(settings)
+        reject_invalid(settings)
+        log_format.set_up(settings.log_format)
         configuration = load_configuration(config)
     except ValueError as error:  # ConfigurationError is one
         raise CommandError(str(error)) from error

@@ -1,11 +1,18 @@
 """`trimtab install` prints the manifests of an installation."""
 
+import re
+from collections.abc import Iterable
+from typing import Any
+
 import click
 
+from trimtab.cli.commands.run import settings_of
 from trimtab.cli.errors import CommandError
 from trimtab.cli.output import output_option, to_json, to_yaml_stream
-from trimtab.install import ValueProblem, manifests, set_values
+from trimtab.install import ValueProblem, manifests, set_values, value_of_flag
 from trimtab.model.crds import all_crds
+
+_FLAG = re.compile(r"--[a-z][a-z0-9-]*")
 
 
 @click.command()
@@ -21,17 +28,45 @@ from trimtab.model.crds import all_crds
 def install(assignments: tuple[str, ...], namespace: str, output: str) -> None:
     """Print the manifests of an installation. Nothing is changed in the cluster.
 
-    Use it as `trimtab install | kubectl apply --server-side -f -`. All four feature gates are on unless --set says
-    otherwise. The Helm chart in charts/trimtab holds the same objects and takes the same values.
+    Use it as `trimtab install | kubectl apply --server-side -f -`. The feature gates of Trimtab's own features are on
+    unless --set says otherwise. The Helm chart in charts/trimtab holds the same objects and takes the same values.
     """
     try:
         objects = manifests(set_values(assignments, namespace=namespace))
     except ValueProblem as problem:
         raise CommandError(str(problem)) from problem
+    _reject_unstartable(objects)
     if output == "yaml":
         click.echo(to_yaml_stream(objects), nl=False)
     else:
         click.echo(to_json({"apiVersion": "v1", "kind": "List", "items": objects}), nl=False)
+
+
+def _reject_unstartable(objects: Iterable[dict[str, Any]]) -> None:
+    """Raise CommandError if a program would reject its arguments, by the parser and the checks of the program."""
+    for manifest in objects:
+        if manifest["kind"] != "Deployment":
+            continue
+        (container,) = manifest["spec"]["template"]["spec"]["containers"]
+        try:
+            _check_arguments(*container["args"])
+        except ValueError as error:
+            flag = _FLAG.search(str(error))
+            path = value_of_flag(container["name"], flag[0] if flag else "")
+            raise CommandError(
+                f"{path}: Deployment {manifest['metadata']['name']} could not start: {error}",
+                f"correct --set {path}; docs/reference/values.md lists the values",
+            ) from error
+
+
+def _check_arguments(program: str, *arguments: str) -> None:
+    if program == "adapter":
+        from trimtab.cli.commands.adapter import adapter  # noqa: PLC0415 - most installations have none
+
+        options = [option for option in adapter.params if option.name != "config"]
+        settings_of([argument for argument in arguments if not argument.startswith("--config=")], options)
+    else:
+        settings_of(arguments)
 
 
 @click.command()

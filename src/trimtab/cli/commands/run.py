@@ -2,7 +2,8 @@
 
 import asyncio
 import re
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
+from copy import copy
 from dataclasses import Field
 from datetime import timedelta
 from itertools import groupby
@@ -18,7 +19,7 @@ from trimtab.cli.vpa_flags import as_pflag, upstream_options, with_upstream_flag
 from trimtab.model.feature_gates import BOOLEANS
 from trimtab.model.times import format_duration
 from trimtab.operator import gc_tuning
-from trimtab.operator.settings.bounds import reject_bad_namespaces, reject_out_of_range
+from trimtab.operator.settings.bounds import reject_invalid
 from trimtab.operator.settings.flags import Flag
 from trimtab.operator.settings.settings import Settings, declared, with_values
 from trimtab.operator.vertical.admission.tls import refuse_unusable_tls
@@ -188,10 +189,27 @@ def _command() -> click.Command:
     return command
 
 
+def settings_of(arguments: Sequence[str], options: Sequence[click.Parameter] = ()) -> Settings:
+    """Return the settings of a program that is started with these arguments, or raise ValueError.
+
+    The environment of this process does not count. `options` are those of another program than `trimtab run`.
+    """
+    known = [copy(option) for option in options or run.params]
+    for option in known:
+        option.envvar = None
+    command = operator_command("run", known, lambda **_: None, "")
+    try:
+        values = command.make_context("run", list(arguments)).params
+    except click.UsageError as error:
+        raise ValueError(error.format_message()) from error
+    settings = with_values(values if options else with_upstream_flags(values))
+    reject_invalid(settings)
+    return settings
+
+
 def _run(**values: Any) -> None:
     try:
         settings = with_values(with_upstream_flags(values))
-        reject_out_of_range(settings)
     except ValueError as error:
         raise CommandError(str(error)) from error
     run_settings(settings)
@@ -217,7 +235,7 @@ def run_settings(settings: Settings) -> None:
 def start(settings: Settings, announce: Callable[[str], None] | None = None) -> None:
     """Run an operator until stopped. `announce` receives the dashboard's address."""
     try:
-        reject_bad_namespaces(settings)
+        reject_invalid(settings)
     except ValueError as error:
         raise CommandError(str(error)) from error
     require_descriptors()

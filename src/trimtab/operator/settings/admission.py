@@ -11,6 +11,9 @@ STATUS_LEASE_NAME = "vpa-admission-controller"
 """The Lease that upstream's admission controller renews and upstream's updater reads."""
 STATUS_LEASE_NAMESPACE = "kube-system"
 
+MOST_SECONDS = {"trimtab": 3, "upstream": 30}
+"""The longest timeout of webhooks, by their naming."""
+
 setting = settings_in("Admission")
 
 
@@ -29,12 +32,16 @@ class AdmissionSettings:
         "--webhook-naming",
         "Names of the webhook configuration and of its first webhook: `trimtab` (trimtab-vpa, with --namespace in place of trimtab, and pods.vpa.trimtab.dev) or `upstream` (vpa-webhook-config, vpa.k8s.io).",
         why="Both can be installed during a migration. With --compat=vpa-1.8 it is `upstream`, for tools that read that name.",
+        choices=("trimtab", "upstream"),
     )
     webhook_labels: str = setting(
         "", "--webhook-labels", "Labels of the webhook configurations, as key1:value1,key2:value2."
     )
     min_tls_version: str = setting(
-        "tls1_2", "--min-tls-version", "Lowest TLS version that the webhook accepts: `tls1_2` or `tls1_3`."
+        "tls1_2",
+        "--min-tls-version",
+        "Lowest TLS version that the webhook accepts: `tls1_2` or `tls1_3`.",
+        choices=("", "tls1_2", "tls1_3"),  # upstream takes an empty version for 1.2
     )
     tls_ciphers: str = setting(
         "",
@@ -98,6 +105,7 @@ class AdmissionSettings:
         "--webhook-registration",
         "What --register-webhook writes: `whole` (the configurations) or `ca-bundle` (only the CA, into configurations that the installation contains).",
         why="Upstream's default. The chart contains the configurations and sets ca-bundle, so that the account may change nothing else.",
+        choices=("whole", "ca-bundle"),
     )
     tls_cert_file: str = setting(
         "",
@@ -118,3 +126,13 @@ class AdmissionSettings:
         "CA that signed that certificate, for the webhook configurations.",
         why="Without it we make and rotate our own.",
     )
+
+
+def reject_long_timeout(settings: AdmissionSettings) -> None:
+    """Raise ValueError if the timeout of webhooks is out of range."""
+    seconds, most = settings.webhook_timeout_seconds, MOST_SECONDS[settings.webhook_naming]
+    if not 1 <= seconds <= most:
+        raise ValueError(
+            f"--webhook-timeout-seconds={seconds}: every pod creation waits this long when the webhook hangs; "
+            f"use 1 to {most}"
+        )

@@ -3,13 +3,27 @@
 from datetime import timedelta
 from typing import Final
 
+from trimtab.model.feature_gates import GateError
 from trimtab.model.labels.names import dns1123_label_problems
+from trimtab.operator.settings.admission import reject_long_timeout
+from trimtab.operator.settings.flags import reject_unknown
 from trimtab.operator.settings.settings import Settings, declared
 
 _FRACTIONS: Final = ("eviction_tolerance",)
 _NOT_NEGATIVE: Final = ("min_replicas", "recommendation_margin_fraction")
 _ABOVE_ZERO: Final = ("recommender_interval", "updater_interval")
 _NAMESPACES: Final = ("watch_namespaces", "ignored_namespaces")
+
+
+def reject_invalid(settings: Settings) -> None:
+    """Raise ValueError with the flag's name if no process can start with these settings."""
+    reject_unknown(settings)
+    reject_out_of_range(settings)
+    reject_bad_namespaces(settings)
+    try:
+        _ = settings.gates
+    except GateError as error:
+        raise ValueError(f"--feature-gates: {error}") from error
 
 
 def reject_out_of_range(settings: Settings) -> None:
@@ -24,6 +38,15 @@ def reject_out_of_range(settings: Settings) -> None:
     for name in _ABOVE_ZERO:
         if settings.value(name) <= timedelta():
             raise ValueError(f"{flags[name]} must be longer than zero")
+    reject_long_timeout(settings.admission)
+    _reject_many_shards(settings.leases.shards)
+
+
+def _reject_many_shards(shards: int) -> None:
+    from trimtab.cluster.leases.shards import MOST_SHARDS  # noqa: PLC0415 - the client, which --help does not need
+
+    if not 1 <= shards <= MOST_SHARDS:
+        raise ValueError(f"--shards={shards}: use 1 to {MOST_SHARDS}")
 
 
 def reject_bad_namespaces(settings: Settings) -> None:

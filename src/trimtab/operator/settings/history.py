@@ -7,6 +7,8 @@ from trimtab.operator.settings.flags import settings_in
 
 # ruff: noqa: RUF009 - `setting` makes a dataclass field
 
+CHECKPOINT, PROMETHEUS = "checkpoint", "prometheus"
+
 setting = settings_in("History")
 
 
@@ -18,6 +20,7 @@ class HistorySettings:
         "checkpoint",
         "--storage",
         "Where history comes from at start: `checkpoint`, or `prometheus` with checkpoints for what it does not have.",
+        choices=(CHECKPOINT, PROMETHEUS),
     )
     prometheus_address: str = setting(
         "http://prometheus.monitoring.svc",

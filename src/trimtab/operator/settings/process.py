@@ -108,6 +108,7 @@ class DashboardSettings:
         "--dashboard-login",
         "How viewers log in: `cluster` (tokens of the cluster, each viewer with their own rights) or `token` (one random token with all rights, written to --dashboard-address-file).",
         why="A dashboard that many can reach must not lend its own rights.",
+        choices=("cluster", "token"),
     )
     dashboard_address_file: str = setting(
         ".trimtab/dashboard",

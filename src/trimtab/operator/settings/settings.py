@@ -144,7 +144,11 @@ class Settings:
         aliases=("-v",),
     )
     log_format: str = setting(
-        "text", "--log-format", "Format of log lines: `text` or `json`.", why="Text is easier to read."
+        "text",
+        "--log-format",
+        "Format of log lines: `text` or `json`.",
+        why="Text is easier to read.",
+        choices=("text", "json"),
     )
 
     client: ClientSettings = ClientSettings()

@@ -124,16 +124,19 @@ class UpdaterLoopSettings:
         "--admission-check",
         "How the updater checks that admission works before it evicts: `probe` (a dry-run pod must come back changed), `lease` (upstream's: a Lease must be fresh) or `none`.",
         why="A fresh Lease shows that a process runs, not that the API server reaches it.",
+        choices=("probe", "lease", "none"),
     )
     replacement_check: str = setting(
         "dry-run",
         "--replacement-check",
         "How the updater checks that the replacement of a pod would be admitted before it evicts: `dry-run` (create the replacement with dryRun, which stores nothing) or `none`.",
         why="A pod whose replacement is rejected is lost, and only the API server applies every policy and quota.",
+        choices=("dry-run", "none"),
     )
     node_fit: str = setting(
         "free",
         "--node-fit",
         "What some node must have before a pod is evicted: `free` room for the replacement, `allocatable` (it would fit on an empty node) or `none`.",
         why="A replacement that fits on no node waits for ever. Where nodes are added for pods that wait, use `allocatable`.",
+        choices=("free", "allocatable", "none"),
     )

@@ -12,6 +12,7 @@ from trimtab.operator.ownership import shards_gauge, transitions_of
 from trimtab.operator.process import Component
 from trimtab.operator.runtime import Runtime
 from trimtab.operator.settings.compat import upstreams
+from trimtab.operator.settings.flags import reject_unknown
 from trimtab.operator.settings.settings import Settings
 from trimtab.operator.vertical.cluster_view import ClusterView, compat_of
 from trimtab.operator.vertical.estimation import Estimation
@@ -122,7 +123,7 @@ def make_recommender(
 def make_updater(vertical: VerticalRuntime, webhook_check: WebhookCheck | None = None) -> updater.Updater:
     """Return the updater, with the given webhook check or the one of the settings."""
     settings = vertical.settings
-    _replacement_check(vertical, settings)  # an unknown value fails at start, not in the first step
+    reject_unknown(settings.updater)  # at start, not in the first step
     fence = vertical.fence[UPDATING_SHARD] if isinstance(vertical.fence, Shards) else vertical.fence
     deps = updater.UpdaterDeps(
         vertical.clock,
@@ -200,12 +201,6 @@ LOOPS: dict[str, Callable[[VerticalRuntime], Component]] = {
 
 def _replacement_check(vertical: VerticalRuntime, settings: Settings) -> ReplacementCheck | None:
     """Return the check before each eviction. Upstream has none."""
-    for flag, value, known in (
-        ("--replacement-check", settings.updater.replacement_check, ("dry-run", "none")),
-        ("--node-fit", settings.updater.node_fit, ("free", "allocatable", "none")),
-    ):
-        if value not in known:
-            raise ValueError(f"{flag}={value} is not known; use {', '.join(known)}")
     creates = settings.updater.replacement_check == "dry-run"
     if upstreams(settings.compat) or not (creates or settings.updater.node_fit != "none"):
         return None
@@ -229,8 +224,4 @@ def _webhook_check(vertical: VerticalRuntime, settings: Settings) -> WebhookChec
         "lease": lambda: LeaseCheck(vertical.clock, vertical.client, settings.updater).problem,
         "none": lambda: _assume_webhook_works,
     }
-    if settings.updater.admission_check not in checks:
-        raise ValueError(
-            f"--admission-check={settings.updater.admission_check} is not known; use {', '.join(checks)}"
-        )
     return checks[settings.updater.admission_check]()

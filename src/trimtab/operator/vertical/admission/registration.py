@@ -20,15 +20,15 @@ from trimtab.model.vpa.webhooks import (
     declare,
     in_namespaces,
 )
-from trimtab.operator.settings.admission import AdmissionSettings
+from trimtab.operator.settings.admission import reject_long_timeout
+from trimtab.operator.settings.flags import reject_unknown
 from trimtab.operator.settings.settings import Settings
 
 log = logging.getLogger(__name__)
 NAMINGS = tuple(MUTATING_WEBHOOKS)
 """The values of --webhook-naming."""
-WHOLE, CA_BUNDLE = REGISTRATIONS = ("whole", "ca-bundle")
+WHOLE, CA_BUNDLE = "whole", "ca-bundle"
 """The values of --webhook-registration."""
-MOST_SECONDS = {"trimtab": 3, "upstream": 30}
 _REGISTRATION = "admissionregistration.k8s.io"
 MUTATING: Resource[Json] = Resource(
     _REGISTRATION, "v1", "mutatingwebhookconfigurations", "MutatingWebhookConfiguration", Json, False
@@ -64,12 +64,7 @@ def validating_webhooks(settings: Settings, bundle: bytes) -> list[Json]:
 
 def _declared(webhook: Webhook, settings: Settings, bundle: bytes) -> Json:
     own = settings.admission
-    most = MOST_SECONDS[own.webhook_naming]
-    if not 1 <= own.webhook_timeout_seconds <= most:
-        raise ValueError(
-            f"--webhook-timeout-seconds={own.webhook_timeout_seconds}: every pod creation waits this long when the "
-            f"webhook hangs; use 1 to {most}"
-        )
+    reject_long_timeout(own)
     client: Json = {"caBundle": _encoded(bundle)}
     if own.webhook_url:
         client["url"] = own.webhook_url.rstrip("/") + webhook.path
@@ -124,7 +119,7 @@ class Registration:
         self._client = client
         self._settings = settings
         self._applied: dict[str, tuple[bytes, int]] = {}
-        _refuse_unknown(settings.admission)
+        reject_unknown(settings.admission)
         self._name, *self._others = sorted(
             (configuration_name(settings.namespace, naming) for naming in NAMINGS),
             key=lambda name: (
@@ -214,12 +209,3 @@ def _generation_of(configuration: Json) -> int:
 
 def _encoded(bundle: bytes) -> str:
     return base64.b64encode(bundle).decode()
-
-
-def _refuse_unknown(settings: AdmissionSettings) -> None:
-    for flag, value, known in (
-        ("--webhook-naming", settings.webhook_naming, NAMINGS),
-        ("--webhook-registration", settings.webhook_registration, REGISTRATIONS),
-    ):
-        if value not in known:
-            raise ValueError(f"{flag}={value} is not known; use {' or '.join(known)}")

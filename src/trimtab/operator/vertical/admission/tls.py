@@ -6,6 +6,7 @@ from pathlib import Path
 from typing import Final
 
 from trimtab.operator.settings.compat import VPA, upstreams
+from trimtab.operator.settings.flags import reject_unknown
 from trimtab.operator.settings.settings import Settings
 from trimtab.serving.tls import server_context
 
@@ -41,10 +42,8 @@ def refuse_unusable_tls(settings: Settings) -> None:
 
 def tls_context(settings: Settings) -> ssl.SSLContext:
     """Return the SSL context of the flags, or raise ValueError for an unknown version or cipher."""
-    version = settings.admission.min_tls_version
-    if version not in _VERSIONS:
-        raise ValueError(f"--min-tls-version={version} is not known; use tls1_2 or tls1_3")
-    context = server_context(_VERSIONS[version])
+    reject_unknown(settings.admission)
+    context = server_context(_VERSIONS[settings.admission.min_tls_version])
     if chosen := _chosen_ciphers(settings):
         try:
             context.set_ciphers(":".join(chosen))

@@ -23,12 +23,12 @@ from trimtab.metrics.prometheus import PrometheusClient, PrometheusError, QueryR
 from trimtab.metrics.usage_history import SeriesNames, SlowHistoryError, Span, UsageHistoryReader
 from trimtab.model.times import parse_long_duration
 from trimtab.model.usage_history import UsageHistory
-from trimtab.operator.settings.history import HistorySettings
+from trimtab.operator.settings.flags import reject_unknown
+from trimtab.operator.settings.history import CHECKPOINT, HistorySettings
 from trimtab.operator.vertical.metrics import RecommenderMetrics
 
 log = logging.getLogger(__name__)
 
-CHECKPOINT, PROMETHEUS = "checkpoint", "prometheus"
 """The values of --storage."""
 MAX_PARALLEL = 4
 """Namespaces read at the same time, so that Prometheus can serve other clients."""
@@ -161,8 +161,7 @@ def make_history(
     clock: Clock, settings: HistorySettings, metrics: RecommenderMetrics
 ) -> HistoryLoader | None:
     """Return the loader that --storage names, or None for checkpoints."""
-    if settings.storage not in {CHECKPOINT, PROMETHEUS}:
-        raise ValueError(f"--storage={settings.storage} is not known; use {CHECKPOINT} or {PROMETHEUS}")
+    reject_unknown(settings)
     if settings.storage == CHECKPOINT:
         return None
     seconds = settings.prometheus_query_timeout.total_seconds()

@@ -1,0 +1,107 @@
+"""`trimtab install` rejects values with which a program could not start, and names the value."""
+
+import pytest
+
+from trimtab.cli import answer
+from trimtab.cli.commands.run import settings_of
+from trimtab.install import manifests, set_values
+from trimtab.operator.settings.settings import declared
+
+ADAPTER = ["adapter.enabled=true", "adapter.caBundle=eA=="]
+
+
+def install(*assignments):
+    return answer(["install", *(part for assignment in assignments for part in ("--set", assignment))])
+
+
+@pytest.mark.parametrize(
+    ("assignments", "path", "says"),
+    [
+        (["compat=kubernetes-1.38"], "compat", "known are: kubernetes-1.36, kubernetes-1.37"),
+        (["compat=kubernetes-1.36,kubernetes-1.37"], "compat", "name one version of Kubernetes"),
+        (
+            ["compat=kubernetes-1.37", "featureGates.HPAConfigurableTolerance=false"],
+            "featureGates",
+            "HPAConfigurableTolerance is locked to true: leave it out",
+        ),
+        (["featureGates.HPAScaleToZeroo=true"], "featureGates", "did you mean HPAScaleToZero?"),
+        (["featureGates.HPAScaleToZero=maybe"], "featureGates", "cannot be 'maybe'"),
+        (["logFormat=xyz"], "logFormat", "--log-format=xyz is not known; use text or json"),
+        (
+            [*ADAPTER, "horizontal.enabled=false", "vertical.enabled=false", "logFormat=xyz"],
+            "logFormat",
+            "Deployment trimtab-adapter could not start",
+        ),
+        (["vertical.updater.nodeFit=bogus"], "vertical.updater.nodeFit", "use free, allocatable or none"),
+        (
+            ["vertical.updater.admissionCheck=guess"],
+            "vertical.updater.admissionCheck",
+            "probe, lease or none",
+        ),
+        (["vertical.updater.minReplicas=-1"], "vertical.updater.minReplicas", "use 0 or more"),
+        (["horizontal.shards=17"], "horizontal.shards", "use 1 to 16"),
+        (["vertical.admission.timeoutSeconds=4"], "vertical.admission.timeoutSeconds", "use 1 to 3"),
+        (["horizontal.syncPeriod=soon"], "horizontal.syncPeriod", "soon"),
+        (["horizontal.syncPeriod=-15s"], "horizontal.syncPeriod", "is negative"),
+        (["horizontal.extraArgs=[--no-such-flag]"], "horizontal.extraArgs", "No such option"),
+        (["horizontal.extraArgs=[--records=many]"], "horizontal.extraArgs", "not a valid integer"),
+        (["vertical.recommender.extraArgs=[--storage=disk]"], "vertical.recommender.extraArgs", "checkpoint"),
+    ],
+    ids=lambda value: " ".join(value) if isinstance(value, list) else "",
+)
+def test_a_value_that_stops_a_program_is_rejected_in_one_line(assignments, path, says, capsys):
+    """The manifests were printed, and the pods crashed, or logged in another format than asked for."""
+    assert install(*assignments) == 2
+    out, err = capsys.readouterr()
+    assert not out
+    assert len(err.splitlines()) == 1
+    assert f"trimtab: {path}: Deployment trimtab-" in err
+    assert "could not start: " in err
+    assert says in err
+    assert f"correct --set {path}" in err
+
+
+@pytest.mark.parametrize(
+    "assignments",
+    [
+        [],
+        ADAPTER,
+        ["compat=kubernetes-1.36,vpa-1.8", "dashboard.enabled=true"],
+        ["compat=kubernetes-1.37", "featureGates.HPAConfigurableTolerance=true"],
+        ["horizontal.shards=4", "vertical.recommender.shards=2", "vertical.recommender.name=mine"],
+        ["watchNamespaces=shop,search", "dryRun=true", "horizontal.nativeHpas=true"],
+        ["vertical.admission.certificateSecret=mine", "vertical.admission.timeoutSeconds=3"],
+        ["vertical.updater.extraArgs=[--in-place-skip-disruption-budget, --kube_api_qps=5, -v=2]"],
+    ],
+    ids=" ".join,
+)
+def test_values_with_which_programs_start_are_accepted(assignments, capsys):
+    assert install(*assignments) == 0
+    assert "kind: Deployment" in capsys.readouterr().out
+
+
+def test_the_environment_of_this_machine_does_not_count(monkeypatch, capsys):
+    monkeypatch.setenv("TRIMTAB_NODE_FIT", "bogus")
+    monkeypatch.setenv("TRIMTAB_COMPAT", "nonsense")
+    assert install() == 0
+    assert settings_of(["--components=updater"]).updater.node_fit == "free"
+
+
+@pytest.mark.parametrize(
+    "flag", [flag for _, flag in declared() if flag.choices], ids=lambda flag: flag.name.strip("-")
+)
+def test_every_setting_with_choices_is_checked_by_the_program_and_takes_each_choice(flag):
+    assert all(f"`{choice}`" in flag.help for choice in flag.choices if choice), "the help names each choice"
+    for choice in flag.choices:
+        settings_of([f"{flag.name}={choice}"])
+    with pytest.raises(ValueError, match=f"{flag.name}=other is not known; use "):
+        settings_of([f"{flag.name}=other"])
+
+
+def test_every_program_of_the_default_installation_has_settings():
+    objects = manifests(set_values(["dashboard.enabled=true"]))
+    programs = [item for item in objects if item["kind"] == "Deployment"]
+    for program in programs:
+        (container,) = program["spec"]["template"]["spec"]["containers"]
+        assert settings_of(container["args"][1:]).components
+    assert len(programs) == 5
