@@ -3,9 +3,10 @@
 `K8S=1.36` chooses the release of Kubernetes. `TIER=small` runs only the tests marked `versions`, which need no more than
 etcd, kube-apiserver and kubectl. It is the default on a release that we support and do not build whole.
 
-Exit code 0 also where the programs cannot be had (no `go`, no network), after saying so in one clear line. Real programs
-share two cores with the tests and are sometimes slow; what failed is therefore run once more by itself, and the
-output says which tests needed it.
+Exit code 0 also where the programs cannot be had (no `go`, no network), after saying so in one clear line. A build that
+fails otherwise, for example of a release that does not exist, is an error with Go's own words. Real programs share two
+cores with the tests and are sometimes slow; what failed is therefore run once more by itself, and the output says which
+tests needed it.
 """
 
 import os
@@ -47,6 +48,8 @@ def main() -> None:
         sys.exit(f"test-real: {error}")
     try:
         build.ensure(SMALL if tier == "small" else list(build.PROGRAMS))
+    except build.BuildFailedError as error:
+        sys.exit(f"test-real: Kubernetes {release} was not run: {error}")
     except build.CannotBuildError as error:
         print(f"test-real: SKIPPED, nothing was run against the real programs: {error}")
         return

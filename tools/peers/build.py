@@ -79,7 +79,18 @@ ON_DEMAND = {
 
 
 class CannotBuildError(Exception):
-    """The programs are not there and cannot be built; the message says why."""
+    """The programs are not there and cannot be built on this machine; the message says why."""
+
+
+class BuildFailedError(CannotBuildError):
+    """A build failed although the machine has Go and a network, for example of a release that does not exist."""
+
+
+_NO_NETWORK = re.compile(
+    r"dial tcp|lookup |proxyconnect|GOPROXY=off|i/o timeout|TLS handshake|connection re(fused|set)|unreachable"
+    r"|deadline exceeded|\bEOF\b|: 5\d\d "
+)
+"""What Go says where it reaches no module proxy."""
 
 
 def binaries() -> Path:
@@ -114,6 +125,7 @@ def ensure(names: Sequence[str]) -> None:
     for position, name in enumerate(missing, 1):
         started = time.monotonic()
         program = _program(name)
+        _require_version(program)
         print(f"[{position}/{len(missing)}] building {name} {program.version} ...", flush=True)
         with locked(place_of(name)):
             if find(name) is None:
@@ -157,6 +169,21 @@ def locked(place: Path) -> Iterator[None]:
         yield
 
 
+def _require_version(program: Program) -> None:
+    """Raise BuildFailedError if the program's module has no such version, before anything is made for it."""
+    with tempfile.TemporaryDirectory(prefix="trimtab-peer-") as scratch:
+        _go(scratch, "mod", "init", "trimtab.dev/peer")
+        try:
+            _go(scratch, "list", "-m", f"{program.module}@{program.version}")
+        except BuildFailedError as error:
+            if program.module != _KUBERNETES_MODULE:
+                raise
+            known = ", ".join(releases.RELEASES)
+            raise BuildFailedError(
+                f"{error}; choose with K8S: {known}, or a full version that exists"
+            ) from error
+
+
 def _build(name: str, program: Program) -> None:
     with tempfile.TemporaryDirectory(prefix="trimtab-peer-") as scratch:
         _go(scratch, "mod", "init", "trimtab.dev/peer")
@@ -195,7 +222,10 @@ def _go(directory: str, *arguments: str) -> str:
         ["go", *arguments], cwd=directory, env=environment, capture_output=True, text=True, check=False
     )
     if run.returncode:
-        raise CannotBuildError(f"go {' '.join(arguments[:2])} failed: {run.stderr.strip()[-2000:]}")
+        # `go mod download -json` says what is wrong in its answer.
+        said = (run.stderr.strip() or run.stdout.strip())[-2000:]
+        kind = CannotBuildError if _NO_NETWORK.search(said) else BuildFailedError
+        raise kind(f"go {' '.join(arguments[:2])} failed: {said}")
     return run.stdout
 
 

@@ -79,3 +79,46 @@ def test_two_processes_build_a_program_once(cache, tmp_path):
     assert [builder.returncode for builder in builders] == [0, 0]
     assert all(answer.splitlines()[-1] == str(cache / "etcd") for answer in answers)
     assert calls.read_text().split().count("build") == 1
+
+
+FAILING_GO = """#!/bin/sh
+if [ "$1 $2" = "mod download" ] || [ "$1" = list ]; then echo "$GO_SAYS" >&2; exit 1; fi
+"""
+
+
+@pytest.mark.parametrize(
+    ("go_says", "is_error"),
+    [
+        ("reading https://proxy/v1.37.9999.info: 404 Not Found: unknown revision v1.37.9999", True),
+        ("reading https://proxy/v1.37.9999.info: 403 Forbidden: This version is not available.", True),
+        ("no required module provides package k8s.io/kubernetes/cmd/kubectl", True),
+        ('Get "https://proxy/v1.37.9999.info": dial tcp 127.0.0.1:1: connect: connection refused', False),
+        ('Get "https://proxy/x": dial tcp: lookup proxy on 127.0.0.1:53: no such host', False),
+        ("reading https://proxy/v1.37.9999.info: 503 Service Unavailable", False),
+        ("module lookup disabled by GOPROXY=off", False),
+    ],
+)
+def test_a_release_that_does_not_exist_is_an_error_and_a_missing_network_is_none(
+    cache, tmp_path, go_says, is_error
+):
+    """Both were reported as skipped, without Go's words, and a folder of the release stayed."""
+    program(tmp_path / "bin" / "go", "").write_text(FAILING_GO)
+    program(cache / "etcd", "etcd")
+    environment = os.environ | {"PATH": f"{tmp_path / 'bin'}:/usr/bin:/bin", "GO_SAYS": go_says}
+    command = [sys.executable, "-m", "tools.real", "tests/unit/peers/test_build.py"]
+    ran = subprocess.run(
+        command, env=environment | {"K8S": "1.37.9999"}, capture_output=True, text=True, check=False
+    )
+    assert (ran.returncode != 0) == is_error, ran
+    assert ("SKIPPED, nothing was run" in ran.stdout) != is_error
+    assert go_says in ran.stdout + ran.stderr
+    assert ("choose with K8S: 1.37, 1.36" in ran.stderr) == is_error
+    assert not (cache / "kubernetes-1.37.9999").exists()
+
+
+def test_a_machine_without_go_runs_nothing_and_says_so(cache, tmp_path):
+    environment = os.environ | {"PATH": str(tmp_path), "K8S": "1.37.9999"}
+    command = [sys.executable, "-m", "tools.real", "tests/unit/peers/test_build.py"]
+    ran = subprocess.run(command, env=environment, capture_output=True, text=True, check=False)
+    assert ran.returncode == 0
+    assert "there is no `go` to build with" in ran.stdout
