@@ -16,8 +16,9 @@ class ServerRules:
     version: str
     hpa_generations: bool
     """HPAs have a generation, and their conditions keep an observedGeneration."""
-    declared_max_replicas: bool
-    """A missing maxReplicas is rejected by a declaration, whose message has no detail."""
+    declared_replicas: bool
+    """Bounds of replicas are checked by declarations. Their errors come last, and that of a missing maxReplicas has no
+    detail."""
     required_owner_fields: bool
     """An owner reference without a field is named by its index, and the field is required instead of invalid, as is the
     operation of a field manager."""
@@ -37,7 +38,7 @@ class ServerRules:
 KUBERNETES_1_36: Final = ServerRules(
     "v1.36.3",
     hpa_generations=False,
-    declared_max_replicas=False,
+    declared_replicas=False,
     required_owner_fields=False,
     checks_scale_metadata=True,
     resizes_claims=False,
@@ -48,7 +49,7 @@ KUBERNETES_1_36: Final = ServerRules(
 KUBERNETES_1_37: Final = ServerRules(
     "v1.37.1",
     hpa_generations=True,
-    declared_max_replicas=True,
+    declared_replicas=True,
     required_owner_fields=True,
     checks_scale_metadata=False,
     resizes_claims=True,

@@ -4,14 +4,14 @@ Fields of disabled features are dropped and do not make a request fail. They sta
 them (ratcheting): turning a gate off must not make objects uneditable.
 """
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, replace
 from typing import Any
 
 from trimtab.model.core.meta import group_of
 from trimtab.model.core.server_rules import KUBERNETES_1_36, ServerRules
 from trimtab.model.feature_gates import FeatureGates
-from trimtab.model.field_errors import FieldError, FieldPath, required
+from trimtab.model.field_errors import ErrorType, FieldError, FieldPath
 from trimtab.model.hpa.manifest import InvalidObjectError, to_defaulted_v2, to_v2
 from trimtab.model.hpa.metric_annotations import without_fields
 from trimtab.model.hpa.selection_strategy import FIELD, NATIVE_GROUP
@@ -30,6 +30,7 @@ from trimtab.model.json import wire
 from trimtab.model.json.wire import Json, without_members
 
 _DIRECTIONS = ("scaleUp", "scaleDown")
+_BOUNDS = ("minReplicas", "maxReplicas")
 
 
 @dataclass(frozen=True)
@@ -54,7 +55,7 @@ def create(
     stored = canonical(sent)
     hpa = wire.convert(stored, StoredHPA)
     options = _options(stored, hpa.spec, None, gates, rules)
-    return RequestResult(stored, tuple(_declared(validation.validate(hpa, options), rules)))
+    return RequestResult(stored, tuple(_declared(validation.validate(hpa, options), rules, _BOUNDS)))
 
 
 def update(
@@ -75,9 +76,9 @@ def update(
     hpa, old_hpa = wire.convert(stored, StoredHPA), wire.convert(was, StoredHPA)
     options = _options(stored, hpa.spec, old_hpa.spec, gates, rules)
     errors = validation.validate_update(hpa, old_hpa, options)
-    if hpa.spec.max_replicas != old_hpa.spec.max_replicas:  # declarations check only what changed
-        errors = _declared(errors, rules)
-    return RequestResult(stored, tuple(errors))
+    # Declarations check only what changed.
+    changed = [name for name in _BOUNDS if stored["spec"].get(name) != was["spec"].get(name)]
+    return RequestResult(stored, tuple(_declared(errors, rules, changed)))
 
 
 def update_status(
@@ -94,11 +95,26 @@ def update_status(
     return RequestResult(stored, tuple(validation.validate_status_update(hpa, old_hpa, rules)))
 
 
-def _declared(errors: list[FieldError], rules: ServerRules) -> list[FieldError]:
-    """Return the errors with those of declarations, which come last, instead of the older ones."""
-    missing = required(FieldPath("spec").child("maxReplicas"))
-    others = [error for error in errors if (error.type, error.field) != (missing.type, missing.field)]
-    return [*others, missing] if rules.declared_max_replicas and len(others) < len(errors) else errors
+def _declared(errors: list[FieldError], rules: ServerRules, names: Iterable[str]) -> list[FieldError]:
+    """Return the errors, with those of declarations last.
+
+    `names` are the bounds of replicas that declarations check. The comparison of both bounds is none of them.
+    """
+    if not rules.declared_replicas:
+        return errors
+    paths = [FieldPath("spec").child(name) for name in names]
+    of_declarations = [
+        error
+        for path in paths
+        for error in errors
+        if error.field == path.text and error.detail != validation.BELOW_MINIMUM
+    ]
+    others = [error for error in errors if error not in of_declarations]
+    return [*others, *map(_in_words_of_declaration, of_declarations)]
+
+
+def _in_words_of_declaration(error: FieldError) -> FieldError:
+    return replace(error, detail="") if error.type is ErrorType.REQUIRED else error
 
 
 def without_condition_generations(sent: Json) -> Json:

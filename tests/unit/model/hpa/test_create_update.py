@@ -251,6 +251,72 @@ def test_each_version_rejects_a_missing_maximum_in_its_words(rules, old, want):
     assert want in messages(answer.errors)
 
 
+AT_LEAST = "spec.{}: Invalid value: {}: must be greater than or equal to {}".format
+NO_TARGET = ["spec.scaleTargetRef.kind: Required value", "spec.scaleTargetRef.name: Required value"]
+
+
+@pytest.mark.parametrize(
+    ("spec", "old", "want"),
+    [
+        pytest.param(
+            {"maxReplicas": -1},
+            None,
+            [AT_LEAST("maxReplicas", -1, "`minReplicas`"), AT_LEAST("maxReplicas", -1, 1)],
+            id="the comparison is no declaration",
+        ),
+        pytest.param(
+            {"minReplicas": -1, "maxReplicas": -5, "scaleTargetRef": {}},
+            None,
+            [
+                AT_LEAST("maxReplicas", -5, "`minReplicas`"),
+                *NO_TARGET,
+                AT_LEAST("minReplicas", -1, 0),
+                AT_LEAST("maxReplicas", -5, 1),
+            ],
+            id="both bounds come after the target",
+        ),
+        pytest.param(
+            {"minReplicas": -1, "maxReplicas": 0},
+            None,
+            [AT_LEAST("minReplicas", -1, 0), "spec.maxReplicas: Required value"],
+            id="a missing maximum",
+        ),
+        pytest.param(
+            {"minReplicas": -1, "maxReplicas": -5},
+            {"minReplicas": -1},
+            [
+                AT_LEAST("minReplicas", -1, 0),
+                AT_LEAST("maxReplicas", -5, "`minReplicas`"),
+                AT_LEAST("maxReplicas", -5, 1),
+            ],
+            id="an update checks what changed: the maximum",
+        ),
+        pytest.param(
+            {"minReplicas": -1, "maxReplicas": -5},
+            {"maxReplicas": -5},
+            [
+                AT_LEAST("maxReplicas", -5, 1),
+                AT_LEAST("maxReplicas", -5, "`minReplicas`"),
+                AT_LEAST("minReplicas", -1, 0),
+            ],
+            id="an update checks what changed: the minimum",
+        ),
+    ],
+)
+def test_errors_of_declared_bounds_come_last_in_1_37(spec, old, want):
+    """Recorded answers are compared without order, so that nothing noticed it."""
+    sent = hpa(**spec)
+    create, update = create_update.create, create_update.update
+    answer = (
+        create(sent, ON, KUBERNETES_1_37) if old is None else update(sent, hpa(**old), ON, KUBERNETES_1_37)
+    )
+    assert [text for text in messages(answer.errors) if "apiVersion" not in text] == want
+    older = (
+        create(sent, ON, KUBERNETES_1_36) if old is None else update(sent, hpa(**old), ON, KUBERNETES_1_36)
+    )
+    assert len(older.errors) == len(answer.errors)
+
+
 def test_only_a_server_of_1_37_keeps_and_checks_generations_of_conditions():
     condition = {"type": "ScalingActive", "status": "True", "observedGeneration": -1}
     sent = {**hpa(), "status": {"desiredReplicas": 1, "conditions": [condition]}}

@@ -32,6 +32,7 @@ _STATUS = FieldPath("status")
 
 MAX_PERIOD_SECONDS = 1800
 MAX_STABILIZATION_WINDOW_SECONDS = 3600
+BELOW_MINIMUM = "must be greater than or equal to `minReplicas`"
 UPSTREAMS_NEGATIVE = "must be greater than or equal to 0"
 
 GROUP_NEEDED = ReferenceOptions()
@@ -120,9 +121,7 @@ def _validate_replicas(spec: HorizontalPodAutoscalerSpec, lower_bound: int) -> l
     elif high < 0:
         errors.append(invalid(_SPEC.child("maxReplicas"), high, "must be greater than or equal to 1"))
     if low is not None and high < low:
-        errors.append(
-            invalid(_SPEC.child("maxReplicas"), high, "must be greater than or equal to `minReplicas`")
-        )
+        errors.append(invalid(_SPEC.child("maxReplicas"), high, BELOW_MINIMUM))
     return errors
 
 
