@@ -92,6 +92,11 @@ class ApiError(ClusterError):
         self.retry_after = retry_after
         self._status = status
 
+    @property
+    def has_status(self) -> bool:
+        """Return whether the server sent a Status, and not the text of an HTTP server or a proxy."""
+        return self._status.kind == "Status"
+
     @classmethod
     def like(cls, other: "ApiError") -> Self:
         """Return an error of this class with the content of another."""

@@ -41,6 +41,7 @@ from trimtab.model.metrics_api import ExternalMetricValueList, MetricValueList, 
 T = TypeVar("T", PodMetricsList, MetricValueList, ExternalMetricValueList)
 Answer = PodMetricsList | MetricValueList | ExternalMetricValueList
 
+_NOT_FOUND = 404
 _FAILURES = (ClusterError, ValueError, msgspec.MsgspecError, TimeoutError)
 """What a query can fail with after it was sent. An answer that cannot be decoded is a ValueError or of msgspec."""
 
@@ -122,7 +123,7 @@ class MetricsReader:
         except TimeoutError:
             return _Failure(f"{query.group} did not answer within {self._deadline:g} s")
         except ApiError as error:
-            return _Failure(error.message or str(error), isinstance(error, Forbidden))
+            return _Failure(_words_of(query, error), isinstance(error, Forbidden))
         except (ClusterError, WireError, ValueError, msgspec.MsgspecError, MetricsError) as error:
             return _Failure(str(error))
 
@@ -230,6 +231,17 @@ def _decode_usage(body: bytes, kind: type[T]) -> T:
     if not answer.items:
         require_items(body)
     return answer
+
+
+def _words_of(query: Query, error: ApiError) -> str:
+    """Return the message of an error.
+
+    Where an API is not served, the server says `404 page not found`, and client-go says this instead.
+    """
+    if error.code == _NOT_FOUND and not error.has_status and isinstance(query, PodUsage | ExternalMetric):
+        resource = "pods" if isinstance(query, PodUsage) else query.metric
+        return f"the server could not find the requested resource (get {resource}.{query.group})"
+    return error.message or str(error)
 
 
 def _act(query: Query) -> str:

@@ -19,7 +19,8 @@ from trimtab.metrics.queries import CUSTOM_GROUP, RESOURCE_GROUP, MetricsError
 from trimtab.model.json.wire import Wire
 
 KNOWN = ("v1beta2", "v1beta1")
-NOT_SERVED = "no version of the custom metrics API is served"
+NOT_SERVED = f"no custom metrics API ({CUSTOM_GROUP}) registered"
+"""Upstream's words, so that one search finds both programs' messages."""
 
 USAGE_VERSIONS = ("v1", "v1beta1")
 """The supported versions of metrics.k8s.io, newest first. v1 is served since Kubernetes 1.37."""

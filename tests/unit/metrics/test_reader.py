@@ -225,5 +225,5 @@ def test_without_a_custom_metrics_api_the_error_says_so():
     async def act(reader, clock):
         await reader.custom(ObjectMetric("shop", "pods", "a", "hits"))
 
-    with pytest.raises(MetricsError, match="no version of the custom metrics API is served"):
+    with pytest.raises(MetricsError, match=r"no custom metrics API \(custom.metrics.k8s.io\) registered"):
         run(api, act)

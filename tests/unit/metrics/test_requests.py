@@ -120,6 +120,26 @@ def test_an_error_has_the_servers_words_and_whether_a_right_is_missing(status, i
     assert (str(caught.value), caught.value.is_forbidden) == ("not today", is_forbidden)
 
 
+@pytest.mark.parametrize(
+    ("query", "resource"),
+    [
+        pytest.param(PodUsage("shop"), "pods.metrics.k8s.io", id="usage of a namespace"),
+        pytest.param(PodUsage(), "pods.metrics.k8s.io", id="usage of all"),
+        pytest.param(ExternalMetric("shop", "queue"), "queue.external.metrics.k8s.io", id="external"),
+    ],
+)
+def test_an_api_that_is_not_served_is_reported_in_the_words_of_upstreams_client(query, resource):
+    """`404 page not found` does not say what is missing."""
+    transport = Recording({}, 404)
+    transport.body = b"404 page not found\n"
+    with pytest.raises(MetricsError) as caught:
+        read(
+            transport,
+            lambda reader: reader.pod_usage(query) if isinstance(query, PodUsage) else reader.external(query),
+        )
+    assert str(caught.value) == f"the server could not find the requested resource (get {resource})"
+
+
 def test_an_unexpected_failure_after_every_asker_has_gone_is_not_reported_as_forgotten():
     """asyncio logs the traceback of a task whose error nobody has seen."""
     go = asyncio.Event()
