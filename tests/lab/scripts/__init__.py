@@ -2,7 +2,7 @@
 
 from tests.lab.scripts.access import ACCESS, EVICTION, RESIZE
 from tests.lab.scripts.custom import CUSTOM
-from tests.lab.scripts.kinds import EVENTS, HPAS, OTHERS, STATUS_METADATA, TABLES, WORKLOADS
+from tests.lab.scripts.kinds import EVENTS, HPA_BOUNDS, HPAS, OTHERS, STATUS_METADATA, TABLES, WORKLOADS
 from tests.lab.scripts.objects import APPLY_SCRIPT, CRUD, FIELD_VALIDATION, FINALIZERS, LISTS, OWNERS, WATCHES
 from tests.lab.scripts.podresources import CLASSES, CONTAINER_RANGE, POD_LEVEL, POD_RANGE
 from tests.lab.scripts.rights import ESCALATION, IMPERSONATION
@@ -31,4 +31,5 @@ SCRIPTS = (
     CLASSES,
     IMPERSONATION,
     ESCALATION,
+    HPA_BOUNDS,
 )

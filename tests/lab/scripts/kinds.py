@@ -193,6 +193,23 @@ HPAS = Script(
         Step("GET", V1),
     ),
 )
+HPA_BOUNDS = Script(
+    "autoscalers with impossible bounds",
+    (
+        Step("POST", V2, hpa("bad", maxReplicas=-1)),
+        Step("POST", V2, hpa("bad", minReplicas=-1, maxReplicas=-5, scaleTargetRef={})),
+        Step("POST", V1, {**hpa("bad", minReplicas=-1, maxReplicas=-5), "apiVersion": "autoscaling/v1"}),
+        Step("POST", V2, hpa("web", minReplicas=2)),
+        Step("PATCH", f"{V2}/web", {"spec": {"minReplicas": -1, "maxReplicas": -5}}, media=MERGE),
+        Step(
+            "PATCH",
+            f"{V2}/web",
+            {"spec": {"minReplicas": -1, "behavior": {"scaleUp": {"stabilizationWindowSeconds": -1}}}},
+            media=MERGE,
+        ),
+        Step("PATCH", f"{V2}/web", {"spec": {"maxReplicas": 0, "scaleTargetRef": None}}, media=MERGE),
+    ),
+)
 EVENTS = Script(
     "events of both groups",
     (
