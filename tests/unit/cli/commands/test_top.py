@@ -263,7 +263,7 @@ def test_metrics_have_value_and_target_in_one_unit():
         (4, 2, {"AbleToScale": "SucceededRescale"}, "ScalesDown"),
         (4, 4, {"AbleToScale": "ScaleUpStabilized"}, "HeldByScaleUpWindow"),
         (4, 4, {"AbleToScale": "ReadyForNewScale", "ScalingLimited": "ScaleUpLimit"}, "HeldByScaleUpRate"),
-        (4, 4, {"AbleToScale": "ReadyForNewScale"}, "AsManyAsNeeded"),
+        (4, 4, {"AbleToScale": "ReadyForNewScale"}, "ReadyForNewScale"),
         (0, 0, {"AbleToScale": "ReadyForNewScale"}, "IdleAtZero"),
     ],
 )

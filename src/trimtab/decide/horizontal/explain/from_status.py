@@ -50,7 +50,7 @@ class StatusReason(NamedTuple):
     """Why the replicas are what they are, according to a status."""
 
     word: str
-    """A `DecisionReason`, or upstream's reason of a failure."""
+    """A `DecisionReason`, or upstream's reason of a condition where the status says no more."""
     message: str
 
 
@@ -75,8 +75,10 @@ def reason_from_status(hpa: HorizontalPodAutoscaler) -> StatusReason:
         return StatusReason(_WORDS[able.reason], able.message)
     if limited is not None and limited.status == "True":
         return StatusReason(_WORDS.get(limited.reason, limited.reason), limited.message)
-    idle = DecisionReason.IDLE_AT_ZERO if not status.current_replicas else DecisionReason.ENOUGH
-    return StatusReason(idle, able.message)
+    if not status.current_replicas:
+        return StatusReason(DecisionReason.IDLE_AT_ZERO, able.message)
+    # A status does not tell whether usage is within its tolerance or the same number comes out.
+    return StatusReason(able.reason, able.message)
 
 
 class StatusExplanation(Wire):
