@@ -169,7 +169,8 @@ def test_status_is_written_apart_and_an_empty_metric_in_it_is_kept(server):
     server.kubectl("delete", "thpa", "web")
     assert seen["status"] == status
     assert seen["spec"]["maxReplicas"] == 5
-    assert row[:8] == ["web", "Deployment", "web", "7", "1", "5", "1", "2"]
+    # The first metric has no value, so that its column is empty; its target is 5.
+    assert row[:8] == ["web", "Deployment", "web", "5", "1", "5", "1", "2"]
 
 
 def test_kubectl_shows_a_dry_run(server):

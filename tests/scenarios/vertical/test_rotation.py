@@ -226,7 +226,7 @@ def test_a_cluster_that_stores_no_certificate_leaves_the_other_components_runnin
 
 
 async def _asks_for_a_namespace(admission: webhook.AdmissionWebhook) -> bool:
-    return "create the namespace" in admission.health().get("certificate", "")
+    return "kubectl create namespace" in admission.health().get("certificate", "")
 
 
 async def _is_well(admission: webhook.AdmissionWebhook) -> bool:
