@@ -6,7 +6,7 @@ from pathlib import Path
 from typing import Any
 
 from trimtab.cli.commands.run import _shown
-from trimtab.cli.commands.vpa_programs import program_settings
+from trimtab.cli.vpa_programs import program_settings
 from trimtab.operator.settings.settings import Settings, declared
 from trimtab.operator.settings.upstream_flags import TOLERATED, TRANSLATED
 

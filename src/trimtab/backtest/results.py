@@ -124,7 +124,7 @@ def finish(
     return results
 
 
-class TableColumn(Protocol):
+class FiguresColumn(Protocol):
     """Figures that have a name and rows of text."""
 
     @property
@@ -135,7 +135,7 @@ class TableColumn(Protocol):
         """Return the figures as text, by their titles."""
 
 
-def table_of(figures: Sequence[TableColumn]) -> list[tuple[str, ...]]:
+def table_of(figures: Sequence[FiguresColumn]) -> list[tuple[str, ...]]:
     """Return a table with the figures as rows and the candidates as columns, below a header."""
     columns = [column.rows() for column in figures]
     titles = dict.fromkeys(title for column in columns for title in column)

@@ -2,7 +2,8 @@
 
 Each command is a module in `commands` that is imported only when the command runs, so that `trimtab --help` and shell
 completion answer at once. To add a command, write `commands/NAME.py` with a click command and add its line to
-`COMMANDS` and its examples to `examples`. `bundle` reads the files that a command names, `stories` holds the examples of `trimtab up`.
+`COMMANDS` and its examples to `examples`. `bundle` reads the files that a command names, `stories` holds the examples of
+`trimtab up`, and `vpa_programs` has the programs of the upstream VPA under their names.
 
 What does not belong here: any computation. Commands call `model`, `decide`, `backtest` and `operator`.
 """
@@ -83,15 +84,15 @@ COMMANDS = {
     ),
     "version": Lazy("trimtab.cli.commands.version:version", "Print the version of this program."),
     "vpa-admission-controller": Lazy(
-        "trimtab.cli.commands.vpa_programs:admission_controller",
+        "trimtab.cli.vpa_programs:admission_controller",
         "Run in the place of upstream's vpa-admission-controller, with its flags.",
     ),
     "vpa-recommender": Lazy(
-        "trimtab.cli.commands.vpa_programs:recommender",
+        "trimtab.cli.vpa_programs:recommender",
         "Run in the place of upstream's vpa-recommender, with its flags.",
     ),
     "vpa-updater": Lazy(
-        "trimtab.cli.commands.vpa_programs:updater",
+        "trimtab.cli.vpa_programs:updater",
         "Run in the place of upstream's vpa-updater, with its flags.",
     ),
     "validate": Lazy(

@@ -37,7 +37,7 @@ _UNMET: Final = (
 
 
 @dataclass(frozen=True)
-class Kind:
+class AutoscalerKind:
     """A kind of autoscaler, and its name in `kubectl get -o name`."""
 
     resource: Resource[Any]
@@ -45,9 +45,9 @@ class Kind:
 
 
 KINDS: Final = {
-    "thpa": Kind(OWN_HPAS, "horizontalpodautoscaler.autoscaling.trimtab.dev"),
-    "hpa": Kind(NATIVE_HPAS, "horizontalpodautoscaler.autoscaling"),
-    "vpa": Kind(VPAS, "verticalpodautoscaler.autoscaling.k8s.io"),
+    "thpa": AutoscalerKind(OWN_HPAS, "horizontalpodautoscaler.autoscaling.trimtab.dev"),
+    "hpa": AutoscalerKind(NATIVE_HPAS, "horizontalpodautoscaler.autoscaling"),
+    "vpa": AutoscalerKind(VPAS, "verticalpodautoscaler.autoscaling.k8s.io"),
 }
 """The name of each kind in kubectl. During a migration both kinds of HPAs may have the same name."""
 

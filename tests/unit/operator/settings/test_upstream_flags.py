@@ -16,13 +16,13 @@ import trimtab
 from tools.upstream_flags import RENAMED, fields_by_flag, upstream_flags
 from trimtab.cli import answer
 from trimtab.cli.commands.run import run
-from trimtab.cli.commands.vpa_programs import (
+from trimtab.cli.vpa_flags import with_upstream_flags
+from trimtab.cli.vpa_programs import (
     admission_controller,
     program_settings,
     recommender,
     updater,
 )
-from trimtab.cli.vpa_flags import with_upstream_flags
 from trimtab.model.times import parse_duration
 from trimtab.operator.settings.settings import Settings, declared, with_values
 from trimtab.operator.settings.upstream_flags import TOLERATED, TRANSLATED, VPA_DEFAULTS
