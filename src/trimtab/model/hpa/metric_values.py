@@ -9,6 +9,7 @@ from trimtab.model.hpa.types import (
     MetricValueStatus,
 )
 from trimtab.model.json.wire import Wire
+from trimtab.model.quantity import Quantity
 
 UNKNOWN = "<unknown>"
 """The value of a metric that was not read yet, or cannot be read."""
@@ -35,21 +36,26 @@ def metric_readings(hpa: HorizontalPodAutoscaler) -> tuple[MetricReading, ...]:
 
 
 def _reading(metric: MetricSpec, status: MetricStatus) -> MetricReading:
-    source = metric.resource or metric.container_resource or metric.pods or metric.object or metric.external
-    target = source.target if source is not None else MetricTarget()
-    read = status.resource or status.container_resource or status.pods or status.object or status.external
-    current = read.current if read is not None else MetricValueStatus()
+    name, target, current = label_of(metric), _target_of(metric), _current_of(status)
     if target.average_utilization is not None:
         value = UNKNOWN if current.average_utilization is None else f"{current.average_utilization}%"
-        return MetricReading(name=label_of(metric), current=value, target=f"{target.average_utilization}%")
-    wanted, found = (
-        (target.average_value, current.average_value)
-        if target.average_value is not None
-        else (target.value, current.value)
-    )
-    per_pod = " (avg)" if target.average_value is not None else ""
-    return MetricReading(
-        name=label_of(metric),
-        current=UNKNOWN if found is None else str(found),
-        target=f"{UNKNOWN if wanted is None else wanted}{per_pod}",
-    )
+        return MetricReading(name=name, current=value, target=f"{target.average_utilization}%")
+    if target.average_value is not None:
+        return MetricReading(
+            name=name, current=_text(current.average_value), target=f"{target.average_value} (avg)"
+        )
+    return MetricReading(name=name, current=_text(current.value), target=_text(target.value))
+
+
+def _target_of(metric: MetricSpec) -> MetricTarget:
+    source = metric.resource or metric.container_resource or metric.pods or metric.object or metric.external
+    return MetricTarget() if source is None else source.target
+
+
+def _current_of(status: MetricStatus) -> MetricValueStatus:
+    read = status.resource or status.container_resource or status.pods or status.object or status.external
+    return MetricValueStatus() if read is None else read.current
+
+
+def _text(value: Quantity | None) -> str:
+    return UNKNOWN if value is None else str(value)
