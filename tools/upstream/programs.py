@@ -1,0 +1,56 @@
+"""Builds the test program of Kubernetes and our simulated node from the Go module registry."""
+
+import hashlib
+import shutil
+import tempfile
+import time
+from pathlib import Path
+
+from tools.peers import build, releases
+
+GO_SOURCES = Path(__file__).with_name("go")
+PEERS = (
+    "etcd", "kube-apiserver", "kube-controller-manager", "kube-scheduler", "kubectl", "metrics-server",
+)  # fmt: skip
+
+
+def ensure() -> tuple[Path, Path]:
+    """Return `e2e.test` and `node` for the chosen release of Kubernetes; build what is missing."""
+    build.ensure(PEERS)
+    return ensure_program("e2e"), ensure_program("node")
+
+
+def ensure_program(folder: str) -> Path:
+    """Return the program of a folder of Go sources, built once for each state of the sources."""
+    place = place_of(folder)
+    with build.locked(place):
+        if not place.exists():
+            started = time.monotonic()
+            print(f"building {place.name} (the first time: several minutes) ...", flush=True)
+            _build(folder, place)
+            print(f"{place.name} built in {time.monotonic() - started:.0f} s", flush=True)
+    return place
+
+
+def place_of(folder: str) -> Path:
+    """Return where the program of a folder is or will be; the name changes with the sources."""
+    digest = hashlib.sha256()
+    for source in sorted((GO_SOURCES / folder).glob("*.go")):
+        digest.update(source.read_bytes())
+    return build.kubernetes_folder() / f"{folder}-{digest.hexdigest()[:12]}"
+
+
+def _build(folder: str, place: Path) -> None:
+    version = f"v{releases.chosen()}"
+    with tempfile.TemporaryDirectory(prefix="trimtab-upstream-") as scratch:
+        build.go(scratch, "mod", "init", "trimtab.dev/upstream")
+        build.point_staging_at_releases(scratch, version)
+        shutil.copytree(GO_SOURCES / folder, Path(scratch) / folder)
+        built = f"{scratch}/{place.name}"
+        if folder == "e2e":
+            # Vet would go over every dependency of the tests.
+            stamp = f"-s -w -X k8s.io/component-base/version.gitVersion={version}"
+            build.go(scratch, "test", "-c", "-vet=off", "-ldflags", stamp, "-o", built, f"./{folder}")
+        else:
+            build.go(scratch, "build", "-ldflags", "-s -w", "-o", built, f"./{folder}")
+        build.put_in_place(Path(built), place)
