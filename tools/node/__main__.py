@@ -1,0 +1,50 @@
+"""Run the tests on real nodes: build what is missing once, then pytest. `make test-node` calls this.
+
+Exit code 0 also where a real node cannot be had (no Go, no network, no Debian packages, another processor), after saying so in
+one line.
+"""
+
+import platform
+import sys
+import time
+
+import pytest
+
+from tools.node import cluster, machine
+from tools.node.packages import NoPackageError
+from tools.peers import build, releases
+
+
+def why_not() -> str | None:
+    """Return why this machine cannot run a real node, or None if it can."""
+    if (platform.system(), platform.machine()) != ("Linux", "x86_64"):
+        return (
+            f"user-mode Linux needs Linux on x86_64, and this is {platform.system()} on {platform.machine()}"
+        )
+    if missing := machine.missing_programs():
+        return f"{', '.join(missing)} not found; on Debian: apt-get install qemu-system-x86 e2fsprogs gcc"
+    return None
+
+
+def main() -> None:
+    """Build what is missing and run the tests."""
+    reason = why_not()
+    started = time.monotonic()
+    try:
+        if reason is None:
+            cluster.ensure_programs()
+    except build.BuildFailedError as error:
+        sys.exit(f"test-node: {error}")
+    except (build.CannotBuildError, NoPackageError) as error:
+        reason = str(error)
+    if reason is not None:
+        print(f"test-node: SKIPPED, nothing was run on a real node: {reason}")
+        return
+    print(
+        f"test-node: kubelet {releases.chosen()}, ready after {time.monotonic() - started:.0f} s", flush=True
+    )
+    sys.exit(pytest.main(["-m", "node", "-rs", *(sys.argv[1:] or ["tests/node"])]))
+
+
+if __name__ == "__main__":
+    main()
