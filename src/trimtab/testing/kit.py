@@ -1,0 +1,104 @@
+"""Checks that a plug-in keeps the protocol of its kind."""
+
+import time
+from collections.abc import Callable, Iterable, Mapping
+from typing import Any
+
+import msgspec
+
+from trimtab.plugins.estimator import Estimate, EstimatorInput, check_estimate
+from trimtab.plugins.kinds import PluginKind, declaration_of
+from trimtab.plugins.pod_filter import PodFilterInput, check_left_out
+from trimtab.plugins.registry import Plugin
+from trimtab.plugins.replica_policy import ReplicaPolicyInput, ReplicaProposal, check_proposal
+from trimtab.testing.answers import Stopwatch, check_answer, check_shape
+from trimtab.testing.cases import filter_inputs, frozen, policy_inputs
+from trimtab.testing.source_check import check_metric_source
+from trimtab.testing.usage_cases import estimator_inputs
+
+
+def check_pod_filter(
+    function: Callable[[PodFilterInput], Mapping[str, str]], *, stopwatch: Stopwatch = time.thread_time
+) -> None:
+    """Check a pod filter with generated pods, or raise PluginTestError."""
+    check_shape(function, PluginKind.POD_FILTER)
+
+    def ask(seen: PodFilterInput) -> Any:
+        return check_left_out(function(seen), seen.pods)
+
+    for seen in filter_inputs():
+        again = msgspec.structs.replace(seen)
+        check_answer(ask, seen, again, declaration_of(function).budget, stopwatch)
+
+
+def check_replica_policy(
+    function: Callable[[ReplicaPolicyInput], ReplicaProposal],
+    parameters: Mapping[str, Any] | None = None,
+    *,
+    stopwatch: Stopwatch = time.thread_time,
+) -> None:
+    """Check a replica policy with these parameters and generated metrics, or raise PluginTestError.
+
+    Each decision gets the memory that the last one left, as in the operator.
+    """
+    check_shape(function, PluginKind.REPLICA_POLICY)
+    memory: Any = None
+
+    def ask(seen: ReplicaPolicyInput) -> Any:
+        return check_proposal(function(seen))
+
+    for blank in policy_inputs(parameters or {}):
+        seen = msgspec.structs.replace(blank, memory=frozen(memory))
+        again = msgspec.structs.replace(seen)
+        answer = check_answer(ask, seen, again, declaration_of(function).budget, stopwatch)
+        memory = None if answer is None else answer.memory
+
+
+def check_estimator(
+    function: Callable[[EstimatorInput], Estimate], *, stopwatch: Stopwatch = time.thread_time
+) -> None:
+    """Check an estimator with generated usage of 50 days, or raise PluginTestError.
+
+    Each call gets a copy of the memory that the last one left, as in the recommender, and samples if it asks for them.
+    """
+    check_shape(function, PluginKind.ESTIMATOR)
+    declared, memory = declaration_of(function), b"null"
+
+    def ask(seen: EstimatorInput) -> Any:
+        return check_estimate(function(seen))
+
+    for blank in estimator_inputs(with_samples=declared.needs_samples):
+        seen, again = (msgspec.structs.replace(blank, memory=msgspec.json.decode(memory)) for _ in range(2))
+        answer = check_answer(ask, seen, again, declared.budget, stopwatch)
+        if answer is not None:
+            memory = msgspec.json.encode(answer.memory)
+
+
+def check_plugin(
+    plugin: Plugin,
+    parameters: Mapping[str, Any] | None = None,
+    metrics: Iterable[str] = (),
+    labels: Mapping[str, str] | None = None,
+) -> str:
+    """Check a loaded plug-in of any kind, and return what was checked. Raise PluginTestError.
+
+    A metric source must answer `metrics` for a client that selects `labels`.
+    """
+    match plugin.kind:
+        case PluginKind.POD_FILTER:
+            check_pod_filter(plugin.call)
+            return "bounds, determinism, purity and time, with 200 sets of pods"
+        case PluginKind.REPLICA_POLICY:
+            check_replica_policy(plugin.call, parameters)
+            return "bounds, determinism, purity and time, in 200 decisions"
+        case PluginKind.ESTIMATOR:
+            check_estimator(plugin.call)
+            return "bounds, order, determinism, purity and time, in 200 recommendations"
+        case PluginKind.METRIC_SOURCE:
+            known = tuple(metrics)
+            check_metric_source(plugin.call, known, parameters=parameters, labels=labels)
+            return f"unknown metrics, selectors, bounds, time and concurrent calls, {_asked(known)}"
+
+
+def _asked(metrics: tuple[str, ...]) -> str:
+    return f"and values of {', '.join(metrics)}" if metrics else "but no value: name a metric with --metric"

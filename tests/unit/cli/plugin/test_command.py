@@ -1,0 +1,133 @@
+"""`trimtab plugin` lists, checks and starts plug-ins."""
+
+import os
+import subprocess
+import sys
+import tomllib
+from pathlib import Path
+
+import pytest
+from click.testing import CliRunner, Result
+
+from tests.plugin_packages import install, install_example
+from trimtab.cli.plugin.command import plugin
+from trimtab.cli.plugin.skeleton import KINDS
+
+
+@pytest.fixture
+def packages(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """Return a folder in which packages are found."""
+    monkeypatch.syspath_prepend(str(tmp_path))
+    return tmp_path
+
+
+def run(*arguments: str) -> Result:
+    return CliRunner(env={"COLUMNS": "200"}).invoke(plugin, arguments)
+
+
+def test_list_shows_what_is_installed_and_imports_nothing(packages: Path):
+    install_example(packages, "not-draining")
+    install(packages, "not_imported", "1 / 0", group="trimtab.estimators", name="example.com/Broken")
+    rows = [line.split() for line in run("list").output.splitlines()]
+    assert ["example.com/NotDraining", "pod", "filter"] in [row[:3] for row in rows]
+    assert ["example.com/Broken", "estimator"] in [row[:2] for row in rows]
+    assert "not_imported" not in sys.modules
+
+
+@pytest.mark.parametrize("word", ["not_draining", "example.com/NotDraining"])
+def test_check_takes_a_module_or_a_name(packages: Path, word: str):
+    install_example(packages, "not-draining")
+    result = run("check", word)
+    assert (result.exit_code, "passed: bounds" in result.output) == (0, True)
+
+
+def test_check_gives_a_policy_its_parameters(packages: Path):
+    install_example(packages, "step-plan")
+    assert "raised KeyError: 'metric'" in run("check", "step_plan").output
+    good = '{"metric": "requests", "steps": [{"above": 0, "pods": 1, "per": 10}]}'
+    assert run("check", "step_plan", "--parameters", good).exit_code == 0
+    assert "is no JSON" in run("check", "step_plan", "--parameters", "{").output
+
+
+def test_check_runs_the_properties_of_an_estimator(packages: Path):
+    install_example(packages, "weekday-peak")
+    assert "passed: bounds, order, determinism" in run("check", "weekday_peak").output
+
+
+def test_check_asks_a_metric_source_for_the_metrics_that_are_named(packages: Path):
+    code = (
+        "from trimtab.plugins import DeclinedError, MetricValue\n"
+        "async def plugin(seen):\n"
+        "    if seen.metric == 'jobs' and 'queue' in seen.labels:\n"
+        "        return [MetricValue(value=seen.parameters['jobs'], labels=seen.labels)]\n"
+        "    raise DeclinedError('no jobs')\n"
+    )
+    install(packages, "jobs_source", code, group="trimtab.metric_sources", name="example.com/jobs")
+    assert "but no value: name a metric with --metric" in run("check", "jobs_source").output
+    asked = ("check", "jobs_source", "--metric", "jobs", "--parameters", '{"jobs": 3}')
+    assert "values: it declines to answer" in run(*asked).output
+    result = run(*asked, "--label", "queue=orders")
+    assert (result.exit_code, "and values of jobs" in result.output) == (0, True), result.output
+    assert "is not of the form NAME=VALUE" in run(*asked, "--label", "queue").output
+
+
+def test_check_fails_for_a_plugin_that_ends_the_program_anywhere(packages: Path):
+    code = (
+        "import sys\nclass Plugin:\n    looks = 0\n    def __call__(self, seen): return {}\n    @property\n"
+        "    def __trimtab_plugin__(self):\n        Plugin.looks += 1\n        if Plugin.looks > 2: sys.exit(0)\n"
+        "plugin = Plugin()\n"
+    )
+    install(packages, "ending_filter", code, group="trimtab.pod_filters", name="example.com/Ending")
+    result = run("check", "example.com/Ending")
+    assert (result.exit_code, "failed: it raised SystemExit: 0" in result.output) == (1, True)
+
+
+def test_check_says_what_is_wrong(packages: Path):
+    code = "def plugin(seen):\n    return {'other': 'why'}\n"
+    install(packages, "wrong_filter", code, group="trimtab.pod_filters", name="example.com/Wrong")
+    result = run("check", "wrong_filter")
+    assert result.exit_code != 0
+    assert "pod filter example.com/Wrong: failed: bounds: it returned 'other'" in result.output
+    assert "no installed package has a plug-in nothing" in run("check", "nothing").output
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_a_new_plugin_passes_its_own_tests_and_its_backtest(kind: str, tmp_path: Path):
+    folder = tmp_path / "new"
+    result = run("new", kind, "example.com/MyRule", "--folder", str(folder))
+    assert result.exit_code == 0, result.output
+    project = tomllib.loads((folder / "pyproject.toml").read_text())["project"]
+    (group,) = project["entry-points"]
+    assert project["entry-points"][group] == {"example.com/MyRule": "my_rule:my_rule_plugin"}
+    info = folder / "my_rule-0.1.0.dist-info"
+    info.mkdir()
+    (info / "METADATA").write_text("Metadata-Version: 2.1\nName: my-rule\nVersion: 0.1.0\n")
+    (info / "entry_points.txt").write_text(f"[{group}]\nexample.com/MyRule = my_rule:my_rule_plugin\n")
+    environment = {**os.environ, "PYTHONPATH": str(folder)}
+    tests = [
+        sys.executable,
+        "-m",
+        "pytest",
+        "-q",
+        "-p",
+        "no:cacheprovider",
+        "-c",
+        os.devnull,
+        "--rootdir=.",
+        ".",
+    ]
+    programs = [tests]
+    if (folder / "backtest.py").exists():
+        programs.append([sys.executable, "backtest.py"])
+    for program in programs:
+        done = subprocess.run(
+            program, cwd=folder, env=environment, capture_output=True, text=True, check=False
+        )
+        assert done.returncode == 0, done.stdout + done.stderr
+
+
+def test_new_refuses_a_name_without_a_domain_and_a_folder_in_use(tmp_path: Path):
+    assert "a domain and a name" in run("new", "pod-filter", "MyRule").output
+    (tmp_path / "file").write_text("")
+    used = run("new", "pod-filter", "example.com/MyRule", "--folder", str(tmp_path))
+    assert "exists and is not empty" in used.output
