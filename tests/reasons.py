@@ -238,6 +238,10 @@ def _mended(seen, decision, change):
             return replace(seen, conflicting_hpas=())
         case Act.READ_OWNERS:
             return replace(seen, owners={key: OwnerNotFound() for key in seen.owners})
+        case Act.REPAIR_PLUGIN:
+            working = tuple(replace(answer, failure="") for answer in seen.policy_answers)
+            chosen = seen.filter_answer and replace(seen.filter_answer, failure="")
+            return replace(seen, policy_answers=working, filter_answer=chosen)
         case Act.REFRESH_CACHES:
             return replace(seen, stale_inputs=())
         case Act.END_ROLLOUT:
@@ -383,6 +387,8 @@ def _later(reading, seconds):
 
 def _asked(decision):
     """Return what the metrics ask for, counted from the proposals; None if none was made."""
+    if decision.trace.winning_policy is not None:
+        return decision.trace.recommended
     asked = [one.replicas for one in decision.trace.proposals if getattr(one, "replicas", None) is not None]
     return max(asked, default=None)
 

@@ -137,6 +137,38 @@ HORIZONTAL["OwnersUnreadable"] = Reason(
     "The message names the owner and, where one is missing, the right; see `scalable` in install.md.",
 )
 
+_REPAIR = "The message names the plug-in and what is wrong; see plugins.md."
+_PLUGIN_CONDITIONS = "condition PodSelectionFallback or PluginFailed"
+HORIZONTAL |= {
+    "PluginFailed": Reason(
+        _WARNING, "A replica policy gave no answer, so replicas are not lowered.", _REPAIR
+    ),
+    "PluginRaised": Reason(_PLUGIN_CONDITIONS, "The plug-in raised an exception.", _REPAIR),
+    "PluginWrongAnswer": Reason(
+        _PLUGIN_CONDITIONS, "The plug-in returned what its protocol does not allow.", _REPAIR
+    ),
+    "PluginTooSlow": Reason(_PLUGIN_CONDITIONS, "The plug-in took longer than its budget.", _REPAIR),
+    "PluginPaused": Reason(
+        _PLUGIN_CONDITIONS, "The plug-in failed 3 times in a row and is not called for 5 minutes.", _REPAIR
+    ),
+    "PluginNotLoaded": Reason(
+        _PLUGIN_CONDITIONS,
+        "The operator has no plug-in of that name.",
+        "Install its package and name it in --plugins.",
+    ),
+    "PluginDeclined": Reason(_PLUGIN_CONDITIONS, "The plug-in says that it cannot answer now.", _REPAIR),
+    "NodesUnreadable": Reason(
+        "condition PodSelectionFallback",
+        "The pod filter needs nodes, and the operator cannot list them.",
+        "Set horizontal.watchNodes in the chart.",
+    ),
+    "InvalidReplicaPolicies": Reason(
+        _WARNING,
+        "The annotation autoscaling.trimtab.dev/replica-policies cannot be used, so no replica policy counts.",
+        "`trimtab validate` on the manifest says what is wrong with it.",
+    ),
+}
+
 HORIZONTAL["SpecUnreadable"] = Reason(
     "condition ScalingActive",
     "The object has a value that the operator cannot read, such as a quantity with thousands of digits.",
@@ -207,6 +239,11 @@ VERTICAL = {
         "Evicted pods came back unchanged; evictions pause.",
         "Is another webhook undoing the change?",
     ),
+    "EstimatorFailed": Reason(
+        "condition EstimatorFailed",
+        "The estimator that spec.recommenders names gave no usable answer; the last recommendation stays.",
+        "The message says what the plug-in did; its traceback is in the log of the recommender.",
+    ),
     "NoNodeFits": Reason(
         "condition NoNodeFits; " + _WARNING,
         "No node could hold a pod of the recommended size, or has room for the replacement of a pod, which stays.",
@@ -261,6 +298,8 @@ DECISION_REASONS = {
     "MetricsFailed": "No metric can be read.",
     "MetricsIncomplete": "One metric cannot be read and the others ask for less: nothing is lowered on half the facts.",
     "OwnersUnread": "An owner cannot be read and fewer replicas would follow: nothing is lowered.",
+    "ReplicaPolicy": "A replica policy asks for the present size, and no metric for more.",
+    "PluginFailed": "A pod filter or a replica policy gave no answer and fewer replicas would follow: nothing is lowered.",
     "CachesStale": "A cache of the operator is stale and fewer replicas would follow: nothing is lowered.",
     "WithinTolerance": "Usage is close enough to its target.",
     "WithinToleranceOnceGapsAreFilled": "The same, with pods that have no sample counted cautiously.",

@@ -9,6 +9,7 @@ from typing import Any
 from prometheus_client import CollectorRegistry
 from prometheus_client.metrics import MetricWrapperBase
 
+from tools.command_reference import commands_page
 from tools.python_reference import python_page
 from tools.reasons import DECISION_REASONS, HORIZONTAL, VERTICAL, Reason
 from tools.upstream_flags import upstream_page
@@ -35,6 +36,7 @@ _GENERATED = "<!-- Made by `python -m tools.reference`; do not edit. -->\n"
 def pages() -> dict[str, str]:
     """Return every page by its file name."""
     return {
+        "commands.md": _page(commands_page()),
         "flags.md": _flags(),
         "values.md": _values(),
         "events-and-conditions.md": _reasons(),

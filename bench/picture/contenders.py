@@ -118,8 +118,13 @@ def start_ours(directory: Path, kubeconfig: Path, *options: str, core: int | Non
 
 
 def horizontal_options(period: float) -> tuple[str, ...]:
-    """Return the options with which ours does what the peer does."""
-    return ("--native-hpas", "--no-own-hpas", f"--horizontal-pod-autoscaler-sync-period={period:g}s")
+    """Return the options with which ours does what the peer does, a status write per cycle included."""
+    return (
+        "--native-hpas",
+        "--no-own-hpas",
+        f"--horizontal-pod-autoscaler-sync-period={period:g}s",
+        "--status-max-age=0s",
+    )
 
 
 def vertical_options(period: float) -> tuple[str, ...]:

@@ -85,15 +85,26 @@ class VirtualClock:
 class FastClock:
     """The machine's clock, `speed` times as fast.
 
-    Inside `run` all timers of asyncio follow it, as with `VirtualClock`. Sockets work as usual.
+    Inside `run` all timers of asyncio follow it, as with `VirtualClock`. Sockets work as usual. With a `past` it starts so
+    many seconds ago and jumps, as a `VirtualClock` does, until it has caught up with the machine's clock. What happens
+    until then takes no time. Clients on sockets should connect when `behind` is 0.
     """
 
-    def __init__(self, speed: float) -> None:
+    def __init__(self, speed: float, *, past: float = 0.0) -> None:
         if speed <= 0:
             raise ValueError(f"a clock cannot run {speed} times as fast")
         self.speed = speed
-        self._start = datetime.now(UTC)
-        self._began = time.monotonic()
+        self._past = past
+        self._start = datetime.now(UTC) - timedelta(seconds=past)
+        self._created = self._began = time.monotonic()
+        self._elapsed = 0.0
+        self._jumps = past > 0
+
+    @property
+    def behind(self) -> float:
+        """Return the seconds until the clock has caught up with the machine's clock."""
+        lag = self._past + time.monotonic() - self._created - self._elapsed
+        return max(lag, 0.0) if self._jumps else 0.0
 
     def now(self) -> datetime:
         """Return the fast date and time in UTC."""
@@ -101,7 +112,21 @@ class FastClock:
 
     def monotonic(self) -> float:
         """Return the fast seconds since the start."""
-        return (time.monotonic() - self._began) * self.speed
+        if self._jumps:
+            return self._elapsed
+        return self._elapsed + (time.monotonic() - self._began) * self.speed
+
+    def jump(self, seconds: float) -> None:
+        """Advance a clock that is behind, to the machine's time at most. From there it runs."""
+        behind = self.behind
+        self._elapsed += min(seconds, behind)
+        if seconds >= behind:
+            self._jumps, self._began = False, time.monotonic()
+
+    async def catch_up(self) -> None:
+        """Wait until the clock has caught up with the machine's clock. Valid inside `run` only."""
+        while self._jumps:  # noqa: ASYNC110 - the selector ends it, which has no event
+            await asyncio.sleep(max(self.behind, _CATCH_UP_SECONDS))
 
     async def sleep(self, seconds: float) -> None:
         """Wait in fast time. Valid inside `run` only."""
@@ -113,11 +138,15 @@ class FastClock:
             return runner.run(main)
 
 
+_CATCH_UP_SECONDS = 0.001
+"""The shortest sleep of a clock that catches up: a sleep of 0 would let no time pass."""
+
+
 class FastLoop(asyncio.SelectorEventLoop):
     """An event loop whose timers run fast."""
 
     def __init__(self, clock: FastClock) -> None:
-        super().__init__(_FastSelector(clock.speed))
+        super().__init__(_FastSelector(clock))
         self._fast = clock
 
     def time(self) -> float:
@@ -177,12 +206,17 @@ class _JumpingSelector(_Selector):
 
 
 class _FastSelector(_Selector):
-    """A selector that waits a fraction of the timeout."""
+    """A selector that waits a fraction of the timeout, and jumps while its clock is behind."""
 
-    def __init__(self, speed: float) -> None:
+    def __init__(self, clock: FastClock) -> None:
         super().__init__()
-        self._speed = speed
+        self._clock = clock
 
     def select(self, timeout: float | None = None) -> list[tuple[selectors.SelectorKey, int]]:
         """Wait `timeout` fast seconds."""
-        return self._inner.select(None if timeout is None else timeout / self._speed)
+        if timeout and self._clock.behind:
+            ready = self._inner.select(0)
+            if not ready:
+                self._clock.jump(timeout)
+            return ready
+        return self._inner.select(None if timeout is None else timeout / self._clock.speed)

@@ -20,6 +20,7 @@ from trimtab.adapter.files import API_VERSION
 from trimtab.clock import SystemClock
 from trimtab.cluster.client import Client
 from trimtab.cluster.transport.in_process import InProcessServer, InProcessTransport
+from trimtab.plugins.registry import NO_PLUGINS, Plugins
 
 HPA = {"X-Remote-User": "hpa", "X-Remote-Group": "system:authenticated"}
 CUSTOM = "/apis/custom.metrics.k8s.io/v1beta2"
@@ -125,12 +126,13 @@ async def running(
     configuration: Path,
     client: Client | None = None,
     namespaces: Sequence[str] = (),
+    plugins: Plugins = NO_PLUGINS,
 ) -> AsyncIterator[Adapter]:
     """Run an adapter until the trust is read, and stop it in the end."""
     clock = SystemClock()
     client = client or Client(clock, InProcessTransport(cluster))
     read = load_configuration(configuration)
-    async with serve(clock, client, read, configuration.parent, namespaces) as adapter:
+    async with serve(clock, client, read, configuration.parent, namespaces, plugins) as adapter:
         await until(lambda: adapter.trust.current is not None)
         yield adapter
 

@@ -10,13 +10,28 @@ import shutil
 from contextlib import asynccontextmanager
 
 import aiohttp
+import pytest
 
 NAMES = ("chromium", "chromium-browser", "google-chrome")
+LIST = "document.querySelector('.list')"
 
 
 def program():
     """Return the browser's path, or None."""
     return next((found for name in NAMES if (found := shutil.which(name))), None)
+
+
+NEEDS_BROWSER = [
+    pytest.mark.asyncio(loop_scope="module"),
+    pytest.mark.skipif(program() is None, reason=f"no browser: none of {', '.join(NAMES)} is installed"),
+    # Chromium's own start warns about what a container lacks; the page's complaints are asserted below.
+    pytest.mark.filterwarnings("ignore::ResourceWarning"),
+]
+
+
+def has(selector, text):
+    """Return the expression that is true if an element contains a text."""
+    return f"document.querySelector({json.dumps(selector)})?.innerText.includes({json.dumps(text)})"
 
 
 class Tab:
@@ -134,7 +149,9 @@ _CODES = {"Tab": 9, "Enter": 13, "ArrowRight": 39}
 _WAIT = """new Promise((done) => {
   const holds = () => { try { return (%s); } catch { return false; } };
   if (holds()) return done(true);
-  const watcher = new MutationObserver(() => { if (holds()) { watcher.disconnect(); done(true); } });
+  const check = () => { if (holds()) { watcher.disconnect(); done(true); } };
+  const watcher = new MutationObserver(check);
+  document.addEventListener("focusin", check);
   watcher.observe(document, {subtree: true, childList: true, attributes: true, characterData: true});
 })"""
 

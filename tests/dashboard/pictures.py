@@ -72,11 +72,12 @@ async def main(frozen):
             await tab.picture(IMAGES / "overview.png")
             await hpa(tab, "hpa-light")
             await tab.type(".slider .exact", "95")
-            await tab.until("document.querySelector('.whatif-answer .big')")
+            await tab.type(".whatif-form > .fields label:nth-child(3) input", "20")
+            await tab.until("document.querySelector('.whatif-answer .copyable')")
             await tab.run(
                 "document.querySelector('#whatif').scrollIntoView({block: 'start'}); scrollBy(0, -70)"
             )
-            await tab.size(1280, 640)
+            await tab.size(1280, 780)
             await tab.picture(IMAGES / "what-if.png")
             await tab.scheme("dark")
             await hpa(tab, "hpa-dark")

@@ -4,45 +4,17 @@ import json
 from pathlib import Path
 
 import pytest
-import pytest_asyncio
 
-from tests.dashboard import browser, stage, viewers
+from tests.dashboard import stage, viewers
 from tests.dashboard.asking import app_of
+from tests.dashboard.browser import LIST, NEEDS_BROWSER, has
 from tests.dashboard.roles import Frozen
 from tests.dashboard.test_rights import lab
 from tests.dashboard.test_stream import Knobs
 from tests.unit.decide.horizontal import builders as given
-from trimtab.dashboard import serving
+from trimtab.dashboard import LoadView, serving
 
-pytestmark = [
-    pytest.mark.asyncio(loop_scope="module"),
-    pytest.mark.skipif(
-        browser.program() is None, reason=f"no browser: none of {', '.join(browser.NAMES)} is installed"
-    ),
-    # Chromium's own start warns about what a container lacks; the page's complaints are asserted below.
-    pytest.mark.filterwarnings("ignore::ResourceWarning"),
-]
-
-
-@pytest_asyncio.fixture(scope="module", loop_scope="module")
-async def chromium(tmp_path_factory):
-    async with browser.chromium(tmp_path_factory.mktemp("profile")) as address:
-        yield address
-
-
-@pytest_asyncio.fixture(loop_scope="module")
-async def tab(chromium):
-    async with browser.tab(chromium) as opened:
-        await opened.size(1280, 900)
-        yield opened
-        assert opened.complaints == []
-
-
-LIST = "document.querySelector('.list')"
-
-
-def has(selector, text):
-    return f"document.querySelector({json.dumps(selector)})?.innerText.includes({json.dumps(text)})"
+pytestmark = NEEDS_BROWSER
 
 
 async def test_from_the_printed_address_to_the_reason_and_back(tab):
@@ -76,6 +48,29 @@ async def test_without_the_token_a_form_asks_for_it_and_logging_out_ends_there(t
         await tab.until("document.querySelector('.login')")
         assert "web" not in await tab.text()
         tab.complaints[:] = [one for one in tab.complaints if "401" not in one]
+
+
+async def test_the_printed_address_works_in_a_tab_that_has_the_page(tab):
+    """It said "There is no such page", and the token stayed in the address."""
+    app = app_of(stage.steady())
+    async with serving(app) as port:
+        await tab.open(app.url(port))
+        await tab.click("a[href='#/hpa/shop/web']")
+        await tab.until(has("#main", "Why not fewer?"))
+        await tab.run(f"location.hash = 'token={app.token}'")
+        await tab.until(LIST)
+        assert await tab.run("location.hash") == "#/"
+        await tab.click(".top button")
+        await tab.until("document.querySelector('.login')")
+        await tab.run("location.hash = 'token=wrong'")
+        await tab.until(has("[role=alert]", "not known"))
+        assert await tab.run("location.hash") == "#/"
+        await tab.run(f"location.hash = 'token={app.token}'")
+        await tab.until(LIST)
+        assert app.token not in await tab.run("location.href")
+        await tab.click(".top button")  # ends the stream before the server goes
+        await tab.until("document.querySelector('.login')")
+        tab.complaints[:] = [text for text in tab.complaints if "401" not in text]
 
 
 async def test_a_decision_shows_without_a_reload(tab):
@@ -198,6 +193,24 @@ async def test_a_load_is_turned_up_with_a_click(tab):
         assert knobs.factors == {"web": 2.0}
 
 
+class Named(Knobs):
+    """Loads named after a workload, a metric, and nothing that an HPA has."""
+
+    def loads(self):
+        return [LoadView(name=title, title=title, factor=1) for title in ("shop/web", "orders", "letters")]
+
+
+async def test_a_load_links_to_the_hpas_that_follow_it(tab):
+    """The load of a metric linked to none."""
+    app = app_of(stage.wave(steps=5), stage.steady("other"), controls=Named())
+    async with serving(app) as port:
+        await tab.open(app.url(port))
+        await tab.click("a[href='#/loads']")
+        await tab.until("document.querySelectorAll('.load').length === 3")
+        links = "[...document.querySelectorAll('.load')].map((load) => [...load.querySelectorAll('a')].map((link) => link.hash))"
+        assert await tab.run(links) == [["#/hpa/shop/web"], ["#/hpa/shop/web"], []]
+
+
 async def test_a_thousand_autoscalers_are_searched_filtered_and_paged(tab):
     app = app_of(*stage.crowd(1000))
     async with serving(app) as port:
@@ -268,7 +281,7 @@ async def test_a_viewer_of_vpas_alone_sees_these_and_which_rights_are_missing(ta
         await tab.click(".hidden-parts summary")
         assert "you may not list pods in namespace shop" in await tab.text(".hidden-parts")
         titles = await tab.run("[...document.querySelectorAll('.card h2')].map((title) => title.innerText)")
-        assert titles == ["Speaks for", "app: cpu", "app: memory", "Conditions"]
+        assert titles == ["Applies to", "app: cpu", "app: memory", "Requests to copy", "Conditions"]
         await tab.click(".top button")
         await tab.until("document.querySelector('.login')")
 

@@ -1,6 +1,7 @@
 """The dashboard as `trimtab run` starts it: alone as an onlooker, or beside an operator that leads or does not."""
 
 import asyncio
+import json
 import logging
 import ssl
 from contextlib import asynccontextmanager
@@ -10,6 +11,8 @@ from pathlib import Path
 import aiohttp
 import pytest
 
+from tests.dashboard.test_cluster_health import Answers
+from tests.plugin_packages import install
 from tests.scenarios.horizontal.bodies import external_metric
 from tests.scenarios.narrow import Narrow
 from trimtab.clock import SystemClock
@@ -17,6 +20,7 @@ from trimtab.cluster.client import Client
 from trimtab.cluster.leases.fence import ClosedFence
 from trimtab.dashboard import dashboard
 from trimtab.dashboard.dashboard import Dashboard, check
+from trimtab.dashboard.sources.operator_settings import OperatorSettings
 from trimtab.lab.embedded import EmbeddedCluster
 from trimtab.model.crds import all_crds
 from trimtab.operator.horizontal.config import decision_config
@@ -119,7 +123,7 @@ async def test_alone_it_decides_for_the_page_and_writes_nothing():
             found = await overview_when(await announced.get(), is_decided)
         (row,) = found["horizontal"]
         assert (row["current"], row["desired"], row["state"], row["isDryRun"]) == (3, 6, "scaling", False)
-        assert found["notices"][0]["text"].startswith("This page only looks.")
+        assert found["program"]["notices"][0]["text"].startswith("This page only looks.")
         assert await cluster.replicas("web", "default") == 3
 
 
@@ -135,7 +139,7 @@ async def test_alone_it_goes_by_the_settings_of_the_operator_that_acts():
             found = await overview_when(await announced.get(), is_decided)
         (row,) = found["horizontal"]
         assert (row["desired"], row["isDryRun"]) == (6, True)
-        text = found["notices"][0]["text"]
+        text = " ".join(found["program"]["notices"][0]["details"])
         assert "HPAs: settings: of the operator that holds Lease trimtab/trimtab-horizontal" in text
         assert "VPAs: settings: assumed" in text
 
@@ -151,6 +155,30 @@ async def page_when(address, name, holds):
             if holds(found):
                 return found
             await asyncio.sleep(0.05)
+
+
+@pytest.mark.parametrize("is_loaded", [False, True])
+async def test_alone_it_says_why_a_plugin_has_no_answer_here(is_loaded, tmp_path, monkeypatch):
+    """The operator's answer is in its memory. The page has one if the plug-in is installed beside it."""
+    monkeypatch.syspath_prepend(str(tmp_path))
+    code = (
+        "from trimtab.plugins import ReplicaProposal\n"
+        "def plugin(seen):\n"
+        "    return ReplicaProposal(replicas=8, reason='a rule')\n"
+    )
+    name = install(tmp_path, "page_rule", code, group="trimtab.replica_policies", name="example.com/Rule")
+    async with cluster_with_an_hpa() as cluster:
+        change = {"spec": {"replicaPolicies": [{"name": name}]}}
+        await cluster.client.patch(OWN_HPAS, "web", "default", change)
+        settings = ALONE.replace(plugins=(name,)) if is_loaded else ALONE
+        announced: asyncio.Queue[str] = asyncio.Queue()
+        async with running(Dashboard(parts(cluster, settings), announced.put_nowait).run()):
+            page = await page_when(
+                await announced.get(), "hpa/default/web", lambda found: found.get("decision")
+            )
+    text = json.dumps(page)
+    assert ("does not have the operator's answer" in text) != is_loaded
+    assert ("a rule" in text) == is_loaded
 
 
 async def lead(cluster, loop="horizontal", **settings):
@@ -195,7 +223,7 @@ async def test_alone_it_leaves_out_what_the_operator_leaves_alone():
         async with running(Dashboard(parts(cluster, ALONE), announced.put_nowait).run()):
             found = await overview_when(await announced.get(), is_decided)
         assert [row["name"] for row in found["horizontal"]] == ["rival"]
-        text = found["notices"][0]["text"]
+        text = found["program"]["notices"][0]["text"]
         assert "the operator runs with --no-own-hpas" in text
         assert "The operator acts on HPAs in default only." in text
 
@@ -245,7 +273,9 @@ async def test_alone_it_watches_the_vpas_that_the_operator_acts_on(own, recommen
             )
         assert names_of_vpas(found) == want
         is_narrow = want == ["vpa/shop/web"]
-        assert ("The operator acts on VPAs in shop only." in found["notices"][0]["text"]) is is_narrow
+        assert (
+            "The operator acts on VPAs in shop only." in found["program"]["notices"][0]["text"]
+        ) is is_narrow
 
 
 async def test_a_viewer_of_the_operators_namespaces_sees_their_vpas():
@@ -260,7 +290,7 @@ async def test_a_viewer_of_the_operators_namespaces_sees_their_vpas():
         async with running(Dashboard(made, announced.put_nowait).run()):
             found = await overview_when(await announced.get(), lambda found: found["vertical"])
         assert names_of_vpas(found) == ["vpa/shop/web"]
-        assert not [one["text"] for one in found["notices"] if one["isProblem"]]
+        assert not [one["text"] for one in found["program"]["notices"] if one["isProblem"]]
 
 
 async def test_alone_it_takes_up_the_namespaces_of_vpas_that_change_while_it_runs(monkeypatch):
@@ -285,6 +315,24 @@ async def test_alone_it_takes_up_settings_that_change_while_it_runs(monkeypatch)
             assert len((await overview_when(address, is_decided))["horizontal"]) == 1
             await lead(cluster, native_hpas=True)
             await overview_when(address, lambda found: len(found["horizontal"]) == 2 and is_decided(found))
+
+
+@pytest.mark.parametrize(
+    ("status", "tolerance"),
+    [
+        pytest.param(401, 0.05, id="a cluster that does not let us in keeps the last settings"),
+        pytest.param(403, 0.1, id="a missing right is an answer"),
+    ],
+)
+async def test_alone_it_keeps_the_settings_of_an_operator_that_cannot_be_asked(status, tolerance):
+    async with cluster_with_an_hpa() as cluster:
+        await lead(cluster, tolerance=0.05)
+        settings = OperatorSettings(cluster.client, ALONE, ())
+        await settings.refresh()
+        assert settings.for_hpas().horizontal.tolerance == 0.05
+        settings._client = Client(cluster.clock, Answers(status))
+        await settings.refresh()
+        assert settings.for_hpas().horizontal.tolerance == tolerance
 
 
 async def test_alone_it_shows_the_conditions_that_the_operator_stored():
@@ -321,14 +369,16 @@ async def test_beside_an_operator_it_says_who_decides():
         page = Dashboard(parts(cluster, settings, fence=fence, horizontal=horizontal), announced.put_nowait)
         async with running(horizontal.run(), page.run()):
             address = await announced.get()
-            acting = await overview_when(address, lambda found: is_decided(found) and not found["notices"])
+            acting = await overview_when(
+                address, lambda found: is_decided(found) and not found["program"]["notices"]
+            )
             assert acting["horizontal"][0]["desired"] == 6
             fence.is_open = False
             before = acting["horizontal"][0]["at"]
             looking = await overview_when(
-                address, lambda found: found["notices"] and found["horizontal"][0]["at"] > before
+                address, lambda found: found["program"]["notices"] and found["horizontal"][0]["at"] > before
             )
-            assert looking["notices"][0]["text"].startswith("Another copy of this program leads.")
+            assert looking["program"]["notices"][0]["text"].startswith("Another copy of this program leads.")
 
 
 async def test_where_no_hpas_are_served_the_page_says_what_to_install():
@@ -338,7 +388,7 @@ async def test_where_no_hpas_are_served_the_page_says_what_to_install():
         async with running(page.run()):
             found = await overview_when(
                 await announced.get(),
-                lambda found: any("trimtab crds" in one["text"] for one in found["notices"]),
+                lambda found: any("trimtab crds" in one["text"] for one in found["program"]["notices"]),
             )
         assert found["horizontal"] == found["vertical"] == []
 

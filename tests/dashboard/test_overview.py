@@ -4,7 +4,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from trimtab.dashboard.auth.rights import AUTOSCALERS, Kind, KindInNamespace, Visible
-from trimtab.dashboard.pages.views import HorizontalRow, Notice, Row, VerticalRow
+from trimtab.dashboard.pages.views import HorizontalRow, KindView, Notice, ProgramView, Row, VerticalRow
 from trimtab.dashboard.sources import Sources
 from trimtab.dashboard.web.overview import OverviewCache, listing_of
 
@@ -39,10 +39,10 @@ class Listed:
 
     def __init__(self) -> None:
         self.states: dict[str, str] = {}
-        self.notices: tuple[Notice, ...] = ()
+        self.program = ProgramView()
 
     def cache(self) -> OverviewCache:
-        return OverviewCache(Sources(_Rows(self, ""), _Rows(self, "vpa/"), lambda: self.notices))  # type: ignore[arg-type]  # only rows are read
+        return OverviewCache(Sources(_Rows(self, ""), _Rows(self, "vpa/"), lambda: self.program))  # type: ignore[arg-type]  # only rows are read
 
 
 class _Rows:
@@ -79,21 +79,45 @@ def test_a_followed_page_equals_the_overview_and_names_nothing_that_was_never_sh
         version, before = cache.version, now
 
 
+NARROW = Visible(frozenset(), frozenset(LISTINGS[:1]))
+WIDE = Visible(frozenset(AUTOSCALERS.values()))
+
+
 def test_problems_reach_viewers_of_the_cluster_only_because_they_may_name_namespaces():
     listed = Listed()
     cache = listed.cache()
-    listed.notices = (
-        Notice(text="This page only looks."),
-        Notice(text="pods in secret-project: 403", is_problem=True),
+    note = Notice(text="This page only looks.")
+    listed.program = ProgramView(
+        notices=(
+            note,
+            Notice(text="pods in secret-project: 403", is_problem=True, details=("secret-project: 403",)),
+        ),
+        horizontal=KindView(is_read=False, hint="only native ones such as secret-project/web"),
     )
     cache.refresh()
-    narrow = Visible(frozenset(), frozenset(LISTINGS[:1]))
-    wide = Visible(frozenset(AUTOSCALERS.values()))
-    assert cache.overview(wide).notices == listed.notices
-    for told in (cache.overview(narrow).notices, cache.changes_since(0, narrow, narrow).notices):
+    assert cache.overview(WIDE).program == listed.program
+    for told in (cache.overview(NARROW).program, cache.changes_since(0, NARROW, NARROW).program):
         assert told is not None
-        assert told[0] == listed.notices[0]
-        assert [notice.is_problem for notice in told] == [False, True]
-        assert "secret-project" not in told[1].text
-    assert cache.changes_since(cache.version, narrow, wide).notices == listed.notices
-    assert cache.changes_since(cache.version, wide, wide).notices is None
+        assert told.notices[0] == note
+        assert [notice.is_problem for notice in told.notices] == [False, True]
+        assert not told.horizontal.is_read
+        assert "secret-project" not in str(told)
+    assert cache.changes_since(cache.version, NARROW, WIDE).program == listed.program
+    assert cache.changes_since(cache.version, WIDE, WIDE).program is None
+
+
+def test_a_lost_cluster_is_told_to_every_viewer_without_its_address():
+    listed = Listed()
+    cache = listed.cache()
+    listed.program = ProgramView(
+        notices=(
+            Notice(text="The cluster cannot be reached: cannot connect to 10.1.2.3:6443.", is_problem=True),
+        ),
+        data_at=5.0,
+    )
+    cache.refresh()
+    told = cache.overview(NARROW).program
+    assert (told.data_at, [notice.text for notice in told.notices]) == (
+        5.0,
+        ["The cluster cannot be reached."],
+    )

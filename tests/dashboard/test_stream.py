@@ -133,7 +133,7 @@ def test_a_quiet_stream_still_gives_a_sign():
         async with stream(app, browser) as (sent, _):
             await sent.get(), await sent.get()
             began = clock.monotonic()
-            assert (await sent.get())["body"] == b": still here\n\n"
+            assert (await sent.get())["body"] == b"event: still\ndata: {}\n\n"
             assert clock.monotonic() - began == pytest.approx(streams.QUIET_REFRESHES, abs=1.1)
         running.cancel()
 

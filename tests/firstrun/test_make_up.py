@@ -105,8 +105,9 @@ def test_the_printed_page_shows_every_autoscaler_and_opens_for_nobody_else(up):
         "shop-by-label", "shop-by-owner", "api-5-percent", "api-default", "mailer", "images", "videos",
     }  # fmt: skip
     assert {row["name"] for row in found["vertical"]} == {"db", "db-leader"}
-    with pytest.raises(urllib.error.HTTPError, match="401"):
+    with pytest.raises(urllib.error.HTTPError, match="401") as refusal:
         ask(up, "api/overview", token="guessed")
+    refusal.value.close()
 
 
 def test_a_person_turns_the_load_up_and_the_workload_follows(up, api):
@@ -151,7 +152,7 @@ def test_a_dashboard_of_ones_own_opens_on_the_same_cluster_and_only_looks(up, tm
             found = json.loads(answer.read())
         looking.send_signal(signal.SIGINT)
         assert looking.wait(timeout=SECONDS) == 0
-    assert found["notices"][0]["text"].startswith("This page only looks.")
+    assert found["program"]["notices"][0]["text"].startswith("This page only looks.")
 
 
 def test_the_port_can_be_chosen_and_a_taken_one_is_named(up, tmp_path):

@@ -4,27 +4,23 @@ At 60x a request of 5 ms takes the operator 0.3 s of the time that the stories r
 and it is played in virtual time, so that a busy machine changes nothing.
 """
 
-import asyncio
 import json
 import re
 from contextlib import AsyncExitStack, asynccontextmanager
+from dataclasses import dataclass
 
 import pytest
 
 from tests.firstrun import truth, vertical_truth
 from trimtab.cli.stories import STORIES
+from trimtab.cli.stories.stage import Stage
 from trimtab.clock import VirtualClock
 from trimtab.cluster.client import Client
 from trimtab.cluster.transport.in_process import InProcessTransport
 from trimtab.lab.embedded import EmbeddedCluster
-from trimtab.model.crds import all_crds
-from trimtab.operator.horizontal.config import decision_config
-from trimtab.operator.horizontal.controller import HpaController
 from trimtab.operator.horizontal.records import explain_page
-from trimtab.operator.runtime import Runtime
 from trimtab.operator.settings.settings import Settings
 from trimtab.operator.vertical.explain import Explainer
-from trimtab.operator.vertical.wiring import VerticalRuntime, make_recommender, make_updater
 
 MINUTES = (1, 10, 40)
 TRIES = 200
@@ -57,34 +53,29 @@ def late_client(clock, cluster, seconds):
     return Client(clock, Late(clock, InProcessTransport(cluster.server, headers=headers), seconds), seed=2)
 
 
+@dataclass(frozen=True)
+class LateCluster:
+    """A cluster that the operator reaches with such a client."""
+
+    inner: EmbeddedCluster
+    client: Client
+
+    @property
+    def side(self):
+        return self.inner.side
+
+    async def apply(self, *manifests):
+        return await self.inner.apply(*manifests)
+
+
 @asynccontextmanager
 async def stories(clock, latency):
     """Put all stories up in one cluster, with the operator at work, as `trimtab up` does."""
     async with AsyncExitStack() as stack:
         cluster = await stack.enter_async_context(EmbeddedCluster(clock, seed=1))
-        await cluster.apply(*all_crds())
-        for story in STORIES:
-            plan = story.load()
-            for load in plan.workloads:
-                cluster.load.set(load)
-            for series in plan.series:
-                cluster.load.set(series)
-            await cluster.apply(*story.objects())
-        cluster.measure()
-        settings = Settings.of(feature_gates="AllAlpha=true", leader_elect=False)
-        client = late_client(clock, cluster, latency)
-        runtime = Runtime(clock, client, settings)
-        stack.push_async_callback(runtime.close)
-        horizontal = HpaController(runtime, config=decision_config(settings))
-        site = VerticalRuntime(runtime)
-        loops = (horizontal, make_recommender(site), make_updater(site))
-        tasks = [asyncio.ensure_future(one.run()) for one in loops]
-        try:
-            yield cluster, horizontal
-        finally:
-            for task in tasks:
-                task.cancel()
-            await asyncio.gather(*tasks, return_exceptions=True)
+        late = LateCluster(cluster, late_client(clock, cluster, latency))
+        programs = await Stage(clock, late).open(STORIES, stack)
+        yield cluster, programs.horizontal
 
 
 ROLES = "roles"

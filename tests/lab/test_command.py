@@ -39,7 +39,8 @@ def get(config, path, token=None, host=None):
         with urllib.request.urlopen(request, context=context, timeout=20) as answer:
             return answer.status
     except urllib.error.HTTPError as refusal:
-        return refusal.code
+        with refusal:
+            return refusal.code
 
 
 def test_the_lab_answers_its_own_token_only_and_ends_with_the_signal(command):

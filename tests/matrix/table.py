@@ -13,6 +13,7 @@ ASIDE = ("early", "explain", "page", "top", "simulate", "replay", "validate", "c
 """The look between two syncs, the commands, the page of the operator's port, and the lab with `trimtab up`."""
 COLUMNS = (*RUN, *ASIDE)
 
+PLUGINS = "tests/scenarios/horizontal/test_plugins.py"
 MATRIX = "tests/matrix/test_matrix.py"
 READ = f"{MATRIX}::test_each_program_reads_the_settings_of_its_cells"
 GIVEN = f"{MATRIX}::test_settings_of_the_process_itself_are_read_by_the_command"
@@ -21,8 +22,10 @@ INSTALLED = f"{MATRIX}::test_a_value_of_the_chart_reaches_the_programs_of_its_ro
 ACCOUNTS = "tests/real/install/test_accounts.py"
 CROSS = "tests/scenarios/horizontal/test_cross.py"
 ECONOMY = "tests/scenarios/horizontal/test_economy.py"
+COSTS = "tests/scenarios/horizontal/test_costs.py"
 GATES = "tests/scenarios/horizontal/test_gates.py"
 LOOKING = "tests/scenarios/horizontal/test_published_settings.py"
+ESTIMATORS = "tests/scenarios/vertical/test_estimators.py"
 SIZES = "tests/scenarios/vertical/test_published_settings.py"
 DRY_RUN = "tests/scenarios/vertical/test_dry_run.py"
 EXPLAIN = "tests/unit/cli/commands/test_explain.py"
@@ -113,6 +116,19 @@ FLAGS: tuple[Row, ...] = (
         },
     ),
     Row(
+        ("--plugins",),
+        EVERY,
+        "names in the cluster load no code, so commands take names of their own",
+        {
+            "horizontal": f"{PLUGINS}::test_a_policy_adds_pods_by_its_table",
+            "recommender": f"{ESTIMATORS}::test_a_failing_estimator_says_so_on_its_vpa_and_stops_no_other",
+            "adapter": "tests/adapter/test_sql_queue.py::test_the_rows_of_a_queue_are_a_metric_and_a_lost_database_fails_this_metric_alone",
+            "dashboard": f"{PAGE}::test_alone_it_says_why_a_plugin_has_no_answer_here",
+            "simulate": "tests/unit/backtest/test_plugins.py::test_simulate_compares_a_policy_with_none",
+            "replay": "tests/unit/backtest/test_plugins.py::test_simulate_compares_a_policy_with_none",
+        },
+    ),
+    Row(
         ("--feature-gates",),
         "horizontal recommender updater admission roles dashboard",
         "the rows of the gates say who honours which",
@@ -194,6 +210,12 @@ FLAGS: tuple[Row, ...] = (
         "horizontal dashboard",
         "nothing is looked at between two syncs of a simulation, which says so; one decision has no look",
         {"early": f"{ECONOMY}::test_nobody_looks_where_it_is_off"},
+    ),
+    Row(
+        ("--status-max-age", "--status-visible-change"),
+        "horizontal dashboard",
+        "only the operator writes statuses; the dashboard builds the same controller and writes nothing",
+        {"horizontal": f"{COSTS}::test_small_moves_are_written_once_a_minute_and_shown_at_once"},
     ),
     Row(
         (
@@ -620,6 +642,15 @@ ANNOTATIONS: tuple[Row, ...] = (
         },
     ),
     Row(
+        ("autoscaling.trimtab.dev/replica-policies",),
+        "",
+        "our own kind has a field; VPAs and served metrics have no replicas",
+        {
+            "horizontal": f"{PLUGINS}::test_a_policy_adds_pods_by_its_table",
+            "convert": "tests/unit/model/hpa/test_replica_policies.py::test_a_policy_goes_into_the_annotation_of_a_native_hpa_and_back",
+        },
+    ),
+    Row(
         ("autoscaling.trimtab.dev/exact-metrics", "autoscaling.trimtab.dev/exact-current-metrics"),
         "",
         "only conversion to v1 and back writes and reads them",
@@ -666,6 +697,7 @@ ANNOTATIONS: tuple[Row, ...] = (
             "trimtab.dev/admission-probe",
             "trimtab.dev/admitted",
             "trimtab.dev/held-back",
+            "trimtab.dev/estimate",
             "trimtab.dev/memory-windows",
             "trimtab.dev/replacement-refused",
             "trimtab.dev/resize",
@@ -677,6 +709,14 @@ ANNOTATIONS: tuple[Row, ...] = (
             "admission": f"{ACCOUNTS}::test_the_updater_account_evicts_labels_and_probes_but_changes_no_image",
             "updater": f"{ACCOUNTS}::test_the_updater_account_evicts_labels_and_probes_but_changes_no_image",
             "recommender": f"{ACCOUNTS}::test_the_recommender_account_recommends_and_keeps_history",
+        },
+    ),
+    Row(
+        ("lab.trimtab.dev/cpu",),
+        "",
+        "only the lab makes load; elsewhere pods have their own",
+        {
+            "lab": "tests/unit/lab/load/test_load.py::test_an_annotation_sets_the_load_of_a_workload_that_no_plan_names"
         },
     ),
 )
@@ -693,17 +733,31 @@ VALUES: dict[str, tuple[str, str]] = {
             "image.repository",
             "image.tag",
             "image.pullPolicy",
+            "image.digest",
             "imagePullSecrets",
             "nodeSelector",
             "tolerations",
         ),
         (ALL, ""),
     ),
-    **dict.fromkeys(("affinity", "priorityClassName", "podAnnotations"), (ALL, "")),
+    **dict.fromkeys(
+        (
+            "affinity",
+            "topologySpreadConstraints",
+            "priorityClassName",
+            "commonLabels",
+            "podLabels",
+            "podAnnotations",
+            "podSecurityContext",
+            "securityContext",
+        ),
+        (ALL, ""),
+    ),
     "replicas": (f"{LOOPS} adapter", "sessions of the dashboard live in the memory of its one copy"),
     "featureGates": (f"{LOOPS} dashboard", "the adapter serves values, and no gate is about them"),
     "compat": (f"{LOOPS} dashboard", "the adapter serves values as any adapter does"),
     "watchNamespaces": (ALL, ""),
+    "plugins": (ALL, ""),
     "dryRun": (f"{LOOPS} dashboard", "the adapter writes nothing"),
     "logFormat": (ALL, ""),
     "tokenSecret": (
@@ -712,8 +766,10 @@ VALUES: dict[str, tuple[str, str]] = {
     ),
     "scalable": (f"{LOOPS} dashboard", "the adapter asks for no scale"),
     "horizontal.nativeHpas": ("horizontal dashboard", _SAME),
+    "horizontal.watchNodes": ("horizontal", "only the operator calls pod filters"),
     "horizontal.syncPeriod": ("horizontal", "the dashboard follows the settings on the operator's Lease"),
     "horizontal.metricsMaxAge": ("horizontal dashboard", _SAME),
+    "horizontal.statusMaxAge": ("horizontal", "the dashboard writes no status"),
     "horizontal.shards": ("horizontal", _SAME),
     "horizontal.customMetrics": ("horizontal dashboard", _SAME),
     "horizontal.externalMetrics": ("horizontal dashboard", _SAME),
@@ -751,7 +807,21 @@ VALUES: dict[str, tuple[str, str]] = {
             "adapter",
             "dashboard",
         )
-        for what in ("resources", "extraArgs", "extraEnv", "extraEgress")
+        for what in (
+            "resources",
+            "extraArgs",
+            "extraEnv",
+            "extraEgress",
+            "serviceAccount.annotations",
+            "podLabels",
+            "podAnnotations",
+            "podSecurityContext",
+            "securityContext",
+            "nodeSelector",
+            "tolerations",
+            "affinity",
+            "topologySpreadConstraints",
+        )
     },
     **dict.fromkeys(
         (
@@ -760,6 +830,7 @@ VALUES: dict[str, tuple[str, str]] = {
             "adapter.prometheus",
             "adapter.prometheusPort",
             "adapter.rules",
+            "adapter.configuration",
         ),
         ("adapter", _SAME),
     ),

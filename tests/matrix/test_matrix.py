@@ -175,32 +175,52 @@ OTHER_VALUES: dict[str, str] = {
     "vertical.ignoredNamespaces": "[search]",
     "featureGates": "{InPlace: true}",
     "watchNamespaces": "shop,web",
+    "plugins": "example.com/NotDraining",
     "scalable": "[{group: argoproj.io, resource: rollouts}]",
     "imagePullSecrets": "[{name: mine}]",
-    "tolerations": "[{key: mine, operator: Exists}]",
     "networkPolicy.apiServerCidrs": "10.0.0.0/8",
     "networkPolicy.apiServerPorts": "[7443]",
     "adapter.caBundle": "Q0E9",
     "compat": "kubernetes-1.36",
     "vertical.admission.failurePolicy": "Fail",
+    "vertical.admission.timeoutSeconds": "3",
+    "vertical.updater.nodeFit": "none",
+    "vertical.updater.admissionCheck": "lease",
+    "vertical.updater.maxEvictionsPerMinute": "7",
+    "logFormat": "text",
+    "image.pullPolicy": "Always",
+    "image.digest": f"sha256:{'0a' * 32}",
+    "adapter.prometheus": "http://other:9090",
+    "adapter.injectCaFrom": "other/certificate",
 }
+OF_EVERY_PROGRAM: dict[str, str] = {
+    "resources": "{limits: {cpu: 2}}",
+    "extraArgs": "[--v=3]",
+    "extraEnv": "[{name: A, value: b}]",
+    "extraEgress": "[{to: [], ports: []}]",
+    "tolerations": "[{key: mine, operator: Exists}]",
+    "affinity": "{podAffinity: {}}",
+    "topologySpreadConstraints": "[{topologyKey: zone, whenUnsatisfiable: DoNotSchedule}]",
+    "syncPeriod": "7s",
+    "metricsMaxAge": "7s",
+    "interval": "7s",
+}
+"""Other values by the last name of their path."""
 
 
 def other_value(path: str, default: Any) -> str:
     """Return another value for a setting of the chart, as `--set` takes it."""
-    if path in OTHER_VALUES:
-        return OTHER_VALUES[path]
+    name = path.rpartition(".")[2]
+    if path in OTHER_VALUES or name in OF_EVERY_PROGRAM:
+        return OTHER_VALUES.get(path) or OF_EVERY_PROGRAM[name]
     if isinstance(default, bool):
         now = f"{path}=true" in EVERYTHING or default
         return str(not now).lower()
     if isinstance(default, int):
         return str(default + 3)
     if isinstance(default, list):
-        is_environment, is_egress = path.endswith("extraEnv"), path.endswith("extraEgress")
-        return (
-            "[{name: A, value: b}]" if is_environment else "[{to: [], ports: []}]" if is_egress else "[--v=3]"
-        )
-    return "{mine: yes}" if isinstance(default, dict) else "other"
+        return "[other]"
+    return "{mine: other}" if isinstance(default, dict) else "other"
 
 
 def by_program(objects: Iterable[dict[str, Any]]) -> dict[str, list[dict[str, Any]]]:

@@ -72,6 +72,38 @@ def test_a_fast_hour_is_an_hour_on_its_own_clock():
     assert clock.now() - began >= timedelta(hours=1)
 
 
+def test_a_clock_with_a_past_jumps_until_it_has_caught_up():
+    """What happens before takes no time, and nothing is dated later than the machine's clock."""
+    clock = FastClock(1, past=86400)
+    woken: list[timedelta] = []
+
+    async def main() -> None:
+        assert SystemClock().now() - clock.now() >= timedelta(days=1)
+        for _ in range(23):
+            await asyncio.sleep(3600)
+            woken.append(SystemClock().now() - clock.now())
+        await clock.catch_up()
+
+    clock.run(main())
+    assert woken == sorted(woken, reverse=True)
+    assert woken[-1] >= timedelta(hours=1)
+    assert clock.behind == 0
+    assert timedelta() <= SystemClock().now() - clock.now() < timedelta(hours=1)
+
+
+def test_a_clock_that_has_caught_up_runs_at_its_speed():
+    clock = FastClock(1_000_000, past=60)
+
+    async def main() -> float:
+        await clock.catch_up()
+        began = clock.monotonic()
+        await asyncio.sleep(3600)
+        return clock.monotonic() - began
+
+    assert clock.run(main()) >= 3600
+    assert clock.behind == 0
+
+
 def test_a_clock_that_stands_still_is_refused():
     with pytest.raises(ValueError, match="0 times as fast"):
         FastClock(0)

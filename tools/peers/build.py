@@ -20,6 +20,7 @@ from pathlib import Path
 from typing import NamedTuple
 
 from tools.peers import releases
+from trimtab.cli.progress import waiting
 
 ETCD = "v3.6.7"
 VPA = "v1.8.1"
@@ -64,6 +65,10 @@ OPTIONAL = {
 """Programs that a few tests use; where one is missing, those tests say so and are skipped."""
 
 ON_DEMAND = {
+    **{
+        name: Program(_KUBERNETES_MODULE, f"{_KUBERNETES_MODULE}/cmd/{name}")
+        for name in ("kube-scheduler", "kubelet")
+    },
     # Without the clients of all clouds, which take longer to build than the rest.
     "prometheus-3": Program(
         _PROMETHEUS_MODULE,
@@ -99,10 +104,15 @@ def binaries() -> Path:
     return Path(os.environ.get("PEERS_BIN") or cache / "trimtab" / "peers")
 
 
+def kubernetes_folder() -> Path:
+    """Return the directory of the programs of the chosen release of Kubernetes."""
+    return binaries() / f"kubernetes-{releases.chosen()}"
+
+
 def place_of(name: str) -> Path:
     """Return where a program is or will be."""
     if _program(name).module == _KUBERNETES_MODULE:
-        return binaries() / f"kubernetes-{releases.chosen()}" / name
+        return kubernetes_folder() / name
     return binaries() / name
 
 
@@ -129,7 +139,8 @@ def ensure(names: Sequence[str]) -> None:
         print(f"[{position}/{len(missing)}] building {name} {program.version} ...", flush=True)
         with locked(place_of(name)):
             if find(name) is None:
-                _build(name, program)
+                with waiting(f"[{position}/{len(missing)}] building {name}", sys.stdout):
+                    _build(name, program)
         print(f"[{position}/{len(missing)}] {name} built in {time.monotonic() - started:.0f} s", flush=True)
 
 
@@ -172,9 +183,9 @@ def locked(place: Path) -> Iterator[None]:
 def _require_version(program: Program) -> None:
     """Raise BuildFailedError if the program's module has no such version, before anything is made for it."""
     with tempfile.TemporaryDirectory(prefix="trimtab-peer-") as scratch:
-        _go(scratch, "mod", "init", "trimtab.dev/peer")
+        go(scratch, "mod", "init", "trimtab.dev/peer")
         try:
-            _go(scratch, "list", "-m", f"{program.module}@{program.version}")
+            go(scratch, "list", "-m", f"{program.module}@{program.version}")
         except BuildFailedError as error:
             if program.module != _KUBERNETES_MODULE:
                 raise
@@ -186,33 +197,37 @@ def _require_version(program: Program) -> None:
 
 def _build(name: str, program: Program) -> None:
     with tempfile.TemporaryDirectory(prefix="trimtab-peer-") as scratch:
-        _go(scratch, "mod", "init", "trimtab.dev/peer")
+        go(scratch, "mod", "init", "trimtab.dev/peer")
         if program.module == _KUBERNETES_MODULE:
-            _point_staging_at_releases(scratch, program.version)
-        _go(scratch, "get", f"{program.package}@{program.version}")
+            point_staging_at_releases(scratch, program.version)
+        go(scratch, "get", f"{program.package}@{program.version}")
         stamp = f"-s -w -X k8s.io/component-base/version.gitVersion={program.version}"
         flags = ("-tags", program.tags, "-ldflags", stamp, "-o", f"{scratch}/{name}")
-        _go(scratch, "build", *flags, program.package)
-        # Rename within the target directory, so that a program is either whole or not there.
-        place = place_of(name)
-        partial = place.with_name(f".{name}.partial")
-        shutil.move(f"{scratch}/{name}", partial)
-        partial.rename(place)
+        go(scratch, "build", *flags, program.package)
+        put_in_place(Path(scratch) / name, place_of(name))
 
 
-def _point_staging_at_releases(scratch: str, version: str) -> None:
+def put_in_place(built: Path, target: Path) -> None:
+    """Move a program to its place, so that it is either whole or not there."""
+    partial = target.with_name(f".{target.name}.partial")
+    shutil.move(built, partial)
+    partial.rename(target)
+
+
+def point_staging_at_releases(scratch: str, version: str) -> None:
     """Use the released k8s.io/* modules where Kubernetes' own go.mod points into its source tree."""
-    answer = json.loads(_go(scratch, "mod", "download", "-json", f"{_KUBERNETES_MODULE}@{version}"))
+    answer = json.loads(go(scratch, "mod", "download", "-json", f"{_KUBERNETES_MODULE}@{version}"))
     staged = re.findall(
         r"^\s*(k8s\.io/[a-z-]+) => \./staging/", Path(answer["GoMod"]).read_text(), re.MULTILINE
     )
     library = "v0." + version.removeprefix("v1.")
     for module in staged:
-        _go(scratch, "mod", "edit", f"-replace={module}={module}@{library}")
-    _go(scratch, "mod", "edit", f"-require={_KUBERNETES_MODULE}@{version}")
+        go(scratch, "mod", "edit", f"-replace={module}={module}@{library}")
+    go(scratch, "mod", "edit", f"-require={_KUBERNETES_MODULE}@{version}")
 
 
-def _go(directory: str, *arguments: str) -> str:
+def go(directory: str, *arguments: str) -> str:
+    """Run a command of Go in a scratch module and return what it printed."""
     environment = os.environ | {
         "CGO_ENABLED": "0",
         "GOWORK": "off",

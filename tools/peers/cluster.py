@@ -20,7 +20,7 @@ import urllib.request
 from collections.abc import Callable, Sequence
 from pathlib import Path
 from types import TracebackType
-from typing import Self
+from typing import NamedTuple, Self
 
 from tools.peers import build, pki, processes
 
@@ -41,6 +41,18 @@ WORKLOAD_CONTROLLERS = (
 GATES = "HPAScaleToZero=true,HPAConfigurableTolerance=true"
 
 
+class User(NamedTuple):
+    """An account of the API server that has a token."""
+
+    name: str
+    identity: str
+    group: str = ""
+
+
+ADMIN = User("admin", "admin", "system:masters")
+CONTROLLER_MANAGER = User("controller-manager", "system:kube-controller-manager")
+
+
 class PeerError(Exception):
     """A peer program did not start; the message names its log."""
 
@@ -48,9 +60,19 @@ class PeerError(Exception):
 class RealCluster:
     """etcd and kube-apiserver, started by entering the context."""
 
-    def __init__(self, directory: Path, *, gates: str = GATES, apiserver_args: Sequence[str] = ()) -> None:
+    def __init__(
+        self,
+        directory: Path,
+        *,
+        gates: str = GATES,
+        apiserver_args: Sequence[str] = (),
+        users: Sequence[User] = (),
+        has_service_accounts: bool = False,
+    ) -> None:
         self.directory = directory
         self.gates = gates
+        self._users = (ADMIN, CONTROLLER_MANAGER, *users)
+        self._has_service_accounts = has_service_accounts
         self._apiserver_args = tuple(apiserver_args)
         self._processes: dict[str, subprocess.Popen[bytes]] = {}
         build.ensure(["etcd", "kube-apiserver", "kubectl"])
@@ -144,13 +166,7 @@ class RealCluster:
     def stop(self, *names: str) -> None:
         """Stop the named programs, or all, the last started first."""
         for name in [name for name in reversed(self._processes) if not names or name in names]:
-            process = self._processes.pop(name)
-            process.terminate()
-            try:
-                process.wait(timeout=15)
-            except subprocess.TimeoutExpired:
-                process.kill()
-                process.wait()
+            processes.stop(self._processes.pop(name))
 
     def restart_apiserver(self, *, gates: str | None = None) -> None:
         """Kill kube-apiserver and start it again on the same port, as an outage would; with other gates if told."""
@@ -160,12 +176,10 @@ class RealCluster:
         self._start_apiserver(int(self.url.rsplit(":", 1)[1]), gates)
 
     def _write_tokens(self) -> None:
-        users = (
-            ("admin", "admin", "system:masters"),
-            ("controller-manager", "system:kube-controller-manager", ""),
+        self.tokens = {user.name: secrets.token_hex(16) for user in self._users}
+        lines = "".join(
+            f'{self.tokens[user.name]},{user.identity},{user.name},"{user.group}"\n' for user in self._users
         )
-        self.tokens = {name: secrets.token_hex(16) for name, _, _ in users}
-        lines = "".join(f'{self.tokens[name]},{user},{name},"{group}"\n' for name, user, group in users)
         (self.directory / "tokens.csv").write_text(lines)
 
     def _write_kubeconfigs(self) -> None:
@@ -210,10 +224,11 @@ class RealCluster:
             "--requestheader-allowed-names=front-proxy-client", "--requestheader-username-headers=X-Remote-User",
             "--requestheader-group-headers=X-Remote-Group", "--requestheader-extra-headers-prefix=X-Remote-Extra-",
             "--proxy-client-cert-file=front-proxy.crt", "--proxy-client-key-file=front-proxy.key",
-            # No service-account controller runs by default, so pods must be creatable without an account.
-            "--disable-admission-plugins=ServiceAccount", "--runtime-config=api/all=true",
-            f"--feature-gates={gates or self.gates}", *self._apiserver_args,
+            "--runtime-config=api/all=true", f"--feature-gates={gates or self.gates}", *self._apiserver_args,
         ]  # fmt: skip
+        if not self._has_service_accounts:
+            # No service-account controller runs by default, so pods must be creatable without an account.
+            flags.append("--disable-admission-plugins=ServiceAccount")
         self._start("kube-apiserver", flags, lambda: self._answers(f"{self.url}/readyz"))
 
     def _start(

@@ -10,6 +10,8 @@ from cryptography.hazmat.primitives.asymmetric import ec, rsa
 from cryptography.x509.oid import ExtendedKeyUsageOID, NameOID
 
 _NAMES = ("localhost", "kubernetes", "kubernetes.default", "kubernetes.default.svc")
+_ADDRESSES = ("127.0.0.1", "10.96.0.1")
+"""Loopback, and the Service of the API server, by which pods reach it."""
 
 
 def make(directory: Path) -> None:
@@ -39,7 +41,7 @@ def _leaf(
     key = ec.generate_private_key(ec.SECP256R1())
     issuer_name = issuer.subject.get_attributes_for_oid(NameOID.COMMON_NAME)[0].value
     names: list[x509.GeneralName] = [x509.DNSName(host) for host in _NAMES]
-    names.append(x509.IPAddress(ipaddress.ip_address("127.0.0.1")))
+    names += [x509.IPAddress(ipaddress.ip_address(address)) for address in _ADDRESSES]
     builder = (
         _certificate(name, str(issuer_name), key.public_key())
         .add_extension(x509.ExtendedKeyUsage([usage]), critical=False)

@@ -22,6 +22,7 @@ from trimtab.adapter.files import below, seconds
 from trimtab.adapter.metrics import AdapterMetrics
 from trimtab.adapter.sources.forward import ForwardSource
 from trimtab.adapter.sources.objects import ClusterObjects
+from trimtab.adapter.sources.plugin.source import SourcePlugins
 from trimtab.adapter.sources.prometheus.source import PrometheusSource
 from trimtab.adapter.sources.router import Router
 from trimtab.adapter.sources.source import Source
@@ -31,6 +32,7 @@ from trimtab.clock import Clock
 from trimtab.cluster.client import Client
 from trimtab.cluster.http import HttpTransport
 from trimtab.metrics.prometheus import PrometheusClient
+from trimtab.plugins.registry import NO_PLUGINS, Plugins
 from trimtab.serving.server import ClientLimits, HttpServer, ListenError
 
 log = logging.getLogger(__name__)
@@ -63,6 +65,7 @@ async def serve(
     configuration: AdapterConfiguration,
     root: Path,
     namespaces: Sequence[str] = (),
+    plugins: Plugins = NO_PLUGINS,
 ) -> AsyncIterator[Adapter]:
     """Serve the metrics APIs while the context lasts.
 
@@ -72,7 +75,11 @@ async def serve(
     async with AsyncExitStack() as stack:
         objects = ClusterObjects(client, namespaces)
         stack.push_async_callback(objects.close)
-        sources = [_build_source(clock, objects, settings, root) for settings in configuration.sources]
+        source_plugins = SourcePlugins(plugins)
+        sources = [
+            _build_source(clock, objects, settings, root, source_plugins)
+            for settings in configuration.sources
+        ]
         router = Router(sources, seconds(configuration.source_deadline, "sourceDeadline"))
         stack.push_async_callback(router.close)
         tls = ReloadingTls(clock, configuration.tls, root)
@@ -81,7 +88,9 @@ async def serve(
             Authenticator(clock, client, trust, cache_seconds),
             SubjectAccessAuthorizer(clock, client, cache_seconds),
         )
-        app = AdapterApp(clock, auth, router, objects, AdapterMetrics(sources, objects))
+        app = AdapterApp(
+            clock, auth, router, objects, AdapterMetrics(sources, objects, source_plugins.guards)
+        )
         server = HttpServer(app, tls.base, limits=_LIMITS)
         adapter = Adapter(router, server, tls, trust)
         _run_in_background(stack, [trust.run(), tls.run(), *(source.run() for source in sources)])
@@ -119,7 +128,11 @@ async def _open_admin(
     log.info("admin port started", extra={"facts": {"source": source.name, "port": server.port}})
 
 
-def _build_source(clock: Clock, objects: ClusterObjects, settings: SourceSettings, root: Path) -> Source:
+def _build_source(
+    clock: Clock, objects: ClusterObjects, settings: SourceSettings, root: Path, plugins: SourcePlugins
+) -> Source:
+    if settings.plugin is not None:
+        return plugins.source(clock, settings.name, settings.plugin)
     if settings.testing is not None:
         file = below(root, settings.testing.file) if settings.testing.file else None
         return TestingSource(clock, settings.name, objects, file)
@@ -141,7 +154,15 @@ class AdapterComponent:
 
     name = "adapter"
 
-    def __init__(self, clock: Clock, client: Client, file: str, *, namespaces: Sequence[str] = ()) -> None:
+    def __init__(
+        self,
+        clock: Clock,
+        client: Client,
+        file: str,
+        *,
+        namespaces: Sequence[str] = (),
+        plugins: Plugins = NO_PLUGINS,
+    ) -> None:
         """Load the configuration. Raise ConfigurationError if it is invalid."""
         if not file:
             raise ConfigurationError("the component adapter needs --adapter-config, its configuration file")
@@ -151,6 +172,7 @@ class AdapterComponent:
         self._clock = clock
         self._client = client
         self._namespaces = namespaces
+        self._plugins = plugins
         self._configuration = load_configuration(path)
         self._root = path.absolute().parent
         self.running: Adapter | None = None
@@ -167,7 +189,14 @@ class AdapterComponent:
     async def _start(self, stack: AsyncExitStack) -> Adapter:
         try:
             return await stack.enter_async_context(
-                serve(self._clock, self._client, self._configuration, self._root, self._namespaces)
+                serve(
+                    self._clock,
+                    self._client,
+                    self._configuration,
+                    self._root,
+                    self._namespaces,
+                    self._plugins,
+                )
             )
         except ListenError as error:
             where = f"{self._configuration.listen.address}:{self._configuration.listen.port}"

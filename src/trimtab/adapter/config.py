@@ -4,6 +4,7 @@ Only this file, which the administrator writes, contains addresses of sources. N
 """
 
 from pathlib import Path
+from typing import Any
 
 from trimtab.adapter.errors import ConfigurationError
 from trimtab.adapter.files import ConfigSection, below, convert, read_document
@@ -82,13 +83,29 @@ class ForwardSettings(ConfigSection):
     groups: tuple[str, ...] = ("custom", "external")
 
 
+class PluginSettings(ConfigSection):
+    """A plug-in that answers external metrics."""
+
+    name: str
+    """The plug-in's name. It must be loaded by --plugins."""
+    metrics: tuple[str, ...]
+    """The metrics that it answers."""
+    parameters: dict[str, Any] = {}
+    """What the plug-in gets with every request. Keep secrets in files or variables that the plug-in reads."""
+    timeout: str = "3s"
+    """How long one call may take. After that the response is 503."""
+    cache_for: str = "5s"
+    """How old an answer may be that is returned again, at most 5m. Empty: every request calls the plug-in."""
+
+
 class SourceSettings(ConfigSection):
-    """One source, of exactly one of the three kinds."""
+    """One source, of exactly one of the four kinds."""
 
     name: str
     testing: TestingSettings | None = None
     prometheus: PrometheusSettings | None = None
     forward: ForwardSettings | None = None
+    plugin: PluginSettings | None = None
 
 
 class AdapterConfiguration(ConfigSection):
@@ -111,10 +128,11 @@ def load_configuration(path: Path) -> AdapterConfiguration:
     if not names or len(set(names)) != len(names) or "" in names:
         raise ConfigurationError(f"{path}: sources: at least one is needed, each with a name of its own")
     for source in configuration.sources:
-        kinds = [kind for kind in (source.testing, source.prometheus, source.forward) if kind is not None]
-        if len(kinds) != 1:
+        kinds = (source.testing, source.prometheus, source.forward, source.plugin)
+        count = sum(kind is not None for kind in kinds)
+        if count != 1:
             raise ConfigurationError(
-                f"{path}: sources: {source.name}: has {len(kinds)} of testing, prometheus, forward; needs exactly one"
+                f"{path}: sources: {source.name}: has {count} of testing, prometheus, forward, plugin; needs exactly one"
             )
     return configuration
 

@@ -35,6 +35,14 @@ def read_document(path: Path, kind: str) -> dict[str, Any]:
     return data
 
 
+def kind_of(path: Path) -> str:
+    """Return the kind that a file names, or an empty text if it names none."""
+    try:
+        return str(parse_document(_read_text(path), str(path)).get("kind", ""))
+    except ConfigurationError:
+        return ""  # whoever reads the file says what is wrong
+
+
 def parse_document(text: str, name: str) -> dict[str, Any]:
     """Return one YAML or JSON document that is an object."""
     loader = getattr(yaml, "CSafeLoader", yaml.SafeLoader)

@@ -9,6 +9,8 @@ from prometheus_client.registry import Collector
 from trimtab.adapter.api.health import State
 from trimtab.adapter.sources.objects import ClusterObjects
 from trimtab.adapter.sources.source import Source
+from trimtab.plugins.guard import Guards
+from trimtab.plugins.metrics import PluginMetrics
 
 CONTENT_TYPE = "text/plain; version=0.0.4; charset=utf-8"
 _BUCKETS = (0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1.0, 2.5, 5.0)
@@ -17,7 +19,7 @@ _BUCKETS = (0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1.0, 2.5, 5
 class AdapterMetrics:
     """Counts requests and exports the health of sources and rules."""
 
-    def __init__(self, sources: Sequence[Source], objects: ClusterObjects) -> None:
+    def __init__(self, sources: Sequence[Source], objects: ClusterObjects, guards: Guards) -> None:
         self._registry = CollectorRegistry()
         self._requests = Counter(
             "trimtab_adapter_requests",
@@ -33,6 +35,8 @@ class AdapterMetrics:
             registry=self._registry,
         )
         self._registry.register(_HealthCollector(sources, objects))
+        if guards.all():
+            PluginMetrics(guards, self._registry)
 
     def record(self, group: str, code: int, seconds: float) -> None:
         """Record one request."""

@@ -29,6 +29,7 @@ from trimtab.decide.horizontal.behavior.scale_to_zero import (
 )
 from trimtab.decide.horizontal.config import DEFAULT_SETTINGS
 from trimtab.decide.horizontal.memory import EMPTY
+from trimtab.decide.horizontal.plugin_calls import add_answers, names_plugins
 from trimtab.decide.horizontal.records.unchanged import (
     UnchangedDecision,
     extend_memory,
@@ -37,8 +38,11 @@ from trimtab.decide.horizontal.records.unchanged import (
 from trimtab.decide.horizontal.status.conditions import with_scaled_to_zero
 from trimtab.model.feature_gates import FeatureGates
 from trimtab.model.hpa.types import HorizontalPodAutoscaler
+from trimtab.plugins.guard import Guards
+from trimtab.plugins.registry import NO_PLUGINS
 
 DEFAULT_GATES = FeatureGates()
+NO_GUARDS = Guards(NO_PLUGINS)
 NOT_MEASURED = FetchFailure(message="the trace has no value at this moment")
 NOT_YET = FetchFailure(message="nothing was measured yet")
 
@@ -52,6 +56,8 @@ class Candidate:
     settings: HpaSettings = DEFAULT_SETTINGS
     gates: FeatureGates = DEFAULT_GATES
     compat: HpaCompat = DEFAULT
+    guards: Guards = NO_GUARDS
+    """The plug-ins that the operator would load."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -89,12 +95,15 @@ class SimulatedHpa:
     """A running candidate: its last observation, its memory, and until when its decision is unchanged."""
 
     def __init__(self, candidate: Candidate) -> None:
+        self._guards = candidate.guards
+        self._names_plugins = names_plugins(candidate.hpa.spec)
         self._seen = Observation(
             hpa=candidate.hpa,
             memory=EMPTY,
             settings=candidate.settings,
             gates=candidate.gates,
             compat=candidate.compat,
+            nodes={} if self._names_plugins else None,  # simulated pods are on no node
         )
         self._steady: UnchangedDecision | None = None
 
@@ -106,6 +115,8 @@ class SimulatedHpa:
         if self._steady is not None and self._steady.still_valid(seen, at):
             self._seen = msgspec.structs.replace(seen, memory=extend_memory(seen.memory, at))
             return None
+        if self._names_plugins:
+            seen = add_answers(seen, self._guards, datetime.fromtimestamp(at, UTC))
         decision = decide(seen, datetime.fromtimestamp(at, UTC))
         self._steady = find_unchanged(seen, decision)
         record = None
@@ -115,7 +126,9 @@ class SimulatedHpa:
         hpa = (
             msgspec.structs.replace(seen.hpa, status=decision.status) if decision.status_changed else seen.hpa
         )
-        self._seen = msgspec.structs.replace(seen, hpa=hpa, memory=decision.memory)
+        self._seen = msgspec.structs.replace(
+            seen, hpa=hpa, memory=decision.memory, filter_answer=None, policy_answers=()
+        )
         return record
 
 

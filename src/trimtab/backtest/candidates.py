@@ -8,7 +8,7 @@ from trimtab.decide.horizontal.status.dry_run import annotation_problem
 from trimtab.model import hpa as hpa_rules
 from trimtab.model.core.meta import group_of
 from trimtab.model.feature_gates import GATES, FeatureGates, as_flag, with_own_features
-from trimtab.model.hpa import metric_annotations, selection_strategy
+from trimtab.model.hpa import metric_annotations, replica_policies, selection_strategy
 from trimtab.model.hpa.types import HorizontalPodAutoscaler
 from trimtab.model.json import wire
 from trimtab.model.manifest import read_manifest
@@ -60,4 +60,5 @@ def _with_annotations(hpa: HorizontalPodAutoscaler) -> HorizontalPodAutoscaler:
     spec = selection_strategy.with_annotation(hpa.spec, annotations)
     if group_of(hpa.api_version) == selection_strategy.NATIVE_GROUP:
         spec = metric_annotations.apply_annotations(spec, annotations)
+        spec = replica_policies.apply_annotation(spec, annotations)
     return msgspec.structs.replace(hpa, spec=spec)

@@ -16,13 +16,14 @@ from trimtab.decide.vertical.cluster_state.cluster import ClusterState, Containe
 from trimtab.decide.vertical.cluster_state.containers import UsageRows
 from trimtab.decide.vertical.compat import DEFAULT, VpaCompat
 from trimtab.decide.vertical.input.usage import add_rows
+from trimtab.decide.vertical.recommend.plugin_estimates import Estimators, collect_samples
 from trimtab.decide.vertical.recommend.recommendation import RecommenderSettings
 from trimtab.decide.vertical.recommend.recommender import PostProcessing, recommend_vpas
 from trimtab.model.core.pod import CPU
 from trimtab.model.labels.selector import Selector
 from trimtab.model.readable import readable_amount
 from trimtab.model.times import SECOND_NS
-from trimtab.model.vpa.types import VerticalPodAutoscaler
+from trimtab.model.vpa.types import VerticalPodAutoscaler, VPAConditionType
 
 HOUR = 3600.0
 MILLI = 1000.0
@@ -45,6 +46,8 @@ class SizeCandidate:
     post_processing: PostProcessing = field(default_factory=PostProcessing)
     compat: VpaCompat = DEFAULT
     per_vpa_config: bool = False
+    estimators: Estimators = field(default_factory=dict)
+    """The estimator plug-ins that the VPA may name."""
 
 
 @dataclass(slots=True)
@@ -73,10 +76,16 @@ class SizeFigures:
     syncs: int = 0
     sizes: dict[str, Size] = field(default_factory=dict)
     """By column of the trace."""
+    failed_syncs: int = 0
+    """Syncs in which the VPA's estimator gave no usable answer, so that the last target stayed."""
+    failure: str = ""
+    """What the estimator did wrong first."""
 
     def rows(self) -> dict[str, str]:
         """Return the figures as text, by their titles."""
         rows: dict[str, str] = {}
+        if self.failed_syncs:
+            rows["syncs without an estimate"] = f"{self.failed_syncs:,} of {self.syncs:,}"
         for column, size in self.sizes.items():
             if size.target is None or size.lowest is None or size.highest is None:
                 rows[f"{column}: target"] = "none"
@@ -123,6 +132,9 @@ def run_sizes(candidate: SizeCandidate, trace: Trace, model: Model) -> Iterator[
             measured[column] += _compare(result.figures.sizes[column], amount, recommender.pods, period)
         _keep(result, recommender.sync(used, at), at)
         result.figures.syncs += 1
+        if recommender.failure:
+            result.figures.failed_syncs += 1
+            result.figures.failure = result.figures.failure or recommender.failure
         if result.figures.syncs % 100 == 0:
             yield number / syncs, result
     for column, size in result.figures.sizes.items():
@@ -188,6 +200,8 @@ class _SimulatedRecommender:
         selector = ",".join(f"{name}={value}" for name, value in LABELS.items())
         self._vpa = self._state.add_or_update_vpa(candidate.vpa, Selector.parse(selector))
         self._rows: dict[str, list[int]] = {}
+        self.failure = ""
+        """Why the estimator gave no usable answer in the last sync."""
 
     def sync(self, used: Mapping[str, int | None], at: float) -> dict[str, int]:
         """Add a sample of each pod and return the targets, by column, in thousandths."""
@@ -200,7 +214,8 @@ class _SimulatedRecommender:
                 amount = load // self.pods // (1 if resource == CPU else 1000)
                 rows = np.array(self._rows[container], dtype=np.int64)
                 usage = UsageRows(rows, np.full_like(rows, amount), np.full_like(rows, now_ns))
-                add_rows(self._state, resource, usage, None, now_ns)
+                intake = add_rows(self._state, resource, usage, None, now_ns)
+                collect_samples(self._state, self._candidate.estimators, resource, intake.usage)
         return self._recommend(now_ns)
 
     def _create_pods(self, now_ns: int) -> None:
@@ -216,8 +231,15 @@ class _SimulatedRecommender:
     def _recommend(self, now_ns: int) -> dict[str, int]:
         candidate = self._candidate
         (recommended,) = recommend_vpas(
-            self._state, [self._vpa], candidate.settings, candidate.post_processing, now_ns
+            self._state,
+            [self._vpa],
+            candidate.settings,
+            candidate.post_processing,
+            now_ns,
+            candidate.estimators,
         )
+        failed = recommended.status.condition(VPAConditionType.ESTIMATOR_FAILED)
+        self.failure = failed.message if failed is not None else ""
         recommendation = recommended.status.recommendation
         targets = {
             (container.container_name, resource): quantity.milli_value()

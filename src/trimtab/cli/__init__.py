@@ -58,6 +58,9 @@ COMMANDS = {
         "trimtab.cli.commands.lab:lab",
         "Run an embedded Kubernetes API server that kubectl can use, until Ctrl-C.",
     ),
+    "plugin": Lazy(
+        "trimtab.cli.plugin.command:plugin", "List the installed plug-ins, check one, or start a new one."
+    ),
     "replay": Lazy(
         "trimtab.cli.commands.replay:replay",
         "Repeat recorded decisions, to the byte. Records come from `trimtab explain -o record`.",
@@ -68,7 +71,7 @@ COMMANDS = {
     ),
     "simulate": Lazy(
         "trimtab.cli.commands.simulate:simulate",
-        "Backtest HPAs on recorded load, with the production code.",
+        "Backtest HPAs and VPAs on recorded load, with the production code.",
     ),
     "top": Lazy(
         "trimtab.cli.commands.top:top",

@@ -17,7 +17,7 @@ from trimtab.cli.parameters import Timeout
 from trimtab.clock import SystemClock
 from trimtab.cluster.client import Client
 from trimtab.cluster.config import load_connection
-from trimtab.cluster.errors import ApiError, ClusterError, TransportError, error_from_answer
+from trimtab.cluster.errors import ApiError, ClusterError, TransportError, Unreachable, error_from_answer
 from trimtab.cluster.http import HttpTransport
 from trimtab.cluster.transport.transport import Deadlines, Request, Response, ResponseStream, Transport
 
@@ -61,7 +61,7 @@ class CommandTransport:
         except TransportError as error:
             if self._has_answered:
                 raise
-            raise CommandError(str(error), _UNREACHABLE) from error
+            raise CommandError(str(error), _hint(error)) from error
         if response.status == HTTPStatus.UNAUTHORIZED and not self._has_answered:
             refused = error_from_answer(str(request), response.status, response.headers, response.body)
             raise CommandError(str(refused), _UNAUTHORIZED)
@@ -119,4 +119,9 @@ def with_client(
     except ApiError as error:
         raise CommandError(str(error), exit_code=2) from error
     except ClusterError as error:
-        raise CommandError(str(error), _UNREACHABLE, 2) from error
+        raise CommandError(str(error), _hint(error), 2) from error
+
+
+def _hint(error: ClusterError) -> str:
+    """Return the question whether the cluster is up, for an error that another state of the cluster would avoid."""
+    return _UNREACHABLE if isinstance(error, Unreachable) else ""

@@ -64,6 +64,25 @@ EXAMPLES: Final[dict[str, tuple[Example, ...]]] = {
         Example("Run an empty cluster for kubectl", "trimtab lab --write-kubeconfig /tmp/lab.kubeconfig"),
         Example("Run Deployments in it too", "trimtab lab --with-workloads"),
     ),
+    "plugin": (
+        Example("See which plug-ins are installed", "trimtab plugin list"),
+        Example("Start a pod filter of your own", "trimtab plugin new pod-filter example.com/NotDraining"),
+    ),
+    "plugin list": (Example("See which plug-ins are installed", "trimtab plugin list"),),
+    "plugin check": (
+        Example("Test a plug-in before an operator loads it", "trimtab plugin check example.com/NotDraining"),
+        Example(
+            "Test a replica policy with its parameters",
+            """trimtab plugin check step_plan --parameters '{"metric": "requests", "steps": []}'""",
+        ),
+        Example(
+            "Test a metric source with a metric that it answers",
+            "trimtab plugin check example.com/jobs --metric jobs_waiting --label queue=orders",
+        ),
+    ),
+    "plugin new": (
+        Example("Start a replica policy", "trimtab plugin new replica-policy example.com/StepPlan"),
+    ),
     "replay": (Example("Repeat recorded decisions", "trimtab replay web.json"),),
     "run": (
         Example("Decide about HPAs and write nothing", "trimtab run --dry-run --no-leader-elect"),
@@ -97,6 +116,8 @@ EXAMPLES: Final[dict[str, tuple[Example, ...]]] = {
     "up": (
         Example("Try Trimtab for a while", "trimtab up"),
         Example("See one story, an hour in a minute", "trimtab up --scenario to-zero --speed 60x"),
+        Example("Try your own workload", "trimtab up -f app.yaml"),
+        Example("See a thousand autoscalers", "trimtab up --many 1000"),
     ),
     "validate": (
         Example("Check files", "trimtab validate hpa.yaml vpa.yaml"),

@@ -36,6 +36,12 @@ class _Recorded(msgspec.Struct):
     observation: dict[str, msgspec.Raw]
 
 
+class _Estimated(msgspec.Struct):
+    """The field of a record of an estimator that every format has."""
+
+    estimator: str
+
+
 def operator_token() -> str:
     """Return the operator's token without surrounding white space, which files and secrets often end with."""
     token = os.environ.get(TOKEN_VARIABLE, "").strip()
@@ -58,12 +64,22 @@ def ask_explanation(operator: str, name: str) -> dict[str, Any]:
     return found
 
 
+def ask_estimates(operator: str, name: str) -> str:
+    """Return the last calls of the estimators of a VPA, one JSON object in each line, as `ask_records`."""
+    return _ask_lines(operator, "estimates", name, _Estimated)
+
+
 def ask_records(operator: str, name: str) -> str:
     """Return the operator's records, one JSON object in each line. Raise NothingKnownError as `ask_explanation`."""
-    body = _ask(operator, "records", name)
+    return _ask_lines(operator, "records", name, _Recorded)
+
+
+def _ask_lines(operator: str, page: str, name: str, line_type: type) -> str:
+    """Return a page whose lines are JSON objects of a type."""
+    body = _ask(operator, page, name)
     try:
         for line in body.splitlines():
-            msgspec.json.decode(line, type=_Recorded)
+            msgspec.json.decode(line, type=line_type)
         return body.decode()
     except ValueError as error:
         raise _not_an_operator(operator) from error
@@ -80,9 +96,10 @@ def _ask(operator: str, page: str, name: str) -> bytes:
             body: bytes = answer.read()
             return body
     except urllib.error.HTTPError as error:
-        if error.code == HTTPStatus.NOT_FOUND:
-            raise NothingKnownError(name) from error
-        raise _refused(operator, error, has_token=bool(token)) from error
+        with error:  # it holds the connection until it is closed
+            if error.code == HTTPStatus.NOT_FOUND:
+                raise NothingKnownError(name) from error
+            raise _refused(operator, error, has_token=bool(token)) from error
     except http.client.HTTPException as error:
         raise _not_an_operator(operator) from error
     except OSError as error:

@@ -48,18 +48,21 @@ class Choice:
     namespace: str
     feature_gates: str = ""
     compat: str = ""
+    plugins: tuple[str, ...] = ()
+    """The plug-ins to load; those of the operator are not loaded, because cluster data loads no code."""
 
     def over(self, found: FoundSettings) -> FoundSettings:
         """Return the settings with the user's own, and a note where they replace the operator's."""
         flags = {"--feature-gates": self.feature_gates, "--compat": self.compat}
         given = [f"{flag}={value}" for flag, value in flags.items() if value]
         if not given:
-            return found
+            return replace(found, settings=self.apply(found.settings))
         source = f"{found.source}; with {' '.join(given)} instead"
         return replace(found, settings=self.apply(found.settings), source=source)
 
     def apply(self, settings: Settings) -> Settings:
         """Return an operator's settings with the user's own. Raise ValueError if these are invalid."""
+        settings = settings.replace(plugins=self.plugins)
         if self.compat:
             settings = with_compat(settings, self.compat)
         return settings.replace(feature_gates=self.feature_gates) if self.feature_gates else settings

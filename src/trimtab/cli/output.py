@@ -1,24 +1,30 @@
-"""Writes plain data as YAML and JSON."""
+"""Writes plain data as YAML and JSON, and claims the files that commands write."""
 
 import json
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from pathlib import Path
-from typing import Any, TypeVar
+from typing import TYPE_CHECKING, Any, TypeVar
 
 import click
-import yaml
 
 from trimtab.cli.errors import OUT_OF_RESOURCES, CommandError, system_error
+from trimtab.manifests.writing import to_yaml, to_yaml_stream
 from trimtab.serving.files import replace_file
 
+if TYPE_CHECKING:
+    from trimtab.lab.kubeconfig_file import KubeconfigFile
+
+__all__ = [
+    "claim_kubeconfig",
+    "kubeconfig_option",
+    "output_option",
+    "to_json",
+    "to_yaml",
+    "to_yaml_stream",
+    "write_file",
+]
+
 F = TypeVar("F", bound=Callable[..., Any])
-
-
-class _Dumper(getattr(yaml, "CSafeDumper", yaml.SafeDumper)):  # type: ignore[misc]  # which of the two is known at run time
-    """A YAML dumper that indents lists like kubectl and writes no aliases."""
-
-    def ignore_aliases(self, data: Any) -> bool:
-        return True
 
 
 def output_option(first: str, *others: str) -> Callable[[F], F]:
@@ -31,25 +37,6 @@ def output_option(first: str, *others: str) -> Callable[[F], F]:
         default=first,
         show_default=True,
         help="Format.",
-    )
-
-
-def to_yaml(data: Any) -> str:
-    """Return a document as YAML. Keys keep their order."""
-    return to_yaml_stream([data])
-
-
-def to_yaml_stream(documents: Sequence[Any]) -> str:
-    """Return several documents as YAML, separated by `---`."""
-    return str(
-        yaml.dump_all(
-            documents,
-            Dumper=_Dumper,
-            sort_keys=False,
-            allow_unicode=True,
-            width=1000,
-            explicit_start=len(documents) > 1,
-        )
     )
 
 
@@ -70,3 +57,31 @@ def write_file(path: Path, data: bytes) -> None:
         raise CommandError(
             f"cannot write {path}: {error.strerror or error}", "name a file in a directory that exists"
         ) from error
+
+
+def kubeconfig_option(default: Path) -> Callable[[F], F]:
+    """Return `--write-kubeconfig`. `claim_kubeconfig` needs the same default."""
+    return click.option(
+        "--write-kubeconfig",
+        "kubeconfig",
+        type=click.Path(dir_okay=False, path_type=Path),
+        help=f"Where to write the kubeconfig (mode 0600).  [default: {default}, or the next free name]",
+    )
+
+
+def claim_kubeconfig(wanted: Path | None, default: Path) -> "KubeconfigFile":
+    """Claim the kubeconfig that was asked for, or a free name. Raise CommandError if another cluster has it."""
+    from trimtab.lab.kubeconfig_file import KubeconfigFile, KubeconfigInUseError, claim_free  # noqa: PLC0415 - slow for --help
+
+    try:
+        file = claim_free(default) if wanted is None else KubeconfigFile(wanted)
+    except KubeconfigInUseError as error:
+        raise CommandError(str(error), "name another file with --write-kubeconfig") from error
+    except OSError as error:
+        raise CommandError(
+            f"cannot write {wanted or default}: {error.strerror or error}",
+            "name a file in a directory of yours with --write-kubeconfig",
+        ) from error
+    if wanted is None and file.path != default:
+        click.echo(f"another one runs here with {default}; this one has {file.path}", err=True)
+    return file

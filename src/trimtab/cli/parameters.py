@@ -59,3 +59,12 @@ class Timeout(Duration):
         """Parse the text."""
         is_plain = isinstance(value, str) and value.isascii() and value.isdigit()
         return super().convert(f"{value}s" if is_plain else value, param, ctx)
+
+
+plugins_option = click.option(
+    "--plugins",
+    type=Names(),
+    default="",
+    metavar="NAME,...",
+    help="Plug-ins to load, such as example.com/NotDraining.",
+)

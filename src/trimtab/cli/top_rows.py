@@ -7,7 +7,7 @@ from typing import Any, Final
 from trimtab.cluster.client import Client, ListOptions
 from trimtab.cluster.errors import NotFound
 from trimtab.cluster.resource import Resource
-from trimtab.decide.horizontal.explain.from_status import StatusReason, reason_from_status
+from trimtab.decide.horizontal.explain.from_status import StatusReason, is_decided, reason_from_status
 from trimtab.decide.horizontal.status.dry_run import UNKNOWN_ANNOTATION
 from trimtab.model.hpa.dry_run import DRY_RUN, MODE_ANNOTATION, mode_problem
 from trimtab.model.hpa.metric_values import metric_readings
@@ -24,7 +24,7 @@ NARROW: Final = ("namespace", "name", "metrics", "replicas")
 """The columns where the rest does not fit: it is on a second line."""
 SHORTEST: Final = 20
 """The fewest characters that the metrics of a row are cut to."""
-_NO_RECOMMENDATION: Final = "NoRecommendation"
+NO_RECOMMENDATION: Final = "NoRecommendation"
 _UNMET: Final = (
     VPAConditionType.CONFIG_UNSUPPORTED,
     VPAConditionType.NO_PODS_MATCHED,
@@ -91,6 +91,7 @@ def hpa_row(kind: str, hpa: HorizontalPodAutoscaler, settings: Settings) -> dict
         "max": hpa.spec.max_replicas,
         "current": status.current_replicas,
         "desired": status.desired_replicas,
+        "decided": is_decided(status),
         "active": active.status if active else "Unknown",
         "mode": mode_of(hpa, _strategies(hpa) if problem else None) or (DRY_RUN if is_held else ""),
         "reason": reason.word,
@@ -107,7 +108,7 @@ def vpa_row(vpa: VerticalPodAutoscaler) -> dict[str, Any]:
     word = unmet.type if unmet is not None else VPAConditionType.RECOMMENDATION_PROVIDED.value
     message = unmet.message if unmet is not None else ""
     if unmet is None and (provided is None or provided.status != "True"):
-        word, message = _NO_RECOMMENDATION, provided.message if provided is not None else ""
+        word, message = NO_RECOMMENDATION, provided.message if provided is not None else ""
     policy, target = vpa.spec.update_policy, vpa.spec.target_ref
     recommended = status.recommendation.container_recommendations if status.recommendation else ()
     return {
@@ -136,7 +137,7 @@ def cells_of(row: Mapping[str, Any], *, is_wide: bool = False, room: int = 0) ->
         "namespace": row["namespace"],
         "name": f"{row['kind']}/{row['name']}",
         "metrics": _metrics(row, is_wide=is_wide, room=room),
-        "replicas": "" if is_vpa else _replicas(row["current"], row["desired"]),
+        "replicas": "" if is_vpa else _replicas(row),
         "min-max": bounds,
         "mode": row["mode"],
         "reason": row["reason"],
@@ -163,8 +164,10 @@ def _metrics(row: Mapping[str, Any], *, is_wide: bool, room: int) -> str:
     return f"{name if len(name) <= left else name[: left - 1] + '…'} {value}"
 
 
-def _replicas(current: int, desired: int) -> str:
-    return str(current) if current == desired else f"{current} to {desired}"
+def _replicas(row: Mapping[str, Any]) -> str:
+    """Return the current replicas, and the desired ones if a decision changes them."""
+    current, desired = row["current"], row["desired"]
+    return f"{current} to {desired}" if row["decided"] and current != desired else str(current)
 
 
 def _is_acted_on(kind: str, hpa: HorizontalPodAutoscaler, settings: Settings) -> bool:

@@ -1,22 +1,24 @@
 """Records events about objects in the background.
 
-`EventRecorder.event` only queues; `EventBroadcaster.run` writes. A repeated event becomes a series with a count. An
-object with too many events is rate-limited. While the server fails, events wait, and one at a time is tried with
+`EventRecorder.event` only queues; `EventBroadcaster.run` writes. A repeated event becomes a series with a count. So do
+many events that differ only in their notes. An object with too many events is rate-limited. Namespaces take turns. While the server fails, events wait, and one at a time is tried with
 back-off. An event that the server rejects is dropped and counted. Events go to events.k8s.io/v1, or to core/v1 if the
 former is not served.
 """
 
 import asyncio
 import logging
-from collections import OrderedDict
+from collections import Counter, OrderedDict
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import datetime
 
 from trimtab.cluster import errors
 from trimtab.cluster.client import Client
 from trimtab.cluster.resource import CORE_EVENTS, EVENTS, Json, Resource
+from trimtab.cluster.similar_events import COMBINED, SimilarEvents
 from trimtab.cluster.transport.rate_limits import Backoff
+from trimtab.cluster.turns import take_turns
 from trimtab.model.core.objects import ObjectReference
 from trimtab.model.json import wire
 from trimtab.model.times import format_micro_time, format_time
@@ -26,6 +28,7 @@ _MAX_WORD = 128
 
 Subject = tuple[str, str, str, str, str, str]
 Identity = tuple[str, Subject, str, str, str, str]
+Similar = tuple[str, Subject, str, str, str]
 
 
 @dataclass(frozen=True, slots=True)
@@ -38,6 +41,8 @@ class Occurrence:
     reason: str
     note: str
     action: str
+    is_combined: bool = False
+    """Whether it stands for events with other notes, too."""
 
     @property
     def namespace(self) -> str:
@@ -53,7 +58,17 @@ class Occurrence:
     @property
     def identity(self) -> Identity:
         """Return the key of a series of equal events."""
-        return self.controller, self.subject, self.kind, self.reason, self.note, self.action
+        note = COMBINED if self.is_combined else self.note
+        return self.controller, self.subject, self.kind, self.reason, note, self.action
+
+    @property
+    def similar(self) -> Similar:
+        """Return the key of events that differ only in their notes."""
+        return self.controller, self.subject, self.kind, self.reason, self.action
+
+    def combined(self) -> "Occurrence":
+        """Return the event that stands for all with other notes."""
+        return replace(self, note=_cut(COMBINED + self.note, _MAX_NOTE), is_combined=True)
 
 
 @dataclass(frozen=True, slots=True)
@@ -137,6 +152,10 @@ class EventLimits:
     burst: int = 25
     refill: float = 300.0
     """An object may have `burst` events at once and one more per `refill`, as in client-go's spam filter."""
+    similar: int = 10
+    similar_gap: float = 600.0
+    """Of events that differ only in their notes, the one with the last of so many notes and all later ones are
+    combined, until none is recorded for the gap, as in client-go."""
 
 
 @dataclass(slots=True)
@@ -170,6 +189,9 @@ class EventBroadcaster:
         self._limits = limits or EventLimits()
         self._series: OrderedDict[Identity, _Series] = OrderedDict()
         self._waiting: dict[Identity, _Series] = {}
+        self._waiting_in: Counter[str] = Counter()
+        """How many events wait, by namespace."""
+        self._similar = SimilarEvents(self._limits.similar, self._limits.similar_gap, self._limits.remembered)
         self._allowances: OrderedDict[Subject, _Allowance] = OrderedDict()
         self._format: EventFormat = EVENTS_V1
         self._news = asyncio.Event()
@@ -185,6 +207,8 @@ class EventBroadcaster:
     def add(self, occurrence: Occurrence) -> None:
         """Queue an event, or count it as a repetition. Never waits and never fails."""
         now = self._clock.monotonic()
+        if self._similar.must_combine(occurrence.similar, occurrence.note, now):
+            occurrence = occurrence.combined()
         identity = occurrence.identity
         series = self._series.get(identity)
         if series is not None and now - series.last_at <= self._limits.series_gap:
@@ -205,10 +229,11 @@ class EventBroadcaster:
         """Write queued events until cancelled."""
         while True:
             due = [series for series in self._waiting.values() if self._due_in(series) <= 0]
-            for series in due:
+            for series in take_turns(due, lambda series: series.occurrence.namespace):
                 if self._clock.monotonic() < self._paused_until:
                     break
-                self._waiting.pop(series.occurrence.identity, None)
+                if not self._dequeue(series.occurrence.identity):
+                    continue  # it made room for an event of another namespace
                 if not await self._write(series):
                     self._enqueue(series.occurrence.identity, series)
                     self._paused_until = self._clock.monotonic() + self._backoff.delay()
@@ -218,16 +243,43 @@ class EventBroadcaster:
         """Write all queued events, due or not, before the end."""
         while self._waiting:
             identity, series = next(iter(self._waiting.items()))
-            del self._waiting[identity]
+            self._dequeue(identity)
             if not await self._write(series):
                 self.dropped += 1
 
     def _enqueue(self, identity: Identity, series: _Series) -> None:
-        if identity not in self._waiting and len(self._waiting) >= self._limits.waiting:
-            self.dropped += 1
-            return
+        namespace = series.occurrence.namespace
+        if identity not in self._waiting:
+            if len(self._waiting) >= self._limits.waiting:
+                self.dropped += 1
+                if not self._make_room(namespace):
+                    return
+            self._waiting_in[namespace] += 1
         self._waiting[identity] = series
         self._news.set()
+
+    def _dequeue(self, identity: Identity) -> bool:
+        """Remove an event from the queue, and return whether it was there."""
+        series = self._waiting.pop(identity, None)
+        if series is None:
+            return False
+        namespace = series.occurrence.namespace
+        self._waiting_in[namespace] -= 1
+        if not self._waiting_in[namespace]:
+            del self._waiting_in[namespace]
+        return True
+
+    def _make_room(self, namespace: str) -> bool:
+        """Drop the last event of the namespace with the most, unless that is this one."""
+        ((crowded, most),) = self._waiting_in.most_common(1)
+        if most <= self._waiting_in[namespace] + 1:
+            return False
+        last = next(
+            identity
+            for identity, series in reversed(self._waiting.items())
+            if series.occurrence.namespace == crowded
+        )
+        return self._dequeue(last)
 
     def _is_allowed(self, subject: Subject, now: float) -> bool:
         allowance = self._allowances.pop(subject, None) or _Allowance(float(self._limits.burst), now)

@@ -8,7 +8,7 @@ What belongs here: presentation. What does not: decisions. The what-if calls the
 
 from trimtab.dashboard.auth.access import ClusterAccess
 from trimtab.dashboard.dashboard import dashboard_for, serving, write_address
-from trimtab.dashboard.pages.views import LoadView
+from trimtab.dashboard.pages.views import LoadView, StoryView
 from trimtab.dashboard.sources.lab_load import LabLoads
 from trimtab.dashboard.sources.remote import RemoteState
 from trimtab.dashboard.sources.vertical import OperatorVertical
@@ -21,6 +21,7 @@ __all__ = [
     "LoadView",
     "OperatorVertical",
     "RemoteState",
+    "StoryView",
     "dashboard_for",
     "serving",
     "write_address",

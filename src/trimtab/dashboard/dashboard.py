@@ -15,9 +15,15 @@ from typing import Final
 from trimtab.clock import Clock
 from trimtab.cluster.leases.fence import ClosedFence
 from trimtab.dashboard.auth.access import Access, ClusterAccess
-from trimtab.dashboard.pages.views import Notice
+from trimtab.dashboard.pages.views import KindView, Notice, ProgramView
 from trimtab.dashboard.read_only import ReadOnlyController, ReadOnlyDecider
 from trimtab.dashboard.sources import Controls, NoVertical, Sources
+from trimtab.dashboard.sources.cluster_health import (
+    NO_VPAS,
+    ClusterConnection,
+    ReadProblems,
+    hint_at_native_hpas,
+)
 from trimtab.dashboard.sources.horizontal import OperatorHorizontal
 from trimtab.dashboard.sources.operator_settings import REFRESH_SECONDS, OperatorSettings
 from trimtab.dashboard.sources.remote import ClusterEvents, RemoteState, ServedVPAs
@@ -63,7 +69,10 @@ class Dashboard:
         )
         period = parts.settings.horizontal.sync_period.total_seconds()
         fence = ClosedFence() if is_alone else parts.fence
-        self._decider = ReadOnlyDecider(parts.clock, self._horizontal, fence, period)
+        self._connection = ClusterConnection(parts.clock, parts.client)
+        self._decider = ReadOnlyDecider(
+            parts.clock, self._horizontal, fence, period, self._connection.is_answering
+        )
         loops_here = [*parts.loops, *([] if is_alone else ["horizontal"])]
         self._settings = OperatorSettings(parts.client, parts.settings, loops_here)
         self._hpas = OperatorHorizontal(
@@ -72,6 +81,7 @@ class Dashboard:
             owners=self._find_owners,
             is_read_only=lambda: self._decider.is_active,
         )
+        self._native_hint = ""
         self._vpas = ServedVPAs(parts, self._build_vertical, self._settings.for_vpas)
 
     @property
@@ -88,37 +98,54 @@ class Dashboard:
         """Return the problems of the read-only copy. A component of this process reports its own."""
         return self._horizontal.health() if self._own_controller is not None else {}
 
-    def notices(self) -> tuple[Notice, ...]:
-        """Return what every viewer should know about this program."""
-        problems = tuple(
-            Notice(text=f"{name}: {problem}", is_problem=True)
-            for name, problem in {**self._horizontal.health(), **self._vpas.problems()}.items()
+    def program(self) -> ProgramView:
+        """Return what every viewer should know about this program and what it can read."""
+        horizontal, problem = self._horizontal, self._connection.problem
+        problems = ReadProblems(
+            {**horizontal.health(), **self._vpas.problems()}, (*horizontal.caches(), *self._vpas.caches())
         )
+        missing = f"There is no HPA here: {problems.texts['own']}." if "own" in problems.texts else ""
+        # Without a connection nothing is decided, and where the settings come from is not known either.
+        decides = () if problem else self._who_decides()
+        return ProgramView(
+            notices=(*decides, *problems.notices(problem)),
+            data_at=self._connection.answered_at if problem else None,
+            horizontal=KindView(is_read=horizontal.has_listed_hpas(), hint=self._native_hint or missing),
+            vertical=KindView(is_read=self._vpas.is_read, hint=NO_VPAS if self._vpas.is_absent else ""),
+        )
+
+    def _who_decides(self) -> tuple[Notice, ...]:
         if not self._decider.is_active:
-            return problems
+            return ()
         if self._own_controller is None:
-            return (_STANDBY_NOTICE, *problems)
-        lines = [*self._settings.lines(), *self._settings.not_shown()]
-        return (Notice(text=" ".join([_ALONE_TEXT, *map(_sentence, lines)])), *problems)
+            return (_STANDBY_NOTICE,)
+        text = " ".join([_ALONE_TEXT, *map(_sentence, self._settings.not_shown())])
+        return (Notice(text=text, details=tuple(map(_sentence, self._settings.lines()))),)
 
     async def run(self) -> None:
-        """Serve until cancelled."""
-        settings = self._parts.settings
+        """Serve until cancelled. The page is served first, because a cluster may take long to answer, or never do."""
         async with AsyncExitStack() as stack:
-            await self._apply_settings()
-            if self._own_controller is not None:
-                stack.push_async_callback(self._own_controller.close)
-                self._own_controller.start()
-            stack.push_async_callback(self._vpas.close)
             app = self._build_app()
-            certificate = _certificate(settings.dashboard)
+            certificate = _certificate(self._parts.settings.dashboard)
             port = await self._serve(stack, app, certificate)
             self._report_address(app, port)
-            loops = [self._decider.run(), self._vpas.run(), self._follow_settings()]
-            await asyncio.gather(*loops, *([certificate.run(self._parts.clock)] if certificate else []))
+            renewal = [certificate.run(self._parts.clock)] if certificate else []
+            await asyncio.gather(self._connection.run(), self._read(stack), *renewal)
+
+    async def _read(self, stack: AsyncExitStack) -> None:
+        """Read the cluster by the operator's settings until cancelled."""
+        await self._apply_settings()
+        if self._own_controller is not None:
+            stack.push_async_callback(self._own_controller.close)
+            self._own_controller.start()
+        stack.push_async_callback(self._vpas.close)
+        await asyncio.gather(self._decider.run(), self._vpas.run(), self._follow_settings())
 
     async def _follow_settings(self) -> None:
         while True:
+            self._native_hint = await hint_at_native_hpas(
+                self._parts.client, self._settings.for_hpas(), shown=len(self._horizontal.hpas)
+            )
             await self._parts.clock.sleep(REFRESH_SECONDS)
             await self._apply_settings()
 
@@ -153,7 +180,7 @@ class Dashboard:
         access: Access | None = None if is_open else ClusterAccess(self._parts.clock, self._parts.client)
         return DashboardApp(
             self._parts.clock,
-            Sources(self._hpas, self._vpas, self.notices),
+            Sources(self._hpas, self._vpas, self.program),
             access=access,
             hosts=settings.dashboard_hosts,
         )

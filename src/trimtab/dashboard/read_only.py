@@ -7,7 +7,7 @@ operator does not lead.
 
 import asyncio
 import logging
-from collections.abc import Iterator
+from collections.abc import Awaitable, Callable, Iterator
 
 from trimtab.clock import Clock
 from trimtab.cluster import errors
@@ -22,11 +22,23 @@ from trimtab.operator.settings.settings import Settings
 log = logging.getLogger(__name__)
 
 
+async def _always() -> bool:
+    return True
+
+
 class ReadOnlyDecider:
     """Decides about every HPA once per period while the fence is closed."""
 
-    def __init__(self, clock: Clock, horizontal: HpaController, fence: Fence, period: float) -> None:
+    def __init__(
+        self,
+        clock: Clock,
+        horizontal: HpaController,
+        fence: Fence,
+        period: float,
+        is_connected: Callable[[], Awaitable[bool]] = _always,
+    ) -> None:
         self._clock = clock
+        self._is_connected = is_connected
         self.horizontal = horizontal
         self._fence = fence
         self.period = period
@@ -37,9 +49,12 @@ class ReadOnlyDecider:
         return not self._fence.may_write()
 
     async def run(self) -> None:
-        """Decide once per period until cancelled."""
+        """Decide once per period until cancelled.
+
+        Without a cluster the last decisions stay. New ones would only say that no metric can be read.
+        """
         while True:
-            if self.is_active and self.horizontal.is_started:
+            if self.is_active and self.horizontal.is_started and await self._is_connected():
                 try:
                     await self.step()
                 except errors.ClusterError as error:

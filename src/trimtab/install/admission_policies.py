@@ -77,7 +77,9 @@ def _lease_policy(account: str) -> list[Tree]:
 
 def _policy(name: str, account: str, rule: Tree, validations: list[Tree]) -> list[Tree]:
     full_name = scoped_name(name)
-    by_account = Text("request.userInfo.username == 'system:serviceaccount:", NAMESPACE, f":{account}'")
+    by_account = Text(
+        "request.userInfo.username == 'system:serviceaccount:", NAMESPACE, f":{names.account(account)}'"
+    )
     policy = cluster_object(
         f"{_API}/v1",
         "ValidatingAdmissionPolicy",

@@ -9,6 +9,7 @@ from trimtab.install.template import (
     NAMESPACE,
     Each,
     Either,
+    Entries,
     Given,
     If,
     Item,
@@ -45,6 +46,7 @@ class Program:
 _EVERY_PROGRAM: Final = (
     Text("--log-format=", Val("logFormat")),
     If(Val("watchNamespaces"), Text("--watch-namespaces=", Joined("watchNamespaces"))),
+    If(Val("plugins"), Text("--plugins=", Joined("plugins"))),
 )
 """Flags of operator and adapter alike."""
 
@@ -112,6 +114,7 @@ PROGRAMS: Final = (
             _LEADS,
             Text("--horizontal-pod-autoscaler-sync-period=", Val("horizontal.syncPeriod")),
             _MAX_AGE,
+            Text("--status-max-age=", Val("horizontal.statusMaxAge")),
             If(Val("horizontal.nativeHpas"), "--native-hpas"),
             If(Val("horizontal.shards"), Text("--shards=", Val("horizontal.shards"))),
         ),
@@ -143,7 +146,7 @@ PROGRAMS: Final = (
             If(Not(names.PROVES_REPLACEMENTS), "--replacement-check=none"),
             Text("--node-fit=", Val("vertical.updater.nodeFit")),
             Text("--admission-controller-status-lease-name=", names.STATUS_LEASE),
-            Text("--admission-controller-status-lease-namespace=", names.STATUS_LEASE_NAMESPACE),
+            names.in_status_namespace("--admission-controller-status-lease-namespace="),
         ),
     ),
     Program(
@@ -160,7 +163,7 @@ PROGRAMS: Final = (
             If(names.FAILS_CLOSED, "--webhook-failure-policy-fail"),
             If(Not(names.REGISTERS_ITSELF), "--webhook-registration=ca-bundle"),
             Text("--status-lease-name=", names.STATUS_LEASE),
-            Text("--status-lease-namespace=", names.STATUS_LEASE_NAMESPACE),
+            names.in_status_namespace("--status-lease-namespace="),
             *_webhook_files(),
         ),
         ports=(("webhook", names.WEBHOOK_PORT),),
@@ -248,6 +251,8 @@ def deployments() -> list[Tree]:
 
 
 def _deployment(program: Program) -> Tree:
+    values = names.VALUES[program.component]
+    own = f"{values}.podAnnotations"
     return namespaced_object(
         "apps/v1",
         "Deployment",
@@ -258,8 +263,13 @@ def _deployment(program: Program) -> Tree:
             "selector": {"matchLabels": selector(program.component)},
             "template": {
                 "metadata": {
-                    "labels": selector(program.component),
-                    "annotations": If(Val("podAnnotations"), Val("podAnnotations")),
+                    "labels": {
+                        **selector(program.component),
+                        Entries(f"{values}.podLabels", "podLabels", "commonLabels"): None,
+                    },
+                    "annotations": If(
+                        Either(Val(own), Val("podAnnotations")), {Entries(own, "podAnnotations"): None}
+                    ),
                 },
                 "spec": _pod(program),
             },
@@ -268,26 +278,20 @@ def _deployment(program: Program) -> Tree:
 
 
 def _pod(program: Program) -> Tree:
-    optional = ("imagePullSecrets", "nodeSelector", "tolerations", "affinity", "priorityClassName")
+    values = names.VALUES[program.component]
+    own = {name: Val(f"{values}.{name}", name) for name in ("nodeSelector", "tolerations", "affinity")}
+    optional = {name: Val(name) for name in ("imagePullSecrets", "priorityClassName")} | own
+    security = Val(f"{values}.podSecurityContext", "podSecurityContext")
+    spread = Val(f"{values}.topologySpreadConstraints", "topologySpreadConstraints")
+    constraint = {"labelSelector": {"matchLabels": selector(program.component)}, Entries(): None}
     return {
-        "serviceAccountName": program.component,
+        "serviceAccountName": names.account(program.component),
         "automountServiceAccountToken": True,
-        "securityContext": {
-            "runAsNonRoot": True,
-            "runAsUser": 65532,
-            "runAsGroup": 65532,
-            "fsGroup": 65532,
-            "seccompProfile": {"type": "RuntimeDefault"},
-        },
-        "topologySpreadConstraints": [
-            {
-                "maxSkew": 1,
-                "topologyKey": "kubernetes.io/hostname",
-                "whenUnsatisfiable": "ScheduleAnyway",
-                "labelSelector": {"matchLabels": selector(program.component)},
-            }
-        ],
-        **{name: If(Val(name), Val(name)) for name in optional},
+        # Variables about Services have the names of settings: TRIMTAB_WEBHOOK_PORT=tcp://10.96.53.214:443.
+        "enableServiceLinks": False,
+        "securityContext": If(security, security),
+        "topologySpreadConstraints": If(spread, [Each(spread.path, constraint, spread.otherwise)]),
+        **{name: If(value, value) for name, value in optional.items()},
         "containers": [_container(program)],
         # Private keys pass through files on their way into the TLS library: in memory, never on a disk.
         "volumes": [
@@ -301,9 +305,10 @@ def _container(program: Program) -> Tree:
     runs_operator = program.args[0] == "run"
     ports = [("health", HEALTH_PORT), *program.ports] if runs_operator else list(program.ports)
     extras = names.VALUES[program.component]
+    security = Val(f"{extras}.securityContext", "securityContext")
     container: dict[str, Any] = {
         "name": program.component,
-        "image": Text(Val("image.repository"), ":", Val("image.tag")),
+        "image": names.IMAGE,
         "imagePullPolicy": Val("image.pullPolicy"),
         "args": [*program.args, Each(f"{extras}.extraArgs", Item())],
         "ports": [{"name": name, "containerPort": port, "protocol": "TCP"} for name, port in ports],
@@ -312,11 +317,7 @@ def _container(program: Program) -> Tree:
         # The first lists of a big cluster take their time; nothing is restarted meanwhile.
         "startupProbe": {**_probe(program, "/livez"), "periodSeconds": 2, "failureThreshold": 60},
         "resources": Val(program.resources),
-        "securityContext": {
-            "allowPrivilegeEscalation": False,
-            "capabilities": {"drop": ["ALL"]},
-            "readOnlyRootFilesystem": True,
-        },
+        "securityContext": If(security, security),
         "volumeMounts": [{"name": "tmp", "mountPath": "/tmp"}, *program.mounts],  # noqa: S108 - of the container
     }
     own, more = Val("tokenSecret"), Val(f"{extras}.extraEnv")

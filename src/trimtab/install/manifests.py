@@ -7,18 +7,17 @@ from trimtab.install import (
     deployments,
     kube_state_metrics,
     monitoring,
-    names,
     network,
     rbac,
     webhook_configurations,
 )
+from trimtab.install.assignments import ValueProblem
 from trimtab.install.names import cluster_object
 from trimtab.install.template import (
     NAMESPACE,
     Both,
     Condition,
     If,
-    Mentions,
     Not,
     Tree,
     Val,
@@ -26,7 +25,6 @@ from trimtab.install.template import (
     holds,
     resolve,
 )
-from trimtab.install.values import ValueProblem
 from trimtab.model.crds import all_crds
 
 CHECKS: Final[tuple[tuple[Condition, str], ...]] = (
@@ -39,8 +37,11 @@ CHECKS: Final[tuple[tuple[Condition, str], ...]] = (
         "networkPolicy.apiServerCidrs is empty, which would allow every address; name the API server's, or 0.0.0.0/0 and ::/0",
     ),
     (
-        Both(Not(Mentions("vertical.admission.failurePolicy", "Ignore")), Not(names.FAILS_CLOSED)),
-        "vertical.admission.failurePolicy must be Ignore or Fail",
+        Both(
+            Both(Not(Val("horizontal.enabled")), Not(Val("vertical.enabled"))),
+            Both(Not(Val("adapter.enabled")), Not(Val("dashboard.enabled"))),
+        ),
+        "nothing would run; set horizontal.enabled, vertical.enabled, adapter.enabled or dashboard.enabled to true",
     ),
     (Not(Val("featureGates")), "featureGates must name at least one gate, for example HPAScaleToZero: true"),
 )

@@ -2,7 +2,7 @@
 
 from typing import Any, Final
 
-from trimtab.install.template import NAMESPACE, Condition, If, Mentions, Not, Text, Tree, Val
+from trimtab.install.template import NAMESPACE, Condition, Entries, If, Mentions, Not, Text, Tree, Val
 from trimtab.model.vpa.webhooks import UPSTREAM_NAME
 
 HORIZONTAL: Final = "horizontal"
@@ -38,7 +38,9 @@ ADAPTER_PORT: Final = 6443
 DASHBOARD_PORT: Final = 8443
 WEBHOOK_SERVICE: Final = "trimtab-webhook"
 STATUS_LEASE: Final = Val("vertical.admission.statusLease.name")
-STATUS_LEASE_NAMESPACE: Final = Val("vertical.admission.statusLease.namespace")
+_STATUS_PLACE: Final = Val("vertical.admission.statusLease.namespace")
+STATUS_LEASE_NAMESPACE: Final = If(_STATUS_PLACE, _STATUS_PLACE, NAMESPACE)
+"""Our own namespace unless another is named, so that two installations do not share the Lease."""
 WEBHOOK_CONFIGURATIONS: Final[dict[str, Tree]] = {
     "trimtab": Text(NAMESPACE, "-vpa"),
     "upstream": UPSTREAM_NAME,
@@ -52,12 +54,32 @@ DASHBOARD_CERTIFICATE: Final = Val("dashboard.certificateSecret")
 PROVES_REPLACEMENTS: Final = Val("vertical.updater.proveReplacements")
 OWN_CERTIFICATE: Final = Not(Val("vertical.admission.certificateSecret"))
 
+IMAGE: Final = If(
+    Val("image.digest"),
+    Text(Val("image.repository"), "@", Val("image.digest")),
+    Text(Val("image.repository"), ":", Val("image.tag")),
+)
+
 _APP: Final = {"app.kubernetes.io/name": "trimtab"}
 
 
 def selector(component: str) -> dict[str, str]:
     """Return the labels that select a program's pods."""
     return {**_APP, "app.kubernetes.io/component": component}
+
+
+def account(component: str) -> str:
+    """Return the name of a program's ServiceAccount. Other charts may install into the same namespace."""
+    return f"trimtab-{component}"
+
+
+def _labels(component: str = "") -> dict[Any, Tree]:
+    return {**(selector(component) if component else _APP), Entries("commonLabels"): None}
+
+
+def in_status_namespace(flag: str) -> If:
+    """Return a flag whose value is the namespace of the status Lease."""
+    return If(_STATUS_PLACE, Text(flag, _STATUS_PLACE), Text(flag, NAMESPACE))
 
 
 def scoped_name(name: str) -> Text:
@@ -74,7 +96,7 @@ def cluster_object(api_version: str, kind: str, name: Tree, **rest: Tree) -> dic
     return {
         "apiVersion": api_version,
         "kind": kind,
-        "metadata": {"name": name, "labels": dict(_APP)},
+        "metadata": {"name": name, "labels": _labels()},
         **rest,
     }
 
@@ -83,11 +105,10 @@ def namespaced_object(
     api_version: str, kind: str, name: Tree, component: str = "", *, namespace: Tree = NAMESPACE, **rest: Tree
 ) -> dict[str, Any]:
     """Return an object of our namespace, or of `namespace`."""
-    labels = selector(component) if component else dict(_APP)
     return {
         "apiVersion": api_version,
         "kind": kind,
-        "metadata": {"name": name, "namespace": namespace, "labels": labels},
+        "metadata": {"name": name, "namespace": namespace, "labels": _labels(component)},
         **rest,
     }
 

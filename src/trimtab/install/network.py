@@ -108,7 +108,8 @@ def adapter_configuration() -> list[Tree]:
         Val("adapter.prometheus"),
         '"}\n      rulesFile: rules.yaml\n',
     )
-    data = {"adapter.yaml": configuration, "rules.yaml": Val("adapter.rules")}
+    whole = Val("adapter.configuration")
+    data = {"adapter.yaml": If(whole, whole, configuration), "rules.yaml": Val("adapter.rules")}
     return where_enabled(
         names.ADAPTER, namespaced_object("v1", "ConfigMap", "trimtab-adapter", names.ADAPTER, data=data)
     )

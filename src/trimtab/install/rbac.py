@@ -6,11 +6,13 @@ from typing import Final
 from trimtab.install.names import (
     ENABLED,
     STATUS_LEASE_NAMESPACE,
+    VALUES,
     cluster_object,
     namespaced_object,
     scoped_name,
     where_enabled,
 )
+from trimtab.install.names import account as account_name
 from trimtab.install.rbac_rules import RIGHTS, SETTINGS_READ, USER_READ, USER_WRITE, Rights
 from trimtab.install.template import (
     NAMESPACE,
@@ -28,10 +30,16 @@ _ALL_NAMESPACES: Final = Not(Val("watchNamespaces"))
 
 def accounts() -> list[Tree]:
     """Return one ServiceAccount per program. Pods that need a token mount it themselves."""
-    return [
-        namespaced_object("v1", "ServiceAccount", component, component, automountServiceAccountToken=False)
-        for component in ENABLED
-    ]
+    return [_account(component) for component in ENABLED]
+
+
+def _account(component: str) -> Tree:
+    account = namespaced_object(
+        "v1", "ServiceAccount", account_name(component), component, automountServiceAccountToken=False
+    )
+    annotations = f"{VALUES[component]}.serviceAccount.annotations"
+    account["metadata"]["annotations"] = If(Val(annotations), Val(annotations))
+    return account
 
 
 def roles() -> list[Tree]:
@@ -51,8 +59,8 @@ def _program_roles(component: str, rights: Rights) -> Iterator[Tree]:
     yield Each("watchNamespaces", _binding(bound, "ClusterRole", name, component, Item()))
     if rights.cluster:
         cluster_name = scoped_name(f"{component}-cluster")
-        yield _cluster_role(cluster_name, rights.cluster)
-        yield _cluster_binding(cluster_name, component)
+        role = _cluster_role(cluster_name, rights.cluster)
+        yield from _unless_empty(rights.cluster, role, _cluster_binding(cluster_name, component))
     places: tuple[tuple[Tree, Tree, tuple[Tree, ...]], ...] = (
         (f"trimtab-{component}", NAMESPACE, rights.home),
         (name, "kube-system", rights.system),
@@ -63,9 +71,15 @@ def _program_roles(component: str, rights: Rights) -> Iterator[Tree]:
             role = namespaced_object(
                 f"{_RBAC}/v1", "Role", role_name, component, namespace=where, rules=list(rules)
             )
-            for tree in (role, _binding(role_name, "Role", role_name, component, where)):
-                # A role whose only rule is conditional has the same condition, so that no empty role is installed.
-                yield If(rules[0].condition, tree) if len(rules) == 1 and isinstance(rules[0], If) else tree
+            binding = _binding(role_name, "Role", role_name, component, where)
+            yield from _unless_empty(rules, role, binding)
+
+
+def _unless_empty(rules: tuple[Tree, ...], *trees: Tree) -> Iterator[Tree]:
+    """Yield a role and its binding. If the only rule is conditional, both are, so that no role is empty."""
+    condition = rules[0].condition if len(rules) == 1 and isinstance(rules[0], If) else None
+    for tree in trees:
+        yield tree if condition is None else If(condition, tree)
 
 
 def _cluster_role(name: Tree, rules: tuple[Tree, ...]) -> Tree:
@@ -92,7 +106,7 @@ def _binding(name: Tree, kind: str, role: Tree, component: str, namespace: Tree)
 
 
 def _subject(component: str) -> Tree:
-    return {"kind": "ServiceAccount", "name": component, "namespace": NAMESPACE}
+    return {"kind": "ServiceAccount", "name": account_name(component), "namespace": NAMESPACE}
 
 
 def _user_roles() -> list[Tree]:

@@ -191,6 +191,8 @@ RIGHTS: Final[dict[str, Rights]] = {
             _scales("get", "patch"),
             _rule("", ("replicationcontrollers/scale",), "get", "patch"),
             _rule("apps", tuple(f"{kind}/scale" for kind in _APPS), "get", "patch"),
+            # A native HPA may target any kind that has a scale, and nobody had to name the kind so far.
+            If(Val("horizontal.nativeHpas"), _rule("*", ("*/scale",), "get", "patch")),
             _rule(OWN_GROUP, ("horizontalpodautoscalers/status",), "patch"),
             _NATIVE_VIEW,
             *_READ_AFTER_CONFLICT,
@@ -200,6 +202,7 @@ RIGHTS: Final[dict[str, Rights]] = {
             ),
             _EMIT_EVENTS,
         ),
+        cluster=(If(Val("horizontal.watchNodes"), _NODES),),
         home=(
             *_sharing("horizontal.shards"),
             *_leases("horizontal.shards", None, "trimtab-horizontal"),

@@ -1,10 +1,12 @@
 """Templates: manifests as plain data with placeholders for values.
 
     Val("image.tag")              a value
+    Val("a.affinity", "affinity") the value at the first path, or if that is empty the one at the second
     Text("--port=", Val(...))     text with values in it
     Joined("watchNamespaces")     a list as `a,b`
     Pairs("featureGates")         a map as `A=true,B=false`
-    If(condition, tree)           left out of its map, list or file if the condition is false
+    If(condition, tree, other)    the other tree if the condition is false; without one nothing
+    {Entries("a", "b"): None}     the entries of maps, as part of the map around; those of the first map win
     Each("watchNamespaces", tree) one item per entry of a list; `Item()` is the entry
     NAMESPACE                     the namespace of the installation
 
@@ -23,9 +25,10 @@ Values = Mapping[str, Any]
 
 @dataclass(frozen=True, slots=True)
 class Val:
-    """The value at a path such as `image.tag`."""
+    """The value at a path such as `image.tag`, or if it is empty the value at another path."""
 
     path: str
+    otherwise: str = ""
 
 
 @dataclass(frozen=True, slots=True)
@@ -55,6 +58,19 @@ class Pairs:
     """A map as `key=value` pairs, sorted and joined by commas."""
 
     path: str
+
+
+@dataclass(frozen=True, slots=True, init=False)
+class Entries:
+    """The entries of maps of the user's own, as a key of the map that they belong to.
+
+    Without a path they are those of the entry of the enclosing `Each`.
+    """
+
+    paths: tuple[str, ...]
+
+    def __init__(self, *paths: str) -> None:
+        object.__setattr__(self, "paths", paths)
 
 
 Part = str | Val | Namespace | Item | Joined | Pairs
@@ -111,20 +127,29 @@ class Mentions:
 Condition = Val | Not | Both | Either | Given | Mentions
 
 
+class _Absent:
+    """The missing alternative of an `If`."""
+
+
+ABSENT: Final = _Absent()
+
+
 @dataclass(frozen=True, slots=True)
 class If:
-    """A tree that is left out if its condition is false."""
+    """A tree that is left out, or replaced by another, if its condition is false."""
 
     condition: Condition
     then: Tree
+    otherwise: Tree = ABSENT
 
 
 @dataclass(frozen=True, slots=True)
 class Each:
-    """A tree once per entry of a list."""
+    """A tree once per entry of a list, or if it is empty of another list."""
 
     path: str
     item: Tree
+    otherwise: str = ""
 
 
 def look_up(values: Values, path: str) -> Any:
@@ -133,6 +158,12 @@ def look_up(values: Values, path: str) -> Any:
     for name in path.split("."):
         value = value[name]
     return value
+
+
+def look_up_first(values: Values, path: str, otherwise: str) -> Any:
+    """Return the value at a path, or if it is empty and there is another path the value there."""
+    value = look_up(values, path)
+    return look_up(values, otherwise) if otherwise and not value else value
 
 
 def holds(condition: Condition, values: Values) -> bool:
@@ -149,7 +180,7 @@ def holds(condition: Condition, values: Values) -> bool:
         case Mentions():
             return condition.text in str(look_up(values, condition.path))
         case Val():
-            return bool(look_up(values, condition.path))
+            return bool(look_up_first(values, condition.path, condition.otherwise))
 
 
 def resolve(tree: Tree, values: Values, item: Any = None) -> Tree:
@@ -168,7 +199,7 @@ def resolve(tree: Tree, values: Values, item: Any = None) -> Tree:
 def _leaf(tree: Tree, values: Values, item: Any) -> Tree:
     match tree:
         case Val():
-            return look_up(values, tree.path)
+            return look_up_first(values, tree.path, tree.otherwise)
         case Namespace():
             return look_up(values, "namespace.name")
         case Item():
@@ -183,24 +214,32 @@ def _leaf(tree: Tree, values: Values, item: Any) -> Tree:
             return tree
 
 
-def _entries(tree: dict[str, Tree], values: Values, item: Any) -> Iterator[tuple[str, Tree]]:
+def _entries(tree: dict[Any, Tree], values: Values, item: Any) -> Iterator[tuple[str, Tree]]:
     for key, child in tree.items():
-        if not isinstance(child, If):
-            yield key, resolve(child, values, item)
-        elif holds(child.condition, values):
-            yield key, resolve(child.then, values, item)
+        if isinstance(key, Entries):
+            for path in reversed(key.paths):
+                yield from look_up(values, path).items()
+            if not key.paths:
+                yield from item.items()
+            continue
+        for chosen in _chosen(child, values):
+            yield key, resolve(chosen, values, item)
+
+
+def _chosen(child: Tree, values: Values) -> list[Tree]:
+    """Return the tree that a chain of conditions leaves, or nothing."""
+    while isinstance(child, If):
+        child = child.then if holds(child.condition, values) else child.otherwise
+    return [] if child is ABSENT else [child]
 
 
 def _items(trees: list[Tree], values: Values, item: Any) -> Iterator[Tree]:
-    for child in trees:
-        match child:
-            case If():
-                if holds(child.condition, values):
-                    yield from _items([child.then], values, item)
-            case Each():
-                for entry in look_up(values, child.path):
+    for tree in trees:
+        for child in _chosen(tree, values):
+            if isinstance(child, Each):
+                for entry in look_up_first(values, child.path, child.otherwise):
                     yield resolve(child.item, values, entry)
-            case _:
+            else:
                 yield resolve(child, values, item)
 
 

@@ -9,9 +9,13 @@ from trimtab.backtest.candidates import CandidateError, candidate_hpa
 from trimtab.library.autoscalers import Autoscaler
 from trimtab.model.feature_gates import FeatureGates, with_own_features
 from trimtab.model.manifest import read_manifest
+from trimtab.model.plugin_names import is_plugin_name
+from trimtab.model.vpa.defaults import recommender_of
 from trimtab.model.vpa.types import VerticalPodAutoscaler
 from trimtab.operator.horizontal.config import decision_config
 from trimtab.operator.settings.settings import Settings
+from trimtab.plugins.guard import Guards
+from trimtab.plugins.registry import NO_PLUGINS, Plugins
 
 if TYPE_CHECKING:
     from trimtab.backtest.sizes import SizeCandidate
@@ -27,7 +31,9 @@ class Candidates(NamedTuple):
     vpas: "tuple[SizeCandidate, ...]"
 
 
-def candidates_of(autoscalers: Autoscalers, feature_gates: str, compat: str) -> Candidates:
+def candidates_of(
+    autoscalers: Autoscalers, feature_gates: str, compat: str, plugins: Plugins = NO_PLUGINS
+) -> Candidates:
     """Return the candidates with the configuration of the operator that would run them.
 
     Raise ModelError for an autoscaler that no operator would run, and for an unknown gate or version.
@@ -37,7 +43,9 @@ def candidates_of(autoscalers: Autoscalers, feature_gates: str, compat: str) -> 
     hpas = {name: found for name, found in named.items() if found.kind == "HorizontalPodAutoscaler"}
     vpas = {name: found for name, found in named.items() if name not in hpas}
     try:
-        return Candidates(_hpas(hpas, settings), _vpas(vpas, settings) if vpas else ())
+        return Candidates(
+            _hpas(hpas, settings, Guards(plugins)), _vpas(vpas, settings, plugins) if vpas else ()
+        )
     except CandidateError as error:
         raise ModelError(f"{error} ({error.hint})") from error
     except ModelError:
@@ -79,34 +87,54 @@ def _listed(autoscalers: Any) -> list[Autoscaler]:
     return list(autoscalers) if is_list else [autoscalers]
 
 
-def _hpas(autoscalers: Mapping[str, Autoscaler], settings: Settings) -> tuple[Candidate, ...]:
+def _hpas(autoscalers: Mapping[str, Autoscaler], settings: Settings, guards: Guards) -> tuple[Candidate, ...]:
     config = decision_config(settings)
     candidates = []
     for name, autoscaler in autoscalers.items():
         hpa = candidate_hpa(autoscaler.data, config.gates)
         assert hpa is not None  # the kind says so
-        candidates.append(Candidate(name, hpa, config.settings, config.gates, config.compat))
+        candidates.append(Candidate(name, hpa, config.settings, config.gates, config.compat, guards))
     return tuple(candidates)
 
 
-def _vpas(autoscalers: Mapping[str, Autoscaler], settings: Settings) -> "tuple[SizeCandidate, ...]":
+def _vpas(
+    autoscalers: Mapping[str, Autoscaler], settings: Settings, plugins: Plugins
+) -> "tuple[SizeCandidate, ...]":
+    vpas = {name: _vpa(autoscaler, settings.gates) for name, autoscaler in autoscalers.items()}
+    return size_candidates(vpas, settings, plugins)
+
+
+def size_candidates(
+    vpas: Mapping[str, VerticalPodAutoscaler], settings: Settings, plugins: Plugins
+) -> "tuple[SizeCandidate, ...]":
+    """Return a candidate per VPA, or raise ModelError if one names an estimator that is not loaded."""
     # Recommendations need numpy, whose import takes longer than most simulations of an HPA.
     from trimtab.backtest.sizes import SizeCandidate  # noqa: PLC0415
+    from trimtab.decide.vertical.recommend.plugin_estimates import loaded_estimators  # noqa: PLC0415
     from trimtab.operator.vertical.cluster_view import compat_of  # noqa: PLC0415
     from trimtab.operator.vertical.estimation import Estimation  # noqa: PLC0415
 
-    estimation, gates = Estimation.from_settings(settings.estimation), settings.gates
+    estimators = loaded_estimators(Guards(plugins), [plugin.name for plugin in plugins])
+    for vpa in vpas.values():
+        wanted = recommender_of(vpa)
+        if is_plugin_name(wanted) and wanted not in estimators:
+            raise ModelError(
+                f"VPA {vpa.key} names the estimator {wanted}, which is not loaded: name it in plugins"
+            )
+    estimation = Estimation.from_settings(settings.estimation)
     return tuple(
         SizeCandidate(
             name,
-            _vpa(autoscaler, gates),
+            vpa,
             estimation.settings,
             estimation.aggregation,
             estimation.post_processing,
             compat_of(settings.compat),
-            gates.per_vpa_config,
+            settings.gates.per_vpa_config,
+            # Each candidate has guards of its own: one that fails does not pause the others.
+            loaded_estimators(Guards(plugins), list(estimators)),
         )
-        for name, autoscaler in autoscalers.items()
+        for name, vpa in vpas.items()
     )
 
 

@@ -1,12 +1,14 @@
 """Explains and repeats recorded decisions."""
 
 import difflib
+from collections.abc import Iterable
 from dataclasses import dataclass
+from datetime import UTC, datetime
 
 from trimtab.decide.horizontal import Explanation, Record
 from trimtab.decide.horizontal import explain as explain_record
 from trimtab.decide.horizontal import replay as replay_record
-from trimtab.decide.horizontal.records.record import dumps, loads
+from trimtab.decide.horizontal.records.record import decide_and_complete, dumps, loads
 
 
 class RecordError(ValueError):
@@ -21,6 +23,8 @@ class Replay:
     """The record as it was kept."""
     decided: Record
     """The record that this program makes."""
+    notes: tuple[str, ...] = ()
+    """The plug-ins whose recorded answers count because they are not called again, and why."""
 
     @property
     def is_same(self) -> bool:
@@ -56,13 +60,24 @@ def explain(record: Record | str | bytes) -> Explanation:
     return explain_record(_read(record))
 
 
-def replay(record: Record | str | bytes) -> Replay:
+def replay(record: Record | str | bytes, *, plugins: Iterable[str] = ()) -> Replay:
     """Repeat a recorded decision from its observation, and compare both.
 
-    `record` is a record or its JSON, as for `explain`. Raise RecordError if it cannot be read.
+    `record` is a record or its JSON, as for `explain`. A plug-in of `plugins` is called again if the record has an answer of the
+    same version; of other plug-ins the recorded answer counts. Raise RecordError if the record cannot be read, and ValueError
+    if a plug-in cannot be loaded.
     """
     recorded = _read(record)
-    return Replay(recorded, replay_record(recorded))
+    seen = recorded.observation
+    if seen.filter_answer is None and not seen.policy_answers:
+        return Replay(recorded, replay_record(recorded))
+    from trimtab.decide.horizontal.plugin_calls import answer_again  # noqa: PLC0415 - few records need it
+    from trimtab.plugins.guard import Guards  # noqa: PLC0415
+    from trimtab.plugins.registry import load_plugins  # noqa: PLC0415
+
+    now = recorded.decision.now
+    answered, notes = answer_again(seen, Guards(load_plugins(plugins)), datetime.fromtimestamp(now, UTC))
+    return Replay(recorded, decide_and_complete(answered, now, recorded.fate), notes)
 
 
 def _read(record: Record | str | bytes) -> Record:

@@ -15,6 +15,7 @@ from trimtab.library.candidates import Autoscalers, candidates_of, require
 from trimtab.library.frames import dataframe
 from trimtab.library.progress import progress_line
 from trimtab.model.quantity import QuantityError, milli_value_of
+from trimtab.plugins.registry import PluginError, Plugins, load_plugins
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -150,6 +151,7 @@ def simulate(  # noqa: PLR0913 - one parameter per assumption, all but two of th
     sync_period: float | None = None,
     feature_gates: str = "",
     compat: str = "",
+    plugins: Sequence[str] = (),
 ) -> Simulation:
     """Backtest autoscalers on recorded load, with the code that decides in production.
 
@@ -158,11 +160,12 @@ def simulate(  # noqa: PLR0913 - one parameter per assumption, all but two of th
     by resource. `capacity` is the most that a pod can carry by metric; of a resource its request, unless given. A new pod
     is ready after `start_seconds`. Usage is measured every `metrics_period` seconds and arrives `metrics_delay` later.
     An HPA is decided every `sync_period`, 15 if not given. A VPA takes a sample and recommends every `sync_period`, 60
-    if not given. `feature_gates` and `compat` are texts as for `trimtab simulate`. Raise ModelError if the autoscalers,
-    the trace and the assumptions do not fit together.
+    if not given. `feature_gates` and `compat` are texts as for `trimtab simulate`. `plugins` are the names of installed
+    plug-ins that the autoscalers may use. Raise ModelError if the autoscalers, the trace and the assumptions do not fit
+    together.
     """
     require(backtest.Trace, "trace", trace)
-    hpas, vpas = candidates_of(autoscalers, feature_gates, compat)
+    hpas, vpas = candidates_of(autoscalers, feature_gates, compat, _load(plugins))
     model = Model(
         requests=_thousandths("requests", requests or {}),
         capacity=_thousandths("capacity", capacity or {}),
@@ -175,13 +178,21 @@ def simulate(  # noqa: PLR0913 - one parameter per assumption, all but two of th
     with progress_line() as on_progress:
         results = run_all(hpas, trace, model, on_progress)
         size_model = replace(model, sync_period=VPA_PERIOD) if sync_period is None else model
-        sizes = finish(_size_runs(vpas, trace, size_model), on_progress)
+        sizes = finish(size_runs(vpas, trace, size_model), on_progress)
     return Simulation(trace, model, hpas, tuple(results), tuple(sizes))
 
 
-def _size_runs(
+def _load(names: Sequence[str]) -> Plugins:
+    try:
+        return load_plugins([names] if isinstance(names, str) else names)
+    except PluginError as error:
+        raise ModelError(f"plugins: {error}") from error
+
+
+def size_runs(
     candidates: "Sequence[SizeCandidate]", trace: backtest.Trace, model: Model
 ) -> "list[tuple[str, Iterator[tuple[float, SizeResults]]]]":
+    """Return a run per candidate, to be finished in turn."""
     if not candidates:
         return []
     from trimtab.backtest.sizes import run_sizes  # noqa: PLC0415 - it needs numpy

@@ -21,6 +21,7 @@ from trimtab.operator.horizontal.controller import HpaController
 from trimtab.operator.horizontal.records import record_pages
 from trimtab.operator.process import (
     Component,
+    HasPages,
     Work,
     acting_client,
     make_elector,
@@ -129,6 +130,9 @@ class Operator:
             }
             if self._horizontal is not None:
                 pages |= record_pages(self._horizontal.hpas, self._horizontal.ownership)
+            for component in components:
+                if isinstance(component, HasPages):
+                    pages |= component.pages()
             app = HealthApp(components, self._registry, token=self._token, pages=pages)
             port = await stack.enter_async_context(
                 served(app, self._settings.bind_address, self._settings.port)

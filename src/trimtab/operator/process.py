@@ -3,7 +3,7 @@
 import asyncio
 import logging
 import signal
-from collections.abc import Awaitable, Callable, Sequence
+from collections.abc import Awaitable, Callable, Mapping, Sequence
 from typing import Any, Protocol, runtime_checkable
 
 from trimtab.cluster.client import Client
@@ -46,6 +46,15 @@ class Warns(Protocol):
 
     def warnings(self) -> dict[str, str]:
         """Return these problems, by name."""
+        ...
+
+
+@runtime_checkable
+class HasPages(Protocol):
+    """A component that shows pages on the operator's port."""
+
+    def pages(self) -> Mapping[str, Callable[[str], bytes | None]]:
+        """Return the pages by path. Each gets the name of an object."""
         ...
 
 

@@ -16,12 +16,15 @@ from trimtab.cluster.cache.informers import InformerFactory, SharedInformers
 from trimtab.cluster.client import Client
 from trimtab.cluster.discovery import Discovery
 from trimtab.cluster.events import EventBroadcaster
-from trimtab.cluster.leases.fence import Fence, NoFence
+from trimtab.cluster.leases.fence import ClosedFence, Fence, NoFence
 from trimtab.metrics.reader import MetricsReader
 from trimtab.model.author import Author
 from trimtab.operator.ownership import ownership_of
 from trimtab.operator.process import acting_client
 from trimtab.operator.settings.settings import Settings
+from trimtab.plugins.guard import ASK_THE_OPERATOR, INSTALL_IT, Guards
+from trimtab.plugins.metrics import PluginMetrics
+from trimtab.plugins.registry import Plugins, load_usable_plugins
 
 log = logging.getLogger(__name__)
 
@@ -41,7 +44,9 @@ class Runtime:
         registry: CollectorRegistry | None = None,
         fence: Fence | None = None,
         instance: str = "trimtab",
+        plugins: Plugins | None = None,
     ) -> None:
+        """Share these parts, with the plug-ins that the settings name unless `plugins` are given."""
         self.clock = clock
         self.client = acting_client(client, settings)
         self.settings = settings
@@ -54,6 +59,13 @@ class Runtime:
         self.discovery = Discovery(self.client)
         self.informers = InformerFactory(self.client, settings.watch_namespaces)
         self.events = EventBroadcaster(self.writer, instance)
+        self.guards = Guards(
+            load_usable_plugins(settings.plugins) if plugins is None else plugins,
+            advice=ASK_THE_OPERATOR if isinstance(self.fence, ClosedFence) else INSTALL_IT,
+        )
+        """The loaded plug-ins."""
+        if self.guards.all():
+            PluginMetrics(self.guards, self.registry)
         self._writing_events: asyncio.Task[None] | None = None
 
     def author_for(self, key: str) -> Author:

@@ -2,12 +2,13 @@
 
 import base64
 import json
+import os
 import re
 import signal
 import subprocess
 import sys
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from types import TracebackType
 from typing import Any, Self
@@ -34,8 +35,17 @@ ROLE = [
 class RegisteredAdapter:
     """A running adapter whose groups the API server serves; leaving stops it and takes them away."""
 
-    def __init__(self, cluster: RealCluster, directory: Path, *sources: Any) -> None:
+    def __init__(
+        self,
+        cluster: RealCluster,
+        directory: Path,
+        *sources: Any,
+        flags: Sequence[str] = (),
+        environment: Mapping[str, str] | None = None,
+    ) -> None:
         self.cluster = cluster
+        self._flags = flags
+        self._environment = {**os.environ, **(environment or {})}
         self.directory = directory
         self._served = 0
         """How often the log names a port."""
@@ -53,8 +63,9 @@ class RegisteredAdapter:
             [
                 str(Path(sys.executable).with_name("trimtab")), "adapter",
                 f"--config={self.directory / 'config.yaml'}", f"--kubeconfig={self._kubeconfig()}",
+                *self._flags,
             ],
-            stdout=self._log, stderr=self._log, start_new_session=True,
+            env=self._environment, stdout=self._log, stderr=self._log, start_new_session=True,
         )  # fmt: skip
         self._register(self._port())
         return self

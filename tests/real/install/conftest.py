@@ -62,7 +62,7 @@ class Installed:
 
     def may(self, account: str, *question: str) -> bool:
         """Ask whether an account may do something."""
-        account = f"--as=system:serviceaccount:trimtab:{account}"
+        account = f"--as=system:serviceaccount:trimtab:trimtab-{account}"
         return self.kubectl("auth", "can-i", *question, account).stdout.strip() == "yes"
 
 
@@ -105,7 +105,9 @@ def kubeconfig_of(installed, tmp_path):
 
     def make(account: str):
         config = json.loads(installed.cluster.kubeconfig.read_text())
-        token = installed.kubectl("create", "token", account, "-n", "trimtab", "--duration=1h").stdout.strip()
+        token = installed.kubectl(
+            "create", "token", f"trimtab-{account}", "-n", "trimtab", "--duration=1h"
+        ).stdout.strip()
         config["users"][0]["user"] = {"token": token}
         path = tmp_path / f"{account}.kubeconfig"
         path.touch(mode=0o600)

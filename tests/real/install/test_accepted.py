@@ -76,7 +76,7 @@ def test_the_rights_are_those_of_the_golden_file(installed, account):
 def rights(installed, account: str, namespace: str) -> set[str]:
     """Return an account's rights, a line each, with the verbs sorted: rules and bindings have no order."""
     listed = installed.kubectl(
-        "auth", "can-i", "--list", "-n", namespace, f"--as=system:serviceaccount:trimtab:{account}"
+        "auth", "can-i", "--list", "-n", namespace, f"--as=system:serviceaccount:trimtab:trimtab-{account}"
     ).stdout
     lines = [re.sub(r" {2,}", "  ", line.rstrip()) for line in listed.splitlines()[1:]]
     return {re.sub(r"\[([a-z ]+)\]$", _sorted_verbs, line) for line in lines}
@@ -98,8 +98,8 @@ QUESTIONS = [
     ("recommender", False, "patch pods/resize -A"),
     ("recommender", False, "patch deployments/scale -A"),
     ("recommender", True, "patch verticalpodautoscalers/status -A"),
-    ("updater", True, "get leases/vpa-admission-controller -n kube-system"),
-    ("updater", False, "get leases/another -n kube-system"),
+    ("updater", True, "get leases/vpa-admission-controller -n trimtab"),
+    ("updater", False, "get leases/another -n trimtab"),
     ("updater", True, "create pods/eviction -A"),
     ("updater", False, "update pods -A"),
     ("updater", False, "patch deployments -A"),

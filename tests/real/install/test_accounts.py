@@ -362,7 +362,7 @@ def test_the_adapter_account_answers_for_pods(act, installed, tmp_path):
         file = tmp_path / "adapter.json"
         file.write_text(json.dumps(RULES))
         (tmp_path / "values.json").write_text(json.dumps(values_of(stage.namespace)))
-        token = installed.kubectl("create", "token", "horizontal", "-n", "trimtab").stdout.strip()
+        token = installed.kubectl("create", "token", "trimtab-horizontal", "-n", "trimtab").stdout.strip()
         settings = load_configuration(file)
         async with serve(place.clock, place.client, settings, tmp_path, place.namespaces) as adapter:
             tls = ssl.create_default_context(cadata=adapter.tls.pair.authority_pem.decode())
@@ -462,7 +462,9 @@ def test_the_admission_account_makes_its_certificate_and_publishes_its_authority
         done = installed.apply([one for one in installed.objects if one["kind"] in WEBHOOKS])
         assert done.returncode == 0, done.stderr
         try:
-            async with site_of(place, namespace="trimtab", webhook_registration="ca-bundle") as site:
+            async with site_of(
+                place, namespace="trimtab", webhook_registration="ca-bundle", status_lease_namespace="trimtab"
+            ) as site:
                 admission = make_admission(site)
                 for _ in range(2):  # the first issues and publishes, the second finds both
                     await admission.refresh()
@@ -593,6 +595,7 @@ def test_the_dashboard_account_shows_each_viewer_their_own_namespace_and_writes_
         written = {
             right for right in place.watched.used if right[0] in {"create", "update", "patch", "delete"}
         }
-        assert {resource for _, _, resource in written} <= {"tokenreviews", "subjectaccessreviews"}
+        reviews = {"tokenreviews", "subjectaccessreviews", "selfsubjectaccessreviews"}
+        assert {resource for _, _, resource in written} <= reviews
 
     act("dashboard", scenario)

@@ -82,12 +82,12 @@ EVERY_ACCOUNT: dict[str, Attempt] = {
     "create a Secret with an account's token": (
         "POST", f"{HOME}/secrets",
         {"apiVersion": "v1", "kind": "Secret", "type": "kubernetes.io/service-account-token",
-         "metadata": {"name": "evil", "annotations": {"kubernetes.io/service-account.name": "admission"}}},
+         "metadata": {"name": "evil", "annotations": {"kubernetes.io/service-account.name": "trimtab-admission"}}},
     ),
-    "ask for a token of admission": ("POST", f"{HOME}/serviceaccounts/admission/token", REVIEW),
+    "ask for a token of admission": ("POST", f"{HOME}/serviceaccounts/trimtab-admission/token", REVIEW),
     "ask for a token in kube-system": (
         "POST", "/api/v1/namespaces/kube-system/serviceaccounts/default/token", REVIEW),
-    "create a pod in our namespace as admission": ("POST", f"{HOME}/pods", pod(serviceAccountName="admission")),
+    "create a pod in our namespace as admission": ("POST", f"{HOME}/pods", pod(serviceAccountName="trimtab-admission")),
     "create a pod with the webhook's Secret": (
         "POST", f"{HOME}/pods",
         pod(volumes=[{"name": "key", "secret": {"secretName": "trimtab-webhook-tls"}}]),
@@ -128,7 +128,7 @@ EVERY_ACCOUNT: dict[str, Attempt] = {
         "PATCH", "/apis/apps/v1/namespaces/shop/deployments/web", (MERGE, {"metadata": {"labels": {"evil": "1"}}})),
     "change one of our Deployments": (
         "PATCH", "/apis/apps/v1/namespaces/trimtab/deployments/trimtab-admission",
-        (MERGE, {"spec": {"template": {"spec": {"serviceAccountName": "updater"}}}})),
+        (MERGE, {"spec": {"template": {"spec": {"serviceAccountName": "trimtab-updater"}}}})),
     "create a Job": (
         "POST", "/apis/batch/v1/namespaces/trimtab/jobs",
         named("batch/v1", "Job", spec={"template": {"spec": {**RESTRICTED, "restartPolicy": "Never"}}})),
@@ -147,7 +147,7 @@ EVERY_ACCOUNT: dict[str, Attempt] = {
     "impersonate masters": (
         "IMPERSONATE", "/api/v1/secrets", {"Impersonate-User": "x", "Impersonate-Group": "system:masters"}),
     "impersonate another account": (
-        "IMPERSONATE", f"{SHOP}/pods", {"Impersonate-User": "system:serviceaccount:trimtab:updater"}),
+        "IMPERSONATE", f"{SHOP}/pods", {"Impersonate-User": "system:serviceaccount:trimtab:trimtab-updater"}),
     "approve a certificate": (
         "PATCH", "/apis/certificates.k8s.io/v1/certificatesigningrequests/x/approval", (MERGE, {"status": {}})),
     "ask for a certificate": (

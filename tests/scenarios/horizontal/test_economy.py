@@ -3,6 +3,7 @@
 import asyncio
 from contextlib import asynccontextmanager
 from datetime import timedelta
+from typing import Any
 
 import pytest
 
@@ -19,7 +20,7 @@ CONFIG_MAPS = Resource("", "v1", "configmaps", "ConfigMap", Json)
 
 
 @asynccontextmanager
-async def three_namespaces(stage: Stage):
+async def three_namespaces(stage: Stage, **settings: Any):
     """One workload at its target in each of three namespaces, and an operator that works in all of them."""
     stages = [stage, await beside(stage), await beside(stage)]
     for one, name in zip(stages, WORKLOADS, strict=True):
@@ -32,7 +33,7 @@ async def three_namespaces(stage: Stage):
         return [(pod.metadata.namespace, pod.name) for pod in pods]
 
     stage.metrics.pods = existing
-    async with stage.running(watch_namespaces=()) as actor:
+    async with stage.running(watch_namespaces=(), **settings) as actor:
         yield actor, [one.namespace for one in stages]
 
 

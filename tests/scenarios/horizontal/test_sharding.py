@@ -36,7 +36,8 @@ class Copy:
         self._line = Line(stage.transport)
         client = Client(stage.clock, self._line, seed=len(name))
         self.shards = Shards(client, stage.namespace, "trimtab", name, shards)
-        settings = stage.settings(sync_period=timedelta(seconds=PERIOD))
+        # A status in every sync shows who decided when.
+        settings = stage.settings(sync_period=timedelta(seconds=PERIOD), status_max_age=timedelta(0))
         self.actor = Actor(stage, settings, fence=self.shards)
         self.actor.line.break_write = self._note
         self._tasks: list[asyncio.Task[None]] = []

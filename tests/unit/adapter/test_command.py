@@ -3,6 +3,7 @@
 import pytest
 from click.testing import CliRunner
 
+from tests.plugin_packages import install
 from trimtab.cli.commands.adapter import adapter
 
 RULES = """\
@@ -74,3 +75,43 @@ def test_without_a_configuration_it_says_what_is_missing():
 def test_a_bad_configuration_is_one_line_and_exit_code_2(rules):
     result = run("--config", rules)
     assert (result.exit_code, "expected apiVersion" in result.output) == (2, True)
+
+
+SOURCE = """
+from trimtab.plugins.metric_source import MetricValue
+async def plugin(seen):
+    if seen.metric == "broken":
+        raise ConnectionError("db.example.com refuses")
+    return [MetricValue(value=4.5, labels={"queue": "orders"})]
+"""
+CONFIGURATION = """\
+apiVersion: adapter.trimtab.dev/v1alpha1
+kind: AdapterConfiguration
+sources:
+- name: jobs
+  plugin: {name: example.com/jobs, metrics: [jobs_waiting, broken]}
+"""
+
+
+def test_the_plugins_of_a_configuration_are_called_once_and_their_values_are_shown(tmp_path, monkeypatch):
+    monkeypatch.syspath_prepend(str(tmp_path))
+    install(tmp_path, "jobs_source", SOURCE, group="trimtab.metric_sources", name="example.com/jobs")
+    path = tmp_path / "config.yaml"
+    path.write_text(CONFIGURATION)
+    result = run("test", path, "--plugins=example.com/jobs", "--namespace=shop", "--selector=queue=orders")
+    lines = result.output.splitlines()
+    assert result.exit_code == 1
+    assert lines[0] == "jobs: jobs_waiting in namespace shop"
+    assert lines[1].startswith("    4500m {queue=orders} at 20")
+    assert lines[2] == "jobs: broken in namespace shop"
+    assert lines[3].endswith(
+        "metric source example.com/jobs 1.2.0 raised ConnectionError: db.example.com refuses"
+    )
+
+
+def test_a_plugin_that_is_not_named_is_not_loaded_and_the_flag_is_named(tmp_path):
+    path = tmp_path / "config.yaml"
+    path.write_text(CONFIGURATION)
+    result = run("test", path)
+    assert result.exit_code == 2
+    assert "start with --plugins=example.com/jobs" in result.output

@@ -29,7 +29,7 @@ def block(tmp_path):
 
 def test_the_configuration_loads(block):
     sources = load_configuration(block("AdapterConfiguration")).sources
-    assert [source.name for source in sources] == ["by-hand", "prom", "cloud"]
+    assert [source.name for source in sources] == ["by-hand", "prom", "cloud", "jobs"]
 
 
 def test_the_values_load(block):

@@ -1,7 +1,9 @@
 """Commands end in one line when the server cannot be reached or refuses them; none waits for ever."""
 
+import json
 import logging
 import socket
+from pathlib import Path
 
 import pytest
 
@@ -130,3 +132,56 @@ def test_what_the_user_may_not_read_is_named_beside_the_decision(tmp_path, capsy
     assert "not readable: listing pods shop: Forbidden (403)\n" in told.out
     assert "not readable: listing deployments shop: Forbidden (403)\n" in told.out
     assert told.err == ""
+
+
+EXEC = {"exec": {"apiVersion": "client.authentication.k8s.io/v1", "command": "/no/such/plugin"}}
+
+
+@pytest.mark.parametrize("command", COMMANDS, ids=" ".join)
+@pytest.mark.parametrize(
+    ("content", "options", "words"),
+    [
+        pytest.param("{", [], "not YAML", id="not YAML"),
+        pytest.param(None, [], "cannot read the kubeconfig", id="no file"),
+        pytest.param("", [], "has no contexts", id="empty"),
+        pytest.param({}, ["--context=nope"], "no context 'nope'", id="unknown context"),
+        pytest.param({"user": EXEC}, [], "/no/such/plugin", id="no plugin"),
+        pytest.param({"scheme": "https"}, [], "TLS with https://127.0.0.1", id="TLS fails"),
+    ],
+)
+def test_an_error_that_is_not_the_clusters_does_not_ask_whether_it_is_up(
+    command, content, options, words, tmp_path, capsys
+):
+    """Each of them ended in "is the cluster up, and is this the right context?"."""
+    with refusing(401, "Unauthorized") as port:
+        file = Path(kubeconfig(tmp_path, port))
+        if content is None:
+            file.unlink()
+        elif isinstance(content, str):
+            file.write_text(content)
+        else:
+            config = json.loads(file.read_text())
+            config["users"][0]["user"] = content.get("user", {})
+            server = f"{content.get('scheme', 'http')}://127.0.0.1:{port}"
+            config["clusters"][0]["cluster"]["server"] = server
+            file.write_text(json.dumps(config))
+        code = answer([*command, "-n", "shop", "--kubeconfig", str(file), *options])
+    said = capsys.readouterr().err
+    assert code == 2
+    assert words in said
+    assert "is the cluster up" not in said
+
+
+@pytest.mark.parametrize(
+    ("options", "place"), [([], "staging"), (["-n", "shop"], "shop")], ids=["the context's", "named"]
+)
+def test_an_hpa_that_is_missing_is_told_with_its_namespace(options, place, tmp_path, capsys):
+    """Without -n the message said "in namespace of the context"."""
+    with refusing(404, "NotFound", {LEASES: {"metadata": {"resourceVersion": "1"}}, **DISCOVERY}) as port:
+        file = Path(kubeconfig(tmp_path, port))
+        config = json.loads(file.read_text())
+        config["contexts"][0]["context"]["namespace"] = "staging"
+        file.write_text(json.dumps(config))
+        code = answer(["explain", "hpa/images", "--kubeconfig", str(file), *options])
+    assert code == 1
+    assert f"there is no HPA 'images' in namespace {place} (" in capsys.readouterr().err

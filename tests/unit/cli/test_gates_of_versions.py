@@ -75,7 +75,7 @@ def test_a_decision_of_the_operator_is_repeated_by_the_same_gates(gates, before,
     )
     lines = dumps(decide_and_complete(observation, T, WELL)).decode()
     monkeypatch.setattr(explain, "_from_operator", lambda *_: lines)
-    options = {"operator_namespace": "trimtab", "feature_gates": "", "compat": after}
+    options = {"operator_namespace": "trimtab", "feature_gates": "", "compat": after, "plugins": ()}
     repeated = explain._repeat_decision("http://x", "shop", "web", options).observation
     assert (repeated.gates, repeated.compat) == (by_the_rule(gates, before, after), NAMED[after])
 

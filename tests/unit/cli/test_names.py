@@ -90,11 +90,23 @@ def test_top_prints_names_as_kubectl_does(tmp_path, capsys):
         assert capsys.readouterr().out.split()[0] == "vpa/db"
 
 
-def test_nothing_is_printed_where_there_is_nothing(tmp_path, capsys):
+@pytest.mark.parametrize(
+    ("options", "words"),
+    [
+        ([], "in any namespace"),
+        (["-n", "nope"], "in namespace nope"),
+        (["-n", "nope", "-A"], "in any namespace"),
+        (["-l", "app=web"], "with labels app=web in any namespace"),
+        (["-n", "nope", "-l", "app=web"], "with labels app=web in namespace nope"),
+    ],
+)
+def test_nothing_is_printed_where_there_is_nothing(options, words, tmp_path, capsys):
+    """`top -n nope` said that there was none "here"."""
     answers = {"/apis/coordination.k8s.io/v1/namespaces/trimtab/leases": listing()}
     with refusing(404, "NotFound", answers) as port:
         for output in ("table", "wide", "name"):
-            assert cli.answer(["top", "-o", output, "--kubeconfig", kubeconfig(tmp_path, port)]) == 0
+            command = ["top", "-o", output, *options, "--kubeconfig", kubeconfig(tmp_path, port)]
+            assert cli.answer(command) == 0
             told = capsys.readouterr()
             assert told.out == ""
-            assert told.err.endswith("there is no autoscaler here\n")
+            assert told.err.endswith(f"there is no autoscaler {words}\n")

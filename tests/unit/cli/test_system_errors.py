@@ -25,7 +25,8 @@ def run(
     if limit is not None:
         kind, amount = limit
         prepare = lambda: resource.setrlimit(kind, (amount, amount))  # noqa: E731 - runs in the child
-    environment = os.environ | {"KUBECONFIG": os.devnull}
+    # Under a limit of the file size Python would keep modules that it compiled only in part.
+    environment = os.environ | {"KUBECONFIG": os.devnull, "PYTHONDONTWRITEBYTECODE": "1"}
     with Path(out).open("w") as stdout:
         return subprocess.run(
             [*PROGRAM, *arguments],
@@ -115,7 +116,8 @@ def test_a_file_is_written_whole_or_not_at_all(writer, before, tmp_path):
     if before is not None:
         (tmp_path / "file").write_text(before)
     limit = (
-        "import resource; resource.setrlimit(resource.RLIMIT_FSIZE, (1024, 1024)); from pathlib import Path;"
+        "import sys, resource; resource.setrlimit(resource.RLIMIT_FSIZE, (1024, 1024)); from pathlib import Path;"
+        "sys.dont_write_bytecode = True;"
     )
     done = subprocess.run(
         [sys.executable, "-c", limit + WRITERS[writer]], capture_output=True, cwd=tmp_path, check=False

@@ -21,6 +21,59 @@ def test_the_limits_are_client_gos():
     assert (limits.waiting, limits.remembered) == (1000, 4096)
     assert (limits.series_gap, limits.series_pace) == (360.0, 30.0)
     assert (limits.burst, limits.refill) == (25, 300.0)
+    assert (limits.similar, limits.similar_gap) == (10, 600.0)
+
+
+def test_from_the_tenth_note_on_events_of_one_reason_are_one_series():
+    """An event with a new note in every sync used up the object's allowance, and a rescale was not reported."""
+
+    async def scenario(api, recorder, clock):
+        for number in range(40):
+            recorder.event(WEB, "Warning", "FailedGetMetrics", f"request {number} failed")
+            await clock.sleep(15)
+        recorder.event(WEB, "Normal", "SuccessfulRescale", "New size: 3")
+        await clock.sleep(1)
+        created = [json.loads(request.body) for request in api.writes if request.method == "POST"]
+        notes = [event["note"] for event in created]
+        assert notes[:9] == [f"request {number} failed" for number in range(9)]
+        assert notes[9:] == ["(combined from similar events): request 9 failed", "New size: 3"]
+        assert sent(api)[-2]["series"]["count"] > 25
+        assert recorder.broadcaster.dropped == 0
+
+    run(scenario)
+
+
+@pytest.mark.parametrize(("pause", "is_combined"), [(600, True), (601, False)])
+def test_after_ten_minutes_without_a_similar_event_none_is_combined(pause, is_combined):
+    async def scenario(api, recorder, clock):
+        for number in range(12):
+            recorder.event(WEB, "Warning", "FailedGetMetrics", f"request {number} failed")
+        await clock.sleep(pause)
+        recorder.event(WEB, "Warning", "FailedGetMetrics", "request 12 failed")
+        await clock.sleep(1)
+        assert sent(api)[-1]["note"].startswith("(combined") is is_combined
+
+    run(scenario)
+
+
+@pytest.mark.parametrize(
+    "other",
+    [
+        {"about": pod(1)},
+        {"kind": "Normal"},
+        {"reason": "FailedGetScale"},
+    ],
+)
+def test_only_events_of_one_object_type_and_reason_are_similar(other):
+    async def scenario(api, recorder, clock):
+        event = {"about": WEB, "kind": "Warning", "reason": "FailedGetMetrics"}
+        for number in range(12):
+            recorder.event(**event, note=f"request {number} failed")
+        recorder.event(**(event | other), note="request 12 failed")
+        await clock.sleep(1)
+        assert sent(api)[-1]["note"] == "request 12 failed"
+
+    run(scenario)
 
 
 @pytest.mark.parametrize(
@@ -108,11 +161,11 @@ def test_the_count_of_a_series_is_written_every_half_minute():
 def test_an_object_may_have_one_more_event_every_five_minutes():
     async def scenario(api, recorder, clock):
         for number in range(30):
-            recorder.event(WEB, "Normal", "X", f"{number}")
+            recorder.event(WEB, "Normal", f"X{number}", "y")
         dropped = [recorder.broadcaster.dropped]
         for seconds in (299, 1, 1, 599):
             await clock.sleep(seconds)
-            recorder.event(WEB, "Normal", "X", f"after {clock.monotonic()}")
+            recorder.event(WEB, "Normal", f"After{clock.monotonic()}", "y")
             dropped.append(recorder.broadcaster.dropped)
         assert dropped == [5, 6, 6, 7, 7]
 
@@ -123,7 +176,7 @@ def test_an_object_that_was_quiet_for_long_has_its_burst_again_and_no_more():
     async def scenario(api, recorder, clock):
         for round_number in range(2):
             for number in range(30):
-                recorder.event(WEB, "Normal", "X", f"{round_number}/{number}")
+                recorder.event(WEB, "Normal", f"X{round_number}/{number}", "y")
             await clock.sleep(100 * 300)
         assert recorder.broadcaster.dropped == 10
 
@@ -177,7 +230,7 @@ def test_events_of_one_moment_have_different_names():
     async def scenario(api, recorder, clock):
         long = msgspec.structs.replace(WEB, name="n" * 253)
         for number in range(20):
-            recorder.event(long, "Normal", "X", f"{number}")
+            recorder.event(long, "Normal", f"X{number}", "y")
         await clock.sleep(1)
         names = [json.loads(request.body)["metadata"]["name"] for request in api.writes]
         assert len(set(names)) == 20

@@ -137,7 +137,7 @@ def test_the_same_words_about_another_object_are_another_event(other):
     async def scenario(api, recorder, clock):
         for about in (WEB, msgspec.structs.replace(WEB, **other)):
             for number in range(25):
-                recorder.event(about, "Warning", "X", f"{number}")
+                recorder.event(about, "Warning", f"X{number}", "y")
         await clock.sleep(1)
         assert [request.method for request in api.writes] == ["POST"] * 50
         assert recorder.broadcaster.dropped == 0
@@ -164,7 +164,7 @@ def test_after_a_long_pause_it_is_a_new_event():
 def test_one_talkative_object_is_silenced_and_others_are_not():
     async def scenario(api, recorder, clock):
         for number in range(100):
-            recorder.event(WEB, "Normal", "Chatter", f"number {number}")
+            recorder.event(WEB, "Normal", f"Chatter{number}", "again")
         recorder.event(ObjectReference(kind="Pod", namespace="shop", name="other"), "Normal", "X", "y")
         await clock.sleep(1)
         assert len(api.writes) == 26

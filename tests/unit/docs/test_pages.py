@@ -2,6 +2,7 @@
 
 import re
 import shlex
+import textwrap
 from pathlib import Path
 
 import click
@@ -21,9 +22,10 @@ LINK = re.compile(r"\]\((?!https?:|#)([^)#]+)(?:#[^)]*)?\)")
 
 
 def blocks(page, language):
-    return re.findall(
-        rf"^```{language}\n(.*?)^```", page.read_text(encoding="utf-8"), re.DOTALL | re.MULTILINE
-    )
+    """Return the blocks of a language, those inside of lists too."""
+    fenced = rf"^ *```{language}\n(.*?)^ *```"
+    found = re.findall(fenced, page.read_text(encoding="utf-8"), re.DOTALL | re.MULTILINE)
+    return [textwrap.dedent(text) for text in found]
 
 
 def manifests():
@@ -38,7 +40,7 @@ def manifests():
 
 
 def commands():
-    for page in PAGES:
+    for page in (DOCS.parent / "README.md", *PAGES):
         for language in ("console", "sh"):
             for text in blocks(page, language):
                 for line in text.replace("\\\n", " ").splitlines():
@@ -75,3 +77,20 @@ def test_links_lead_somewhere(page):
 def test_the_index_names_every_page():
     index = (DOCS / "README.md").read_text(encoding="utf-8")
     assert {str(page.relative_to(DOCS)) for page in PAGES} - {"README.md"} <= set(LINK.findall(index))
+
+
+def title_of(page):
+    return next(line for line in page.read_text(encoding="utf-8").splitlines() if line.startswith("# "))[2:]
+
+
+def test_the_index_names_pages_by_their_titles():
+    named = re.findall(r"\| \[(.+?)\]\(([^)]+)\) \|", (DOCS / "README.md").read_text(encoding="utf-8"))
+    assert len(named) > len(PAGES) / 2
+    assert {link: text for text, link in named} == {link: title_of(DOCS / link) for _, link in named}
+
+
+@pytest.mark.parametrize(
+    "page", [DOCS.parent / "README.md", *sorted(DOCS.rglob("*.md"))], ids=lambda page: page.stem
+)
+def test_no_link_shows_the_name_of_a_page_for_its_title(page):
+    assert re.findall(r"\[[\w./-]+\.md\]\([^)]*\.md", page.read_text(encoding="utf-8")) == []

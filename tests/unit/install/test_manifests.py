@@ -133,8 +133,12 @@ def test_every_reference_is_to_an_object_of_the_same_installation(watched):
 
 
 def test_each_program_has_an_account_of_its_own(default):
+    """They were called `updater` or `dashboard`, as accounts of other charts in the same namespace may be."""
     names = {one["metadata"]["name"] for one in of_kind(default, "ServiceAccount")}
-    assert names == {"horizontal", "recommender", "updater", "admission", "adapter", "dashboard"}
+    programs = ("horizontal", "recommender", "updater", "admission", "adapter", "dashboard")
+    assert names == {f"trimtab-{program}" for program in programs}
+    for deployment in of_kind(default, "Deployment"):
+        assert deployment["spec"]["template"]["spec"]["serviceAccountName"] in names
 
 
 def test_every_flag_is_one_of_the_program(everything):
@@ -263,7 +267,7 @@ def test_in_a_dry_run_the_api_server_calls_no_webhook():
 
 
 def test_another_failure_policy_is_refused():
-    with pytest.raises(ValueProblem, match="must be Ignore or Fail"):
+    with pytest.raises(ValueProblem, match="use Ignore or Fail"):
         manifests(set_values(["vertical.admission.failurePolicy=Never"]))
 
 
@@ -305,7 +309,7 @@ def test_programs_listen_on_ipv6_and_ipv4(everything):
         assert not [argument for argument in args if "0.0.0.0" in argument]
 
 
-@pytest.mark.parametrize("namespace", ["kube-system", "elsewhere"])
+@pytest.mark.parametrize("namespace", ["kube-system", "elsewhere", ""])
 def test_the_updater_may_read_the_lease_that_admission_renews(namespace):
     """With admissionCheck lease nothing was evicted: reading the Lease was forbidden."""
     values = [
@@ -313,6 +317,7 @@ def test_the_updater_may_read_the_lease_that_admission_renews(namespace):
         f"vertical.admission.statusLease.namespace={namespace}",
     ]
     objects = manifests(set_values([*values, "vertical.updater.admissionCheck=lease"]))
+    namespace = namespace or "trimtab"  # the Lease was in kube-system, where it stayed behind
     roles = {
         one["metadata"]["name"]: one["rules"]
         for one in of_kind(objects, "Role")
@@ -341,8 +346,22 @@ def test_the_updater_may_read_the_lease_that_admission_renews(namespace):
     } <= args
 
 
-def test_no_right_is_a_wildcard_except_over_names_of_metrics(everything):
+def scale_rules(*assignments):
+    found = rules(manifests(set_values(assignments)))
+    return [rule for role, rule in found if role == "trimtab-horizontal" and "*/scale" in rule["resources"]]
+
+
+def test_native_hpas_may_target_every_kind_that_has_a_scale():
+    """Kubernetes' own controller may, so an HPA on a Rollout goes on when Trimtab takes its place."""
+    (rule,) = scale_rules("horizontal.nativeHpas=true")
+    assert rule == {"apiGroups": ["*"], "resources": ["*/scale"], "verbs": ["get", "patch"]}
+    assert scale_rules() == []
+
+
+def test_no_right_is_a_wildcard_except_over_names_of_metrics_and_scales_of_native_hpas(everything):
     for role, rule in rules(everything):
+        if rule["resources"] == ["*/scale"]:
+            continue
         assert "*" not in rule["verbs"] + rule["apiGroups"], role
         if "*" in rule["resources"]:
             assert rule["apiGroups"][0] in {"custom.metrics.k8s.io", "external.metrics.k8s.io"}, role
@@ -615,3 +634,66 @@ def test_brakes_are_passed_only_where_they_are_given(values, evictions, seconds)
     objects = manifests(set_values(values))
     assert flags_of(objects, "trimtab-updater").get("--max-evictions-per-minute") == evictions
     assert flags_of(objects, "trimtab-admission").get("--webhook-timeout-seconds") == seconds
+
+
+PER_PROGRAM = {
+    "podLabels": {"tier": "infra"},
+    "podAnnotations": {"note": "own"},
+    "serviceAccount": {"annotations": {"role": "arn"}},
+    "podSecurityContext": {"runAsUser": 1000},
+    "securityContext": {"privileged": False},
+    "nodeSelector": {"pool": "infra"},
+    "tolerations": [{"operator": "Exists"}],
+    "affinity": {"podAffinity": {}},
+    "topologySpreadConstraints": [{"topologyKey": "zone", "whenUnsatisfiable": "DoNotSchedule"}],
+}
+
+
+def nested(path, values):
+    for name in reversed(path.split(".")):
+        values = {name: values}
+    return values
+
+
+@pytest.mark.parametrize("path", VALUES)
+def test_a_program_can_have_settings_of_its_own(path):
+    """Only some could be set, and for all programs at once."""
+    general = {
+        "podLabels": {"tier": "all", "team": "a"},
+        "podAnnotations": {"note": "all", "more": "b"},
+        "nodeSelector": {"pool": "all"},
+    }
+    files = [general, nested(path, PER_PROGRAM)]
+    objects = {
+        (one["kind"], one["metadata"]["name"]): one for one in manifests(set_values(EVERYTHING, files=files))
+    }
+    deployments = {name: one for (kind, name), one in objects.items() if kind == "Deployment"}
+    for name, deployment in deployments.items():
+        template = deployment["spec"]["template"]
+        spec, is_own = template["spec"], name == VALUES[path]
+        (container,) = spec["containers"]
+        (constraint,) = spec["topologySpreadConstraints"]
+        assert template["metadata"]["labels"]["tier"] == ("infra" if is_own else "all")
+        assert template["metadata"]["labels"]["team"] == "a"
+        assert template["metadata"]["annotations"] == {"note": "own" if is_own else "all", "more": "b"}
+        assert spec["nodeSelector"] == {"pool": "infra" if is_own else "all"}
+        assert ("tolerations" in spec, "affinity" in spec) == (is_own, is_own)
+        assert spec["securityContext"]["runAsUser"] == (1000 if is_own else 65532)
+        assert container["securityContext"] == PER_PROGRAM["securityContext"] or not is_own
+        assert constraint["topologyKey"] == ("zone" if is_own else "kubernetes.io/hostname")
+        assert constraint["labelSelector"]["matchLabels"] == deployment["spec"]["selector"]["matchLabels"]
+        annotations = objects["ServiceAccount", name]["metadata"].get("annotations")
+        assert annotations == ({"role": "arn"} if is_own else None)
+
+
+def test_common_labels_are_on_every_object_but_the_definitions():
+    for one in manifests(set_values([*EVERYTHING, "commonLabels.team=platform"])):
+        if one["kind"] != "CustomResourceDefinition":
+            assert one["metadata"]["labels"]["team"] == "platform"
+            assert one["metadata"]["labels"]["app.kubernetes.io/name"] == "trimtab"
+
+
+def test_a_digest_counts_more_than_a_tag():
+    digest = f"sha256:{'0a' * 32}"
+    for deployment in of_kind(manifests(set_values([f"image.digest={digest}"])), "Deployment"):
+        assert deployment["spec"]["template"]["spec"]["containers"][0]["image"] == f"trimtab@{digest}"

@@ -8,10 +8,12 @@ import pytest
 
 from trimtab.install import manifests, set_values
 from trimtab.install.names import ENABLED
+from trimtab.install.names import account as account_name
 
 PAGE = Path(__file__).parents[3] / "SECURITY.md"
 BEGIN, END = "<!-- rights: tests/unit/install/test_security_page.py -->\n", "<!-- end of rights -->\n"
 VALUES = ["adapter.enabled=true", "adapter.caBundle=Q0E=", "dashboard.enabled=true"]
+ACCOUNTS = [account_name(component) for component in ENABLED]
 READS = {"get", "list", "watch"}
 
 
@@ -33,7 +35,7 @@ def table():
         if one["kind"] in {"Role", "ClusterRole"}
     }
     rows = []
-    for account in ENABLED:
+    for account in ACCOUNTS:
         for binding in objects:
             if binding["kind"] not in {"RoleBinding", "ClusterRoleBinding"} or account not in [
                 subject["name"] for subject in binding["subjects"] if subject["kind"] == "ServiceAccount"
@@ -73,7 +75,7 @@ def test_the_table_is_that_of_the_generated_rules():
     assert PAGE.read_text() == text
 
 
-@pytest.mark.parametrize("account", ENABLED)
+@pytest.mark.parametrize("account", ACCOUNTS)
 def test_the_worth_of_each_stolen_token_is_told(account):
     section = PAGE.read_text().partition("## What a stolen token is worth")[2].partition("\n## ")[0]
     assert re.search(rf"^\| `{account}` \| \S.{{40,}} \| \S.{{10,}} \|$", section, re.MULTILINE)

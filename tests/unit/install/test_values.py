@@ -1,9 +1,15 @@
 """Values are set by path, in the type that they have."""
 
+from ipaddress import ip_network
+
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
 from trimtab.install import ValueProblem, default_values, set_values
+from trimtab.install.schema import problems
 from trimtab.install.template import look_up
+from trimtab.install.value_types import CIDR
 from trimtab.model.feature_gates import FeatureGates
 
 
@@ -24,6 +30,22 @@ from trimtab.model.feature_gates import FeatureGates
         pytest.param(
             r"horizontal.extraArgs={--a=1\,2,--b}", "horizontal.extraArgs", ["--a=1,2", "--b"], id="a comma"
         ),
+        pytest.param(
+            "networkPolicy.apiServerPorts={6443}",
+            "networkPolicy.apiServerPorts",
+            [6443],
+            id="numbers as in Helm",
+        ),
+        pytest.param(
+            "networkPolicy.apiServerPorts=6443",
+            "networkPolicy.apiServerPorts",
+            [6443],
+            id="a list of one number",
+        ),
+        pytest.param(
+            "networkPolicy.apiServerPorts=443,6443", "networkPolicy.apiServerPorts", [443, 6443], id="numbers"
+        ),
+        pytest.param("watchNamespaces={1234}", "watchNamespaces", ["1234"], id="a text of digits in a list"),
         pytest.param("tolerations=[{operator: Exists}]", "tolerations", [{"operator": "Exists"}], id="YAML"),
         pytest.param("nodeSelector.pool=infra", "nodeSelector.pool", "infra", id="a key of the user's own"),
         pytest.param(
@@ -40,7 +62,9 @@ def test_a_value_is_set(assignment, path, want):
     [
         pytest.param("replicas", "expected KEY=VALUE", id="no value"),
         pytest.param(
-            "nonsense=3", "there is no such value; known are: namespace.create", id="a name that is not known"
+            "nonsense=3",
+            "there is no such value; known are: namespace, crds, image, ",
+            id="a name that is not known",
         ),
         pytest.param("replica=3", "there is no such value; did you mean replicas?", id="a name nearly known"),
         pytest.param(
@@ -49,18 +73,61 @@ def test_a_value_is_set(assignment, path, want):
             id="a group that is known",
         ),
         pytest.param("image.tags=3", "there is no such value", id="a name inside a group"),
-        pytest.param("replicas=three", "must be a whole number", id="no number"),
-        pytest.param("dryRun=maybe", "must be true or false", id="no switch"),
-        pytest.param("watchNamespaces=shop}", "'shop}' cannot be a namespace", id="half a list"),
-        pytest.param("watchNamespaces=Shop", "'Shop' cannot be a namespace", id="no DNS label"),
-        pytest.param("watchNamespaces=[shop, 7]", "7 cannot be a namespace: must be a text", id="no text"),
-        pytest.param("vertical.ignoredNamespaces=a.b", "must not contain dots", id="no namespace"),
+        pytest.param("replicas=three", "'three' is not a whole number", id="no number"),
+        pytest.param("dryRun=maybe", "'maybe' is not true or false", id="no switch"),
+        pytest.param("watchNamespaces=shop}", "'shop}' is not the name of a namespace", id="half a list"),
+        pytest.param("watchNamespaces=Shop", "'Shop' is not the name of a namespace", id="no DNS label"),
+        pytest.param("watchNamespaces=[shop, 7]", "7 is not the name of a namespace", id="no text"),
+        pytest.param(
+            "vertical.ignoredNamespaces=a.b", "'a.b' is not the name of a namespace", id="no namespace"
+        ),
+        pytest.param("networkPolicy.apiServerPorts={https}", "'https' is not a whole number", id="no port"),
+        pytest.param(
+            "networkPolicy.apiServerPorts=443,[", r"'\[' is not a whole number", id="a port that is no YAML"
+        ),
+        pytest.param(
+            "vertical.recommender.name=Upper_Case",
+            "'Upper_Case' is not the name of a recommender: up to 63 lower case letters, digits and dashes, nor empty",
+            id="no name of a recommender",
+        ),
+        pytest.param(
+            "vertical.updater.maxEvictionsPerMinute=many",
+            "'many' is not a whole number from 0 to 999999, nor empty",
+            id="no number of evictions",
+        ),
+        pytest.param("horizontal.shards=1", "1 is not 0 or a number from 2 to 16", id="one shard"),
+        pytest.param('commonLabels."a b"=foo', "is not the key of a label such as team", id="no key"),
         pytest.param("tolerations=[", "is not YAML", id="broken YAML"),
     ],
 )
 def test_a_mistake_is_named(assignment, words):
     with pytest.raises(ValueProblem, match=words):
         set_values([assignment])
+
+
+@pytest.mark.parametrize("namespace", ["Bad Ns", "", "a.b", "x" * 64])
+def test_a_namespace_that_cannot_be_is_refused(namespace):
+    with pytest.raises(ValueProblem, match=f"--namespace: {namespace!r} is not the name of a namespace"):
+        set_values([], namespace=namespace)
+
+
+_WORDS = st.lists(st.sampled_from(["0", "1", "ffff", "12345", "g", "", "10", "255"]), min_size=1, max_size=9)
+_ADDRESSES = st.one_of(
+    st.ip_addresses().map(str),
+    st.lists(st.integers(0, 300).map(str), min_size=3, max_size=5).map(".".join),
+    _WORDS.map(":".join),
+)
+
+
+@given(_ADDRESSES, st.integers(0, 140))
+def test_a_range_of_addresses_is_what_python_takes_for_one(address, bits):
+    text = f"{address}/{bits}"
+    try:
+        ip_network(text, strict=False)
+    except ValueError:
+        assert list(problems(CIDR, text)), text
+    else:
+        assert not list(problems(CIDR, text)), text
 
 
 def test_the_gates_of_our_own_features_are_set_and_known():

@@ -36,7 +36,7 @@ PARAMETERS = {
     "explain": ["record"],
     "read_autoscaler": ["source", "*feature_gates=''"],
     "read_autoscalers": ["source", "*feature_gates=''"],
-    "replay": ["record"],
+    "replay": ["record", "*plugins=()"],
     "simulate": [
         "autoscalers",
         "trace",
@@ -49,6 +49,7 @@ PARAMETERS = {
         "*sync_period=None",
         "*feature_gates=''",
         "*compat=''",
+        "*plugins=()",
     ],
     "Autoscaler.with_fields": ["fields"],
     "Autoscaler.patch_from": ["before"],
@@ -65,7 +66,7 @@ PARAMETERS = {
 
 MEMBERS = {
     "Autoscaler": {"data", "feature_gates", "key", "kind", "patch_from", "warnings", "with_fields"},
-    "Replay": {"decided", "difference", "is_same", "recorded", "summary"},
+    "Replay": {"decided", "difference", "is_same", "notes", "recorded", "summary"},
     "Simulation": {
         "changes",
         "figures",

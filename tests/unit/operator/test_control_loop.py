@@ -32,10 +32,12 @@ class Recorded(ControlLoop):
         self.steps: list[float] = []
         self.on_step: Callable[[], float] = lambda: 0.0
         self.acquired: list[float] = []
+        self.was_stepping: list[bool] = []
         self.closed = 0
 
     async def step(self) -> None:
         self.steps.append(round(self._clock.monotonic(), 1))
+        self.was_stepping.append(self.is_stepping)
         await self._clock.sleep(self.on_step())
         self._problems = {}
 
@@ -150,6 +152,13 @@ def test_a_failed_step_is_counted_reported_and_repeated(error, problem):
         assert loop.health() == {}
 
     clock.run(main())
+
+
+def test_a_loop_is_stepping_during_a_step_and_not_in_the_pause():
+    """A shard is released only between two steps of the loop that writes for it."""
+    loop = play(Recorded, seconds=70)
+    assert loop.was_stepping == [True, True]
+    assert not loop.is_stepping
 
 
 def test_a_stand_by_has_no_problems():

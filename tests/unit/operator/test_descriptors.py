@@ -5,6 +5,8 @@ import resource
 from contextlib import ExitStack
 from pathlib import Path
 
+import pytest
+
 from trimtab.operator.descriptors import Descriptors
 
 
@@ -23,3 +25,24 @@ def test_descriptors_are_reported_from_nine_tenths_of_the_limit_on():
         stack.enter_context(Path(os.devnull).open())
         assert f"{limit} of {limit} open files" in checked.warnings()["descriptors"]
         assert checked.health() == {}
+
+
+@pytest.mark.parametrize(
+    ("limit", "used", "is_scarce"),
+    [
+        pytest.param(100, 89, False, id="below nine tenths"),
+        pytest.param(100, 90, True, id="exactly nine tenths"),
+        pytest.param(resource.RLIM_INFINITY, 10**6, False, id="no limit"),
+        pytest.param(100, FileNotFoundError(), False, id="a system without /proc"),
+        pytest.param(100, OSError("too many open files"), True, id="none is left to count them with"),
+    ],
+)
+def test_when_descriptors_are_scarce(limit, used, is_scarce, monkeypatch):
+    def listdir(_path: str) -> list[str]:
+        if isinstance(used, Exception):
+            raise used
+        return [""] * used
+
+    monkeypatch.setattr(resource, "getrlimit", lambda _which: (limit, limit))
+    monkeypatch.setattr(os, "listdir", listdir)
+    assert bool(Descriptors().warnings()) is is_scarce

@@ -218,3 +218,37 @@ def test_the_server_tells_where_a_caller_is(address, caller):
 def test_a_host_that_is_more_than_a_name_and_a_port_is_refused(host):
     """A parser of URLs took these for localhost."""
     assert ask(make_app(), "/records", host=host)[0] == 421
+
+
+class Healthy(Loop):
+    """A component without problems."""
+
+    name = "updater"
+
+    def health(self) -> dict[str, str]:
+        return {}
+
+
+@pytest.mark.parametrize(
+    ("components", "is_ready"),
+    [
+        ([], True),
+        ([Healthy()], True),
+        ([Loop()], False),
+        ([Loop(), Healthy()], False),
+        ([Healthy(), Loop()], False),
+    ],
+)
+def test_one_problem_of_any_component_makes_the_process_unready(components, is_ready):
+    status, body = ask(HealthApp(components, CollectorRegistry()), "/readyz")
+    assert status == (200 if is_ready else 503)
+    assert json.loads(body)["ready"] is is_ready
+    assert bool(json.loads(body)["problems"]) is not is_ready
+
+
+def test_warnings_are_shown_only_when_asked_for():
+    app = HealthApp([Healthy()], CollectorRegistry())
+    assert "warnings" not in json.loads(ask(app, "/readyz")[1])
+    assert json.loads(ask(app, "/readyz", query=b"verbose")[1])["warnings"] == {
+        "updater/lease": f"{SECRET}: late"
+    }

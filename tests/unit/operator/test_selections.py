@@ -91,6 +91,8 @@ def test_no_program_lists_or_watches_without_its_namespaces():
         f"{path.relative_to(ROOT)}: {call}"
         for package in PROGRAMS
         for path in sorted((ROOT / package).rglob("*.py"))
+        # The stories of `trimtab up` are the administrator of a cluster of their own.
+        if path.parent.name != "stories"
         for call in without_namespace(path.read_text())
     }
     assert found == set()

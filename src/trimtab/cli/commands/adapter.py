@@ -10,12 +10,15 @@ import click
 
 from trimtab.adapter.adapter import serve
 from trimtab.adapter.config import (
+    KIND,
     AdapterConfiguration,
     ServerAddress,
     connection_to,
     load_configuration,
 )
 from trimtab.adapter.errors import AdapterError, ConfigurationError
+from trimtab.adapter.files import kind_of
+from trimtab.adapter.sources.plugin.dry_run import try_plugins
 from trimtab.adapter.sources.prometheus.dry_run import RuleQuery, try_rules
 from trimtab.adapter.sources.prometheus.rules import RulesFile, load_rules
 from trimtab.cli.commands.run import client_of, options_of
@@ -28,9 +31,11 @@ from trimtab.cluster.config import load_connection
 from trimtab.cluster.errors import ConfigError
 from trimtab.cluster.http import HttpTransport
 from trimtab.metrics.prometheus import PrometheusClient
+from trimtab.model.labels.selector import Selector
 from trimtab.operator import log_format
 from trimtab.operator.settings.bounds import reject_invalid
 from trimtab.operator.settings.settings import Settings, with_values
+from trimtab.plugins.registry import load_plugins, load_usable_plugins
 from trimtab.serving.server import ListenError
 
 
@@ -70,23 +75,29 @@ def adapter(ctx: click.Context, /, config: Path | None, kubeconfig: str, context
         raise CommandError(f"cannot listen: {error.strerror or error}", "is the port taken?") from error
 
 
-adapter.params += options_of("watch_namespaces", "kube_api_qps", "kube_api_burst", "log_format")
+adapter.params += options_of("watch_namespaces", "kube_api_qps", "kube_api_burst", "log_format", "plugins")
 
 
 @adapter.command("test", epilog=epilog_of("adapter test"))
-@click.argument("rules", type=click.Path(exists=True, dir_okay=False, path_type=Path))
+@click.argument("file", type=click.Path(exists=True, dir_okay=False, path_type=Path))
 @click.option(
     "--prometheus", "url", default="", metavar="URL", help="Also ask this Prometheus and show the values."
 )
 @click.option("--namespace", default="default", show_default=True, help="Namespace to ask about.")
+@click.option("--selector", default="", metavar="KEY=VALUE,…", help="Selector of the series, for plug-ins.")
+@click.option("--plugins", default="", metavar="NAME,…", help="Plug-ins to load, for a configuration.")
 @click.pass_context
-def test(ctx: click.Context, rules: Path, url: str, namespace: str) -> None:
-    """Print the PromQL that each rule would send, and the values if a Prometheus is given.
+def test(ctx: click.Context, file: Path, url: str, namespace: str, selector: str, plugins: str) -> None:
+    """Print the PromQL that each rule of a rules file would send, and the values if a Prometheus is given.
 
-    Exit codes: 0 every rule can be used, 1 some cannot, 2 the file cannot be read.
+    Of a configuration, call the plug-ins of its sources once and print the values. Exit codes: 0 everything can be used, 1
+    some cannot, 2 the file cannot be read.
     """
+    if kind_of(file) == KIND:
+        _test_plugins(ctx, file, plugins, namespace, selector)
+        return
     try:
-        read = load_rules(rules)
+        read = load_rules(file)
         tried = _run(_try(read, url, namespace))
     except (ConfigurationError, AdapterError) as error:
         raise CommandError(str(error)) from error
@@ -97,6 +108,24 @@ def test(ctx: click.Context, rules: Path, url: str, namespace: str) -> None:
     ctx.exit(FOUND if read.refused or any(result.problem for result in tried) else 0)
 
 
+def _test_plugins(ctx: click.Context, file: Path, plugins: str, namespace: str, selector: str) -> None:
+    try:
+        configuration, loaded = load_configuration(file), load_plugins(plugins.split(","))
+        series = Selector.parse(selector)
+        tried = _run(try_plugins(SystemClock(), configuration, loaded, namespace, series))
+    except ValueError as error:  # ConfigurationError, PluginError and SelectorError are
+        raise CommandError(str(error)) from error
+    if not tried:
+        raise CommandError(f"{file}: no source is a plug-in", "name a file of rules to test rules")
+    for result in tried:
+        click.echo(f"{result.source}: {result.metric} in namespace {namespace}")
+        for line in result.values:
+            click.echo(f"    {line}")
+        if result.problem:
+            click.echo(f"    problem: {result.problem}")
+    ctx.exit(FOUND if any(result.problem for result in tried) else 0)
+
+
 async def _serve(configuration: AdapterConfiguration, root: Path, settings: Settings) -> None:
     clock = SystemClock()
     connection = load_connection(clock, settings.client.kubeconfig or None, settings.client.context or None)
@@ -105,7 +134,8 @@ async def _serve(configuration: AdapterConfiguration, root: Path, settings: Sett
     for number in (signal.SIGTERM, signal.SIGINT):
         asyncio.get_running_loop().add_signal_handler(number, stopped.set)
     try:
-        async with serve(clock, client, configuration, root, settings.watch_namespaces):
+        plugins = load_usable_plugins(settings.plugins)
+        async with serve(clock, client, configuration, root, settings.watch_namespaces, plugins):
             await stopped.wait()
     finally:
         await client.close()

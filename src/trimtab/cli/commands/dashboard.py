@@ -7,6 +7,7 @@ from trimtab.cli.connection import context_option, kubeconfig_option
 from trimtab.cli.errors import CommandError
 from trimtab.cli.names import complete_namespace
 from trimtab.cli.operator_settings import GATES, operator_namespace_option
+from trimtab.cli.parameters import plugins_option
 from trimtab.operator.settings.settings import Settings
 
 
@@ -34,6 +35,7 @@ from trimtab.operator.settings.settings import Settings
 @click.option(
     "--compat", default="", help="Decide as upstream does where the operator's settings cannot be read."
 )
+@plugins_option
 @operator_namespace_option
 @kubeconfig_option
 @context_option
@@ -42,6 +44,7 @@ def dashboard(
     port: int,
     native_hpas: bool,
     operator_namespace: str,
+    plugins: tuple[str, ...],
     **options: str,
 ) -> None:
     """Show all autoscalers of a cluster in a browser. Nothing is installed there and nothing is written."""
@@ -51,6 +54,7 @@ def dashboard(
         feature_gates=options["feature_gates"],
         compat=options["compat"],
         native_hpas=native_hpas,
+        plugins=plugins,
         kubeconfig=options["kubeconfig"],
         context=options["context"],
         leader_elect_resource_namespace=operator_namespace,

@@ -17,9 +17,11 @@ from trimtab.cli.connection import (
 )
 from trimtab.cli.errors import FOUND, CommandError
 from trimtab.cli.names import ALIASES, complete_object
-from trimtab.cli.operator_port import NothingKnownError, ask_explanation, ask_records
+from trimtab.cli.operator_port import NothingKnownError, ask_estimates, ask_explanation, ask_records
 from trimtab.cli.operator_settings import Choice, operator_namespace_option, settings_for, vertical_settings
 from trimtab.cli.output import output_option, to_json, to_yaml
+from trimtab.cli.parameters import plugins_option
+from trimtab.cli.progress import waiting
 from trimtab.cluster.client import Client, ListOptions
 from trimtab.cluster.errors import Forbidden, NotFound
 from trimtab.cluster.leases.fence import ClosedFence
@@ -32,6 +34,8 @@ from trimtab.decide.horizontal.explain.from_status import (
 )
 from trimtab.decide.horizontal.records.record import WELL, decide_and_complete, loads
 from trimtab.model.json import wire
+from trimtab.model.plugin_names import is_plugin_name
+from trimtab.model.vpa.defaults import recommender_of
 from trimtab.operator.horizontal.config import decision_config
 from trimtab.operator.horizontal.controller import HpaController
 from trimtab.operator.horizontal.inputs.kinds import NATIVE_HPAS, OWN_HPAS
@@ -46,7 +50,6 @@ from trimtab.operator.vertical.explain import (
     NotFoundError,
 )
 from trimtab.operator.vertical.kinds import VPAS
-from trimtab.operator.vertical.recommender.feeder import DEFAULT_RECOMMENDER
 
 T = TypeVar("T")
 
@@ -89,6 +92,7 @@ class DecisionToExplain(NamedTuple):
     show_default="the operator's",
     help="Decide as upstream does: kubernetes-1.37 or kubernetes-1.36; the operator's last decision is made again so.",
 )
+@plugins_option
 @output_option("text", "json", "yaml", "record")
 @request_timeout_option
 @kubeconfig_option
@@ -96,8 +100,14 @@ class DecisionToExplain(NamedTuple):
 def command(what: tuple[str, ...], namespace: str, operator: str, output: str, **options: Any) -> None:
     """Explain why an autoscaler does what it does: `trimtab explain hpa/NAME`, `vpa/NAME` or `pod/NAME`."""
     kind, name = _object_of(what)
+    if operator and options["plugins"] and (kind == "hpa" or output == "record"):
+        raise CommandError(
+            "--plugins has no effect with --operator: the answers are those that the operator got",
+            f"leave out one of them, or call the plug-ins again: trimtab explain {kind}/{name} --operator {operator} "
+            f"-o record > FILE; trimtab replay FILE --plugins {','.join(options['plugins'])}",
+        )
     if kind != "hpa":
-        _explain_vertical(kind, name, namespace, output, options)
+        _explain_vertical(kind, name, namespace, output, operator, options)
         return
     if operator and not options["compat"] and not options["feature_gates"]:
         _show(_from_operator(operator, namespace or "default", name, output), output)
@@ -137,9 +147,29 @@ def _explain_decision(decision: DecisionToExplain, *, is_users: bool) -> dict[st
     }
 
 
-def _explain_vertical(kind: str, name: str, namespace: str, output: str, options: dict[str, Any]) -> None:
+def _estimates(kind: str, name: str, namespace: str, operator: str) -> str:
+    """Return the records of a VPA whose amounts come from an estimator. Other sizes are not recorded."""
+    if kind != "vpa" or not operator:
+        raise CommandError(
+            "only decisions about HPAs and answers of estimators are kept as records",
+            "use -o json; for a VPA with an estimator name the operator with --operator",
+        )
+    try:
+        return ask_estimates(operator, f"{namespace}/{name}")
+    except NothingKnownError as error:
+        raise CommandError(
+            f"the operator has asked no estimator about VPA {namespace}/{name}",
+            "look at spec.recommenders and --plugins",
+            FOUND,
+        ) from error
+
+
+def _explain_vertical(
+    kind: str, name: str, namespace: str, output: str, operator: str, options: dict[str, Any]
+) -> None:
     if output == "record":
-        raise CommandError("only decisions about HPAs are kept as records", "use -o json")
+        _show(_estimates(kind, name, namespace or "default", operator), output)
+        return
 
     choice = _choice(options)
 
@@ -176,20 +206,27 @@ async def explain_size(
 
 def _ask_cluster(options: dict[str, Any], look: Callable[[Client, str], Awaitable[T]]) -> T:
     timeout: timedelta | None = options["request_timeout"]
-    return with_client(options["kubeconfig"], options["context"], look, timeout=timeout)
+    with waiting("reading the cluster"):
+        return with_client(options["kubeconfig"], options["context"], look, timeout=timeout)
 
 
 def _choice(options: dict[str, Any]) -> Choice:
-    return Choice(options["operator_namespace"], options["feature_gates"], options["compat"])
+    return Choice(
+        options["operator_namespace"], options["feature_gates"], options["compat"], options["plugins"]
+    )
 
 
 async def _recommender_of(client: Client, namespace: str, name: str) -> str:
-    """Return the name of the recommender of a VPA. A missing VPA is reported later."""
+    """Return the name of the recommender of a VPA, or an empty text for any that may have its estimator.
+
+    A missing VPA is reported later.
+    """
     try:
         vpa = await client.get(VPAS, name, namespace)
     except NotFound:
         return ""
-    return vpa.spec.recommenders[0].name if vpa.spec.recommenders else DEFAULT_RECOMMENDER
+    named = recommender_of(vpa)
+    return "" if is_plugin_name(named) else named
 
 
 def _dry_run(found: FoundSettings) -> list[str]:
@@ -221,16 +258,16 @@ def _repeat_decision(operator: str, namespace: str, name: str, options: dict[str
 def _decide_here(name: str, namespace: str, options: dict[str, Any]) -> DecisionToExplain:
     choice = _choice(options)
 
-    async def look(client: Client, context_namespace: str) -> DecisionToExplain | None:
-        return await explain_replicas(client, namespace or context_namespace, name, choice)
+    async def look(client: Client, context_namespace: str) -> DecisionToExplain:
+        found = await explain_replicas(client, namespace or context_namespace, name, choice)
+        if found is None:
+            raise _no_such_hpa(name, namespace or context_namespace)
+        return found
 
     try:
-        found = _ask_cluster(options, look)
+        return _ask_cluster(options, look)
     except ValueError as error:
         raise CommandError(str(error)) from error
-    if found is None:
-        raise _no_such_hpa(name, namespace or "of the context")
-    return found
 
 
 async def explain_replicas(

@@ -2,15 +2,23 @@
 
 import re
 from collections.abc import Iterable
+from pathlib import Path
 from typing import Any
 
 import click
+import yaml
 
 from trimtab.cli.commands.run import settings_of
 from trimtab.cli.errors import CommandError
 from trimtab.cli.output import output_option, to_json, to_yaml_stream
 from trimtab.install import ValueProblem, manifests, set_values, value_of_flag
 from trimtab.model.crds import all_crds
+
+_BUILT_IN_KINDS_ONLY = (
+    "trimtab install: HPAs may scale Deployments, ReplicaSets, StatefulSets and ReplicationControllers; for another kind "
+    "add, for example, --set 'scalable=[{group: argoproj.io, resource: rollouts}]'"
+)
+"""Said at the installation, because the missing right shows only once such an HPA exists."""
 
 _FLAG = re.compile(r"--[a-z][a-z0-9-]*")
 
@@ -23,16 +31,27 @@ _FLAG = re.compile(r"--[a-z][a-z0-9-]*")
     metavar="KEY=VALUE",
     help="Set a value of the chart, such as image.tag=1.2 or watchNamespaces=shop,search. May be given often.",
 )
+@click.option(
+    "-f",
+    "--values",
+    "paths",
+    multiple=True,
+    metavar="FILE",
+    type=click.Path(path_type=Path),
+    help="Take values from a YAML file, as `helm install -f` does. May be given often; --set counts more.",
+)
 @click.option("-n", "--namespace", default="trimtab", show_default=True, help="Namespace to install into.")
 @output_option("yaml", "json")
-def install(assignments: tuple[str, ...], namespace: str, output: str) -> None:
+def install(assignments: tuple[str, ...], paths: tuple[Path, ...], namespace: str, output: str) -> None:
     """Print the manifests of an installation. Nothing is changed in the cluster.
 
     Use it as `trimtab install | kubectl apply --server-side -f -`. The feature gates of Trimtab's own features are on
     unless --set says otherwise. The Helm chart in charts/trimtab holds the same objects and takes the same values.
     """
     try:
-        objects = manifests(set_values(assignments, namespace=namespace))
+        files = [_read_values(path) for path in paths]
+        values = set_values(assignments, files=files, namespace=namespace)
+        objects = manifests(values)
     except ValueProblem as problem:
         raise CommandError(str(problem)) from problem
     _reject_unstartable(objects)
@@ -40,6 +59,20 @@ def install(assignments: tuple[str, ...], namespace: str, output: str) -> None:
         click.echo(to_yaml_stream(objects), nl=False)
     else:
         click.echo(to_json({"apiVersion": "v1", "kind": "List", "items": objects}), nl=False)
+    if values["horizontal"]["enabled"] and not values["horizontal"]["nativeHpas"] and not values["scalable"]:
+        click.echo(_BUILT_IN_KINDS_ONLY, err=True)
+
+
+def _read_values(path: Path) -> dict[str, Any]:
+    try:
+        values = yaml.safe_load(path.read_text(encoding="utf-8"))
+    except OSError as error:
+        raise CommandError(f"{path} cannot be read: {error.strerror}") from error
+    except (yaml.YAMLError, UnicodeDecodeError) as error:
+        raise CommandError(f"{path} is not YAML: {error}") from error
+    if not isinstance(values, dict | None):
+        raise CommandError(f"{path} must be a map of values, as charts/trimtab/values.yaml is")
+    return values or {}
 
 
 def _reject_unstartable(objects: Iterable[dict[str, Any]]) -> None:

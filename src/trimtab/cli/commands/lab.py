@@ -12,10 +12,13 @@ from typing import TYPE_CHECKING, TypeAlias
 import click
 
 from trimtab.cli.limits import require_descriptors
+from trimtab.cli.output import claim_kubeconfig, kubeconfig_option
 
 if TYPE_CHECKING:
+    from trimtab.lab.kubeconfig_file import KubeconfigFile
     from trimtab.lab.serve import ServedLab
 
+_KUBECONFIG = Path(".trimtab/lab.kubeconfig")
 OpenLab: TypeAlias = "Callable[[], AbstractAsyncContextManager[ServedLab]]"
 
 
@@ -33,14 +36,7 @@ OpenLab: TypeAlias = "Callable[[], AbstractAsyncContextManager[ServedLab]]"
     show_default=True,
     help="Address to listen on. Anything but loopback exposes the lab to others.",
 )
-@click.option(
-    "--write-kubeconfig",
-    "kubeconfig",
-    type=click.Path(dir_okay=False, path_type=Path),
-    default=Path(".trimtab/lab.kubeconfig"),
-    show_default=True,
-    help="Where to write the kubeconfig (mode 0600).",
-)
+@kubeconfig_option(_KUBECONFIG)
 @click.option("--print-kubeconfig", is_flag=True, help="Also print the kubeconfig to standard output.")
 @click.option(
     "--with-workloads",
@@ -54,7 +50,12 @@ OpenLab: TypeAlias = "Callable[[], AbstractAsyncContextManager[ServedLab]]"
     help="A load plan for the pods (docs/load-models.md); implies --with-workloads.",
 )
 def lab(
-    port: int, bind: str, kubeconfig: Path, print_kubeconfig: bool, with_workloads: bool, plan: Path | None
+    port: int,
+    bind: str,
+    kubeconfig: Path | None,
+    print_kubeconfig: bool,
+    with_workloads: bool,
+    plan: Path | None,
 ) -> None:
     """Run an embedded Kubernetes API server that kubectl can use, until Ctrl-C."""
     from trimtab.serving.server import ListenError  # noqa: PLC0415 - the server's imports cost time that --help should not take
@@ -62,7 +63,8 @@ def lab(
     require_descriptors()
     try:
         open_lab = partial(_open, bind, port, has_workloads=with_workloads or plan is not None, plan=plan)
-        _run(asyncio.Runner, open_lab, kubeconfig, prints=print_kubeconfig)
+        with claim_kubeconfig(kubeconfig, _KUBECONFIG) as file:
+            _run(asyncio.Runner, open_lab, file, prints=print_kubeconfig)
     except ListenError as problem:
         where = f"{bind}:{port}"
         raise click.ClickException(
@@ -70,7 +72,9 @@ def lab(
         ) from problem
 
 
-def _run(runner: type[asyncio.Runner], open_lab: "OpenLab", kubeconfig: Path, *, prints: bool) -> None:
+def _run(
+    runner: type[asyncio.Runner], open_lab: "OpenLab", kubeconfig: "KubeconfigFile", *, prints: bool
+) -> None:
     try:
         import uvloop  # noqa: PLC0415 - optional, and slow to import for --help
 
@@ -107,20 +111,19 @@ async def _open(
         yield cluster.served
 
 
-async def _serve(open_lab: "OpenLab", kubeconfig: Path, *, prints: bool) -> None:
+async def _serve(open_lab: "OpenLab", kubeconfig: "KubeconfigFile", *, prints: bool) -> None:
     import yaml  # noqa: PLC0415 - the server's imports cost time that --help should not take
 
-    from trimtab.lab.serve import write_kubeconfig  # noqa: PLC0415
     from trimtab.operator import log_format  # noqa: PLC0415
 
     async with open_lab() as running:
         log_format.set_up("text", verbosity=0)
-        write_kubeconfig(kubeconfig, running.kubeconfig())
+        kubeconfig.write(running.kubeconfig())
         stop = asyncio.Event()
         for name in (signal.SIGINT, signal.SIGTERM):
             asyncio.get_running_loop().add_signal_handler(name, stop.set)
-        click.echo(f"The lab serves {running.url}; its admin kubeconfig is {kubeconfig}", err=True)
-        click.echo(f"Try: kubectl --kubeconfig {kubeconfig} get namespaces", err=True)
+        click.echo(f"The lab serves {running.url}; its admin kubeconfig is {kubeconfig.path}", err=True)
+        click.echo(f"Try: kubectl --kubeconfig {kubeconfig.path} get namespaces", err=True)
         click.echo("Ctrl-C stops it; everything in it is in memory and will be gone.", err=True)
         if prints:
             click.echo(yaml.safe_dump(running.kubeconfig(), sort_keys=False))

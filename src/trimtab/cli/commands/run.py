@@ -31,9 +31,21 @@ if TYPE_CHECKING:
 
 
 class _Setting(click.Option):
-    """An option with the name of its group."""
+    """An option with the name of its group, and a variable that Kubernetes does not set.
+
+    Kubernetes gives every pod variables about the Services of its namespace. That of a Service `trimtab-webhook` is
+    `TRIMTAB_WEBHOOK_PORT=tcp://10.96.53.214:443`, which is also the name of a setting.
+    """
 
     group = ""
+
+    def resolve_envvar_value(self, ctx: click.Context) -> str | None:
+        """Return the value of the setting's variable, unless it is the address of a Service."""
+        value = super().resolve_envvar_value(ctx)
+        return None if value is not None and _SERVICE_LINK.match(value) else value
+
+
+_SERVICE_LINK: Final = re.compile(r"(tcp|udp|sctp)://")
 
 
 ESSENTIAL: Final = frozenset(
@@ -259,10 +271,15 @@ def start(settings: Settings, announce: Callable[[str], None] | None = None) -> 
 
     def adapter(parts: Parts) -> Component:
         from trimtab.adapter.adapter import AdapterComponent  # noqa: PLC0415 - most operators serve no metrics
+        from trimtab.plugins.registry import load_usable_plugins  # noqa: PLC0415
 
         settings = parts.settings
         return AdapterComponent(
-            parts.clock, parts.client, settings.metrics.adapter_config, namespaces=settings.watch_namespaces
+            parts.clock,
+            parts.client,
+            settings.metrics.adapter_config,
+            namespaces=settings.watch_namespaces,
+            plugins=load_usable_plugins(settings.plugins),
         )
 
     async def main() -> None:

@@ -1,11 +1,11 @@
-"""`trimtab simulate` backtests HPAs on recorded load, with the production code."""
+"""`trimtab simulate` backtests HPAs and VPAs on recorded load, with the production code."""
 
 from collections import Counter
 from collections.abc import Sequence
-from dataclasses import asdict
+from dataclasses import asdict, replace
 from datetime import UTC, datetime
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import click
 from rich.console import Console
@@ -23,7 +23,7 @@ from trimtab.backtest import (
 )
 from trimtab.backtest.candidates import CandidateError, candidate_hpa
 from trimtab.backtest.chart import render_chart
-from trimtab.backtest.results import table_of
+from trimtab.backtest.results import FiguresColumn, finish, table_of
 from trimtab.cli.bundle import read_bundle
 from trimtab.cli.commands.run import options_of
 from trimtab.cli.errors import CANNOT_READ, FOUND, CommandError
@@ -31,25 +31,44 @@ from trimtab.cli.names import complete_file
 from trimtab.cli.operator_settings import NUMBERS, assumptions, simulated_settings
 from trimtab.cli.output import output_option, to_json, to_yaml, write_file
 from trimtab.decide.horizontal.records.record import dumps
+from trimtab.library.candidates import size_candidates
+from trimtab.library.simulation import VPA_PERIOD, size_runs
 from trimtab.library.traces import Trace
 from trimtab.manifests.yaml_nodes import Document
 from trimtab.model.feature_gates import FeatureGates
 from trimtab.model.hpa.dry_run import DRY_RUN, MODE_ANNOTATION, is_dry_run
 from trimtab.model.hpa.types import HorizontalPodAutoscaler
+from trimtab.model.manifest import read_manifest
 from trimtab.model.quantity import QuantityError, milli_value_of
+from trimtab.model.vpa.types import VerticalPodAutoscaler
 from trimtab.operator.horizontal.config import decision_config
 from trimtab.operator.settings.settings import Settings
+from trimtab.plugins.guard import Guards
+from trimtab.plugins.registry import NO_PLUGINS, PluginError, Plugins, load_plugins
+
+if TYPE_CHECKING:
+    from trimtab.backtest.sizes import SizeCandidate, SizeResults
 
 
-def candidates_of(documents: Sequence[Document], settings: Settings) -> list[Candidate]:
+def candidates_of(
+    documents: Sequence[Document],
+    settings: Settings,
+    *,
+    plugins: Plugins = NO_PLUGINS,
+    may_be_none: bool = False,
+) -> list[Candidate]:
     """Return a candidate per HPA. Raise CommandError for an HPA that an API server would reject."""
     try:
         rules = decision_config(settings)
     except ValueError as error:
         raise CommandError(str(error)) from error
     found = [(document, hpa) for document in documents if (hpa := _hpa(document, rules.gates)) is not None]
-    if not found:
-        raise CommandError("there is no HorizontalPodAutoscaler in the input", "name a file that holds one")
+    if not found and not may_be_none:
+        raise CommandError(
+            "there is no HorizontalPodAutoscaler and no VerticalPodAutoscaler in the input",
+            "name a file that holds one",
+        )
+    guards = Guards(plugins)
     per_file = Counter(document.source for document, _ in found)
     return [
         Candidate(
@@ -58,9 +77,21 @@ def candidates_of(documents: Sequence[Document], settings: Settings) -> list[Can
             rules.settings,
             rules.gates,
             rules.compat,
+            guards,
         )
         for document, hpa in found
     ]
+
+
+def vpas_of(documents: Sequence[Document], settings: Settings) -> dict[str, VerticalPodAutoscaler]:
+    """Return the VPAs by the name of their column. Those that an API server would reject are left to `candidates_of`."""
+    read = [(document, read_manifest(document.data, settings.gates).object) for document in documents]
+    found = [(document, vpa) for document, vpa in read if isinstance(vpa, VerticalPodAutoscaler)]
+    per_file = Counter(document.source for document, _ in found)
+    return {
+        Path(document.source).name if per_file[document.source] == 1 else vpa.key: vpa
+        for document, vpa in found
+    }
 
 
 def _hpa(document: Document, gates: FeatureGates) -> HorizontalPodAutoscaler | None:
@@ -148,6 +179,12 @@ def _amounts(_ctx: click.Context, param: click.Parameter, texts: Sequence[str]) 
     help="Gates, besides those that --settings or --compat bring. Without --settings, HPASelectionStrategy and VPASelectorRefinement are on.",
 )
 @click.option("--compat", default="", help="Decide as upstream does: kubernetes-1.37 or kubernetes-1.36.")
+@click.option(
+    "--plugins",
+    default="",
+    metavar="NAME,…",
+    help="Plug-ins to load, such as the estimator that a VPA names.",
+)
 @click.option("--changes", is_flag=True, help="Also list every change of the scale with its reason.")
 @click.option(
     "--svg", type=click.Path(dir_okay=False, path_type=Path), help="Draw the replicas into this file."
@@ -167,14 +204,18 @@ def simulate(  # noqa: PLR0913 - one parameter per option
     changes: bool,
     svg: Path | None,
     records: Path | None,
+    plugins: str,
     output: str,
     **options: Any,
 ) -> None:
-    """Backtest HPAs on recorded load, with the production code.
+    """Backtest HPAs and VPAs on recorded load, with the production code.
 
     Each HPA in FILE... (`-` for standard input) is a candidate. The simulated workload shares the load among its ready
     pods; new pods are ready after --start-seconds. A metric is fed by the column of its name, a ContainerResource by
     `CONTAINER/RESOURCE` or the resource, one with a selector by `NAME{LABEL=VALUE}` or its name.
+
+    Each VPA is a candidate too: its target is compared with the usage in the columns `cpu` and `memory`, or
+    `CONTAINER/cpu`, of --replicas pods (1 unless said). It recommends every 60 s unless --sync-period says otherwise.
     """
     bundle = read_bundle(files)
     if bundle.has_unreadable:
@@ -183,13 +224,22 @@ def simulate(  # noqa: PLR0913 - one parameter per option
         )
     names = ("feature_gates", "compat", *NUMBERS)
     settings = simulated_settings(settings_file, {name: options.pop(name) for name in names})
-    candidates = candidates_of(bundle.documents, settings)
+    vpas = vpas_of(bundle.documents, settings)
+    try:
+        loaded = load_plugins(plugins.split(","))
+    except PluginError as error:
+        raise CommandError(str(error)) from error
+    candidates = candidates_of(bundle.documents, settings, plugins=loaded, may_be_none=bool(vpas))
+    if svg is not None and not candidates:
+        raise CommandError("--svg draws replicas, and there is no HPA in the input")
     period = settings.horizontal.sync_period.total_seconds() if sync_period is None else sync_period
     trace = _trace(trace_file)
     try:
         model = Model(sync_period=period, **options)
-        results = _play(candidates, trace, model)
-    except ModelError as error:
+        size_model = replace(model, sync_period=VPA_PERIOD if sync_period is None else period)
+        sized = size_candidates(vpas, settings, loaded) if vpas else ()
+        results, sizes = _play(candidates, sized, trace, model, size_model)
+    except (ModelError, PluginError) as error:
         raise CommandError(str(error)) from error
     if svg is not None:
         write_file(svg, render_chart(candidates, results, trace, model).encode())
@@ -197,10 +247,13 @@ def simulate(  # noqa: PLR0913 - one parameter per option
         write_file(
             records, b"".join(dumps(record) + b"\n" for result in results for record in result.changes)
         )
-    click.echo(assumptions(settings, period, is_given=settings_file is not None), err=True)
+    if candidates:
+        click.echo(assumptions(settings, period, is_given=settings_file is not None), err=True)
+    for figures in [result.figures for result in sizes if result.figures.failure]:
+        click.echo(f"{figures.name}: {figures.failure}", err=True)
     for name in [candidate.name for candidate in candidates if is_dry_run(candidate.hpa)]:
         click.echo(f"{name} says {MODE_ANNOTATION}: {DRY_RUN}; it is simulated as if it scaled", err=True)
-    _show(results, trace, output, with_changes=changes)
+    _show(results, sizes, trace, output, with_changes=changes)
 
 
 simulate.params += options_of(*NUMBERS)
@@ -213,7 +266,13 @@ def _trace(path: Path) -> Trace:
         raise CommandError(str(error)) from error
 
 
-def _play(candidates: Sequence[Candidate], trace: Trace, model: Model) -> list[Results]:
+def _play(
+    candidates: Sequence[Candidate],
+    sized: "Sequence[SizeCandidate]",
+    trace: Trace,
+    model: Model,
+    size_model: Model,
+) -> "tuple[list[Results], list[SizeResults]]":
     """Run the candidates in turn, with a progress bar on a terminal."""
     console = Console(stderr=True)
     with Progress(console=console, transient=True, disable=not console.is_terminal) as progress:
@@ -222,17 +281,32 @@ def _play(candidates: Sequence[Candidate], trace: Trace, model: Model) -> list[R
         def show(name: str, share: float) -> None:
             progress.update(task, description=name, completed=share)
 
-        return run_all(candidates, trace, model, show)
+        results = run_all(candidates, trace, model, show)
+        return results, finish(size_runs(sized, trace, size_model), show)
 
 
-def _show(results: Sequence[Results], trace: Trace, output: str, *, with_changes: bool) -> None:
+def _show(
+    results: Sequence[Results],
+    sizes: "Sequence[SizeResults]",
+    trace: Trace,
+    output: str,
+    *,
+    with_changes: bool,
+) -> None:
+    figures: list[FiguresColumn] = [result.figures for result in results]
+    figures += [result.figures for result in sizes]
     if output != "table":
-        data = [_data(result, with_changes=with_changes) for result in results]
+        data = [
+            *(_data(result, with_changes=with_changes) for result in results),
+            *(asdict(result.figures) for result in sizes),
+        ]
         click.echo(to_json(data) if output == "json" else to_yaml(data), nl=False)
         return
     span = (trace.end - trace.start) / 3600
-    click.echo(f"{span:,.1f} hours of load from {_time(trace.start)}, {results[0].figures.syncs:,} syncs")
-    Console().print(_table(results))
+    click.echo(
+        f"{span:,.1f} hours of load from {_time(trace.start)}, {(results or sizes)[0].figures.syncs:,} syncs"
+    )
+    Console().print(_table(figures))
     for result in results if with_changes else ():
         for change in result.changes:
             decided = change.decision
@@ -241,10 +315,10 @@ def _show(results: Sequence[Results], trace: Trace, output: str, *, with_changes
             )
 
 
-def _table(results: Sequence[Results]) -> Table:
+def _table(figures: Sequence[FiguresColumn]) -> Table:
     """Return a table with the figures as rows and the candidates as columns."""
     table = Table(box=None, header_style="bold", pad_edge=False)
-    (_, *names), *rows = table_of([result.figures for result in results])
+    (_, *names), *rows = table_of(figures)
     table.add_column("")
     for name in names:
         table.add_column(Text(name), justify="right", overflow="fold")

@@ -23,7 +23,6 @@ from trimtab.cli.top_rows import COLUMNS, KINDS, NARROW, SHORTEST, WIDE, cells_o
 from trimtab.cluster.client import Client
 from trimtab.operator.settings.published import FoundSettings
 
-NONE: Final = "there is no autoscaler here"
 _OTHER_SCREEN: Final = "\x1b[?1049h"
 _FIRST_SCREEN: Final = "\x1b[?1049l"
 _CLEAR: Final = "\x1b[H\x1b[2J"
@@ -85,7 +84,8 @@ def top(  # noqa: PLR0913 - one parameter per option
                 for note in notes_of(found, namespace):
                     click.echo(note, err=True)
             is_first = False
-            _show(_text(rows, output, headers=not no_headers), is_live=is_live)
+            text = _text(rows, output, headers=not no_headers)
+            _show(text, nothing=_nothing(namespace, selector), is_live=is_live)
             if period is None:
                 return
             await asyncio.sleep(period)
@@ -98,14 +98,21 @@ def top(  # noqa: PLR0913 - one parameter per option
         click.echo(_FIRST_SCREEN if is_live else "", nl=False)
 
 
-def _show(text: str, *, is_live: bool) -> None:
+def _nothing(namespace: str, selector: str) -> str:
+    """Return the line in place of an empty table: where no autoscaler was found."""
+    labels = f" with labels {selector}" if selector else ""
+    place = f"namespace {namespace}" if namespace else "any namespace"
+    return f"there is no autoscaler{labels} in {place}"
+
+
+def _show(text: str, *, nothing: str, is_live: bool) -> None:
     """Print the rows, in the place of the last ones if the terminal is ours."""
     if is_live:
-        click.echo(f"{_CLEAR}{text or NONE}")
+        click.echo(f"{_CLEAR}{text or nothing}")
     elif text:
         click.echo(text)
     else:
-        click.echo(NONE, err=True)
+        click.echo(nothing, err=True)
 
 
 def notes_of(found: FoundSettings, namespace: str = "") -> list[str]:

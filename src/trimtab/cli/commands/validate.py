@@ -68,7 +68,7 @@ def validate(
         if not manifest.is_known
     ]
     _show(findings, skipped, output)
-    if output in ("text", "table"):
+    if output in ("text", "table") and (bundle.documents or not bundle.has_unreadable):
         _summarise(findings, len(manifests) - len(skipped))
     bad = sum(finding.severity == ERROR or strict for finding in findings)
     ctx.exit(CANNOT_READ if bundle.has_unreadable else FOUND if bad else 0)

@@ -51,7 +51,7 @@ STORIES = (
     Story(
         "tolerance",
         "A tolerance of its own",
-        "after a minute both are 7 % over target: api-5-percent adds a pod, api-default stays within 10 %",
+        "within a minute both are 7 % over target: api-5-percent adds a pod, api-default stays within 10 %",
         "kubectl get thpa -n tolerance -w",
     ),
     Story(

@@ -119,6 +119,11 @@ class Informer(Generic[T]):
         return isinstance(self._refusal, errors.NotFound) and (self._is_emptied or not self.has_synced)
 
     @property
+    def is_forbidden(self) -> bool:
+        """Return whether this client may not list or watch the kind."""
+        return isinstance(self._refusal, errors.Forbidden)
+
+    @property
     def is_settled(self) -> bool:
         """Return whether the first list is complete, or was refused."""
         return self._settled.is_set()

@@ -54,6 +54,18 @@ class NamespacedInformer(Generic[T]):
         """Return whether every first list is complete, or was refused."""
         return self._has_synced or all(informer.is_settled for informer in self._informers.values())
 
+    @property
+    def is_read(self) -> bool:
+        """Return whether the objects of some namespace are cached, or the server does not serve the kind."""
+        return any(informer.has_synced or informer.is_absent for informer in self._informers.values())
+
+    def forbidden(self) -> tuple[str, ...]:
+        """Return the namespaces that this client may not list or watch.
+
+        An empty name means all.
+        """
+        return tuple(namespace for namespace, informer in self._informers.items() if informer.is_forbidden)
+
     def has_listed(self, namespace: str) -> bool:
         """Return whether all objects of a namespace are cached."""
         informer = self.informer_of(namespace)

@@ -79,6 +79,10 @@ def read_kubeconfig(paths: Sequence[Path], *, must_exist: bool = True) -> Kubeco
 
 def connect(clock: Clock, config: Kubeconfig, context: str | None, environ: Mapping[str, str]) -> Connection:
     """Return the connection of a context."""
+    if not config.contexts:
+        raise ConfigError(
+            f"{config.origin}: the kubeconfig has no contexts; set KUBECONFIG, or pass --kubeconfig, for another"
+        )
     name = context or config.current_context
     if not name:
         raise ConfigError(f"{config.origin}: no current-context; name one of: {_names(config.contexts)}")
@@ -175,4 +179,4 @@ def _file(text: str, base: Path) -> Path | None:
 
 
 def _names(entries: Mapping[str, object]) -> str:
-    return ", ".join(sorted(entries)) or "none"
+    return ", ".join(sorted(entries))

@@ -17,6 +17,7 @@ from math import isfinite
 
 from trimtab.cluster import errors
 from trimtab.cluster.client import Client, retry_on_conflict
+from trimtab.cluster.leases.creation import create_lease
 from trimtab.cluster.leases.epoch import (
     MOST_CLOCKS,
     ClockReading,
@@ -24,6 +25,7 @@ from trimtab.cluster.leases.epoch import (
     OwnClock,
     clock_name,
 )
+from trimtab.cluster.leases.failure_log import FailureLog
 from trimtab.cluster.resource import LEASES, Json
 from trimtab.cluster.transport.lanes import LEASES as LEASE_LANE
 from trimtab.model.core.objects import Lease
@@ -93,6 +95,7 @@ class LeaderElector:
         self._times = times or LeaseTimes()
         self._annotations = annotations or {}
         self._on_change = on_change
+        self._failures = FailureLog(log, self._clock)
         self._seen: Json = {}
         self._seen_at = 0.0
         self._looked_at: float | None = None
@@ -187,8 +190,10 @@ class LeaderElector:
             why = str(error) or "no answer in time"
             if isinstance(error, errors.NotFound):  # a lease that is missing is made, so its namespace is
                 why += f"; nobody leads until there is one: kubectl create namespace {self._namespace}"
-            log.warning("lease %s/%s: %s", self._namespace, self._name, why)
+            self._failures.failed(f"lease {self._namespace}/{self._name}: {why}")
             held = None
+        else:
+            self._failures.succeeded()
         if held:
             self._settle(sent_at + self._times.renew_deadline)
         elif held is False or not self.may_write():
@@ -229,7 +234,7 @@ class LeaderElector:
             "spec": self._record(now),
         }
         self.epoch = self._next_epoch(None)
-        self._observe(await self._client.create(_UNTYPED, body, self._namespace))
+        self._observe(await create_lease(self._client, _UNTYPED, body, self._namespace))
         return True
 
     async def _write(self, current: Json) -> bool:

@@ -18,6 +18,7 @@ from trimtab.cluster import errors
 from trimtab.cluster.client import Client, ListOptions
 from trimtab.cluster.leases.election import LeaderElector, LeaseTimes
 from trimtab.cluster.leases.epoch import Epoch
+from trimtab.cluster.leases.failure_log import FailureLog
 from trimtab.cluster.resource import LEASES
 from trimtab.cluster.transport.lanes import LEASES as LEASE_LANE
 
@@ -108,6 +109,7 @@ class Shards:
         self.identity = f"{identity}/{count}"
         self._client = client.in_lane(LEASE_LANE)
         self._clock = client.clock
+        self._failures = FailureLog(log, self._clock)
         self._namespace = namespace
         self._name = name
         self._times = times or LeaseTimes()
@@ -187,8 +189,9 @@ class Shards:
             async with asyncio.timeout(self._times.renew_deadline / 2):
                 listed = await self._client.list(LEASES.untyped(), ListOptions(self._namespace))
         except (errors.ClusterError, TimeoutError) as error:
-            log.warning("leases of %s: %s", self._namespace, str(error) or "no answer in time")
+            self._failures.failed(f"leases of {self._namespace}: {str(error) or 'no answer in time'}")
             return False
+        self._failures.succeeded()
         self._looked_at = self._clock.monotonic()
         found = {lease["metadata"]["name"]: lease for lease in listed.items}
         for number, member in enumerate(self._members):

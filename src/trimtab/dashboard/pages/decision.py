@@ -5,13 +5,17 @@ from typing import Final
 
 import msgspec
 
-from trimtab.dashboard.pages.views import DecisionView, MetricView
+from trimtab.dashboard.pages.views import DecisionView, MetricView, ReadingView
 from trimtab.dashboard.pages.why_not import down_limits, up_limits, why_not_less, why_not_more
 from trimtab.decide.horizontal import Decision, DecisionReason, Record, explain
 from trimtab.decide.horizontal.explain.explanation import MetricExplanation
-from trimtab.decide.horizontal.explain.units import edges_of, is_average, is_percent
+from trimtab.decide.horizontal.explain.units import edges_of, format_amount, is_average, is_percent
 from trimtab.decide.horizontal.metrics.proposal import Proposal, Result
 from trimtab.model.core.pod import CPU, MEMORY
+from trimtab.model.hpa.metric_names import label_of
+from trimtab.model.hpa.metric_values import UNKNOWN, metric_readings
+from trimtab.model.hpa.types import HorizontalPodAutoscaler
+from trimtab.model.readable import readable_amount
 
 SCALING: Final = "scaling"
 STEADY: Final = "steady"
@@ -19,6 +23,9 @@ HELD: Final = "held"
 PAUSED: Final = "paused"
 PROBLEM: Final = "problem"
 WAITING: Final = "waiting"
+
+_UNKNOWN: Final = "unknown"
+_AVERAGE: Final = " (avg)"
 
 _STATES = {
     DecisionReason.SCALES_UP: SCALING,
@@ -76,6 +83,7 @@ def decision_view(record: Record) -> DecisionView:
         fallback=trace.selection_fallback,
         limit=explanation.limit,
         ignored=explanation.ignored_fields,
+        policies=tuple(map(str, explanation.policies)),
         tolerance_up=finite(trace.tolerance.up) or 0.0,
         tolerance_down=finite(trace.tolerance.down) or 0.0,
         metrics=tuple(
@@ -119,6 +127,8 @@ def _metric(words: MetricExplanation, result: Result, decision: Decision) -> Met
         up=up,
         down=down,
         value_text=words.value,
+        per_pod_text=_per_pod(result),
+        total_text=_total(result),
         target_text=words.target,
         up_text=words.more_above,
         down_text=words.fewer,
@@ -129,10 +139,80 @@ def _metric(words: MetricExplanation, result: Result, decision: Decision) -> Met
     )
 
 
+def _per_pod(proposal: Proposal) -> str:
+    """Return the average amount per pod behind a percentage, or an empty text."""
+    average = _average_milli(proposal)
+    return _amount(proposal, average) if average is not None and is_percent(proposal.status) else ""
+
+
+def _total(proposal: Proposal) -> str:
+    """Return the amount of all measured pods together, or an empty text if the value contains it."""
+    average = _average_milli(proposal)
+    if average is None or proposal.total is not None or not proposal.pods:
+        return ""
+    return _amount(proposal, average * proposal.pods)
+
+
+def _average_milli(proposal: Proposal) -> int | None:
+    status = proposal.status
+    source = status.resource or status.container_resource or status.pods
+    average = source.current.average_value if source is not None else None
+    return None if average is None else average.milli_value()
+
+
+def _amount(proposal: Proposal, milli: int) -> str:
+    source = proposal.status.resource or proposal.status.container_resource
+    return readable_amount(source.name if source is not None else "", milli)
+
+
 def _full_name(proposal: Proposal) -> str:
     if is_percent(proposal.status):
         return f"{proposal.type} metric, percent of requests"
     return f"{proposal.type} metric" + (", average per pod" if is_average(proposal.status) else "")
+
+
+def view_readings(record: Record) -> tuple[ReadingView, ...]:
+    """Return value and target of each metric of a decision, for the overview."""
+    decision, hpa = record.decision, record.observation.hpa
+    proposals = decision.trace.proposals
+    if len(proposals) != len(hpa.spec.metrics):  # a decision without metrics, such as at a paused workload
+        return view_stored_readings(msgspec.structs.replace(hpa, status=decision.status))
+    return tuple(
+        _reading(label_of(metric), result, decision) if isinstance(result, Proposal) else stored
+        for metric, result, stored in zip(
+            hpa.spec.metrics, proposals, view_stored_readings(hpa, is_lost=True), strict=True
+        )
+    )
+
+
+def view_stored_readings(hpa: HorizontalPodAutoscaler, *, is_lost: bool = False) -> tuple[ReadingView, ...]:
+    """Return value and target of each metric from an HPA's status, or no value if it is lost."""
+    return tuple(
+        ReadingView(
+            name=reading.name,
+            value=_UNKNOWN if is_lost or reading.current == UNKNOWN else _spaced(reading.current),
+            target=_spaced(reading.target.removesuffix(_AVERAGE)),
+            is_per_pod=reading.target.endswith(_AVERAGE),
+            is_out=is_lost,
+        )
+        for reading in metric_readings(hpa)
+    )
+
+
+def _spaced(text: str) -> str:
+    return text.replace("%", " %")
+
+
+def _reading(name: str, proposal: Proposal, decision: Decision) -> ReadingView:
+    value, target, up, down = numbers_of(proposal, decision)
+    return ReadingView(
+        name=name,
+        value=format_amount(proposal, proposal.value),
+        target=format_amount(proposal, proposal.target),
+        is_per_pod=is_average(proposal.status),
+        ratio=value / target if value is not None and target else None,
+        is_out=value is not None and ((up is not None and value > up) or (down is not None and value < down)),
+    )
 
 
 def numbers_of(proposal: Proposal, decision: Decision) -> tuple[float | None, ...]:

@@ -14,6 +14,19 @@ class JsonView(msgspec.Struct, frozen=True, rename="camel", kw_only=True, gc=Fal
     """A value for the page. Every field is sent, also zeros, because the scripts read all fields."""
 
 
+class ReadingView(JsonView):
+    """The last value of one metric beside its target, as text in the same unit."""
+
+    name: str
+    value: str
+    target: str
+    is_per_pod: bool = False
+    ratio: float | None = None
+    """Value by target, to sort by."""
+    is_out: bool = False
+    """Whether the value asks for other replicas, or cannot be read."""
+
+
 class HorizontalRow(JsonView):
     """One HPA in the overview."""
 
@@ -30,9 +43,12 @@ class HorizontalRow(JsonView):
     """scaling, steady, held, paused, problem or waiting."""
     reason: str = ""
     summary: str = "no decision yet"
+    metrics: tuple[ReadingView, ...] = ()
     at: float = 0.0
     """The time of the last decision, in seconds since 1970."""
     is_dry_run: bool = False
+    is_short: bool = False
+    """Whether it is held below the replicas that its metrics ask for."""
 
 
 class VerticalRow(JsonView):
@@ -73,6 +89,10 @@ class MetricView(JsonView):
     down: float | None = None
     """At or below this value the metric asks for fewer replicas."""
     value_text: str = ""
+    per_pod_text: str = ""
+    """The average amount per pod behind a percentage."""
+    total_text: str = ""
+    """The amount of all measured pods together, unless the value contains it."""
     target_text: str = ""
     up_text: str = ""
     down_text: str = ""
@@ -121,6 +141,8 @@ class DecisionView(JsonView):
     limit: str
     ignored: tuple[str, ...]
     """Fields of the spec without effect, because their feature gate is off."""
+    policies: tuple[str, ...]
+    """What each replica policy asks for, and why, in a line."""
     tolerance_up: float
     tolerance_down: float
     metrics: tuple[MetricView, ...]
@@ -128,6 +150,14 @@ class DecisionView(JsonView):
     down: PolicyView
     window: tuple[tuple[float, int], ...]
     """Remembered recommendations: time and replicas."""
+
+
+class WhatIfView(JsonView):
+    """The decision on edited input, and how to make the edits of the spec."""
+
+    decision: DecisionView
+    patch: str = ""
+    """The command that edits the spec of the HPA, or an empty text if only its input was edited."""
 
 
 class PodView(JsonView):
@@ -261,6 +291,8 @@ class VerticalPage(JsonView):
     pods: tuple[SizedPod, ...] = ()
     pods_total: int = 0
     cuts: tuple[str, ...] = ()
+    requests: str = ""
+    """The targets as `containers` of a pod template, as YAML to copy."""
     conditions: tuple[ConditionView, ...] = ()
     events: tuple[EventView, ...] = ()
     shows_pods: bool = True
@@ -276,6 +308,27 @@ class Notice(JsonView):
 
     text: str
     is_problem: bool = False
+    details: tuple[str, ...] = ()
+    """Messages behind the text, which the page folds."""
+
+
+class KindView(JsonView):
+    """What the overview says about all HPAs or all VPAs."""
+
+    is_read: bool = True
+    """Whether they could be listed. If not, no rows do not mean no objects."""
+    hint: str = ""
+    """What to do next if there are none."""
+
+
+class ProgramView(JsonView):
+    """What the program can read, for every viewer."""
+
+    notices: tuple[Notice, ...] = ()
+    data_at: float | None = None
+    """The time of the last answer, in seconds since 1970, if the cluster cannot be reached. Zero if there was none."""
+    horizontal: KindView = KindView()
+    vertical: KindView = KindView()
 
 
 class Overview(JsonView):
@@ -283,7 +336,7 @@ class Overview(JsonView):
 
     horizontal: tuple[HorizontalRow, ...]
     vertical: tuple[VerticalRow, ...]
-    notices: tuple[Notice, ...] = ()
+    program: ProgramView = ProgramView()
     horizontal_limit: str = ""
     """Which HPAs are shown, if the viewer may not see all."""
     vertical_limit: str = ""
@@ -296,8 +349,17 @@ class Changes(JsonView):
     horizontal: tuple[HorizontalRow, ...] = ()
     vertical: tuple[VerticalRow, ...] = ()
     removed: tuple[str, ...] = ()
-    notices: tuple[Notice, ...] | None = None
-    """All notices, or None if they did not change."""
+    program: ProgramView | None = None
+    """What the program can read, or None if that did not change."""
+
+
+class StoryView(JsonView):
+    """An example in its own namespace: what it shows, and a command to try."""
+
+    namespace: str
+    title: str
+    see: str
+    command: str
 
 
 class LoadView(JsonView):

@@ -77,6 +77,7 @@ def _lost_metrics(observation: Observation, decision: Decision) -> str:
     if reason_for(decision) not in {
         DecisionReason.LOSS_POLICY,
         DecisionReason.OWNERS_UNREAD,
+        DecisionReason.PLUGIN_FAILED,
         DecisionReason.CACHES_STALE,
     }:
         return ""

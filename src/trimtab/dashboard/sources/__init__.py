@@ -1,7 +1,8 @@
 """What the dashboard shows, read from a running operator or from the cluster.
 
 This module declares the protocols that `web` uses. Reading order: `horizontal` (HPAs) with `history` (their past),
-`vertical` (VPAs), `remote` (state of loops in other processes), `operator_settings` (their settings), `lab_load`.
+`vertical` (VPAs), `remote` (state of loops in other processes), `operator_settings` (their settings), `cluster_health`
+(what can be read), `lab_load`.
 
 What does not belong here: words and layout of pages (`pages`) and HTTP (`web`).
 """
@@ -15,7 +16,7 @@ from trimtab.dashboard.pages.views import (
     HorizontalPage,
     HorizontalRow,
     LoadView,
-    Notice,
+    ProgramView,
     VerticalPage,
     VerticalRow,
 )
@@ -85,5 +86,5 @@ class Sources:
 
     horizontal: HorizontalSource
     vertical: VerticalSource = field(default_factory=NoVertical)
-    notices: Callable[[], tuple[Notice, ...]] = tuple
-    """Notices at the top of every page."""
+    program: Callable[[], ProgramView] = ProgramView
+    """Returns what the program can read."""

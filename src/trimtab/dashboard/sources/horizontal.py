@@ -7,7 +7,16 @@ from typing import Final
 import msgspec
 
 from trimtab.dashboard.auth.rights import EVENTS, PODS, USAGE, Kind, NamespaceRights, custom_metric
-from trimtab.dashboard.pages.decision import PROBLEM, WAITING, decision_view, state_of, without_pods
+from trimtab.dashboard.pages.decision import (
+    HELD,
+    PROBLEM,
+    WAITING,
+    decision_view,
+    state_of,
+    view_readings,
+    view_stored_readings,
+    without_pods,
+)
 from trimtab.dashboard.pages.pods import view_pods
 from trimtab.dashboard.pages.views import ConditionView, EventView, HorizontalPage, HorizontalRow
 from trimtab.dashboard.pages.what_if import owners_unknown
@@ -149,6 +158,8 @@ class OperatorHorizontal:
             state=WAITING,
             reason=NOT_ALLOWED,
             summary=explain_from_status(hpa_state.hpa, reason).summary,
+            metrics=view_stored_readings(hpa_state.hpa),
+            is_short=False,
         )
 
     def _find(self, identity: str) -> HpaState | None:
@@ -252,6 +263,7 @@ def _row(hpa_state: HpaState) -> HorizontalRow:
         target=f"{reference.kind}/{reference.name}",
         low=1 if low is None else low,
         high=hpa.spec.max_replicas,
+        metrics=view_stored_readings(hpa),
         is_dry_run=hpa_state.is_dry_run,
     )
     if hpa_state.problem:
@@ -259,13 +271,16 @@ def _row(hpa_state: HpaState) -> HorizontalRow:
     if record is None:
         return row
     decision, reason = record.decision, reason_for(record.decision)
+    state = state_of(reason)
     return msgspec.structs.replace(
         row,
         current=decision.current,
         desired=decision.desired,
-        state=state_of(reason),
+        state=state,
         reason=str(reason),
         summary=summary_of(record.observation, decision),
+        metrics=view_readings(record),
         at=record.decision.now,
         is_dry_run=hpa_state.is_dry_run or record.is_dry_run,
+        is_short=state == HELD and (decision.trace.recommended or 0) > decision.desired,
     )

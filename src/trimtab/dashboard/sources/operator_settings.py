@@ -1,7 +1,8 @@
 """The settings of the operator that a page shows, followed while the page runs.
 
 For loops in this process they are this process's own flags, for loops in other processes the settings that their operator
-published. If these cannot be read, this process's own flags apply, and the page states it.
+published. If these cannot be read, this process's own flags apply, and the page states it. While the cluster does not
+answer, the settings that were read last apply.
 """
 
 from collections.abc import Iterable
@@ -27,6 +28,8 @@ class OperatorSettings:
         self._client = client
         self._own = own
         self._here = frozenset(here)
+        self._found: dict[str, FoundSettings] = {}
+        """The settings that were found last, by loop."""
         self.horizontal = self.vertical = FoundSettings(own, "not read yet")
 
     async def refresh(self) -> None:
@@ -77,7 +80,11 @@ class OperatorSettings:
         if loop in self._here:
             return own_settings(self._own)
         namespace = self._own.leases.leader_elect_resource_namespace
-        return await find_settings(self._client, namespace, loop, self._own)
+        found = await find_settings(self._client, namespace, loop, self._own)
+        if not found.is_unanswered:
+            self._found[loop] = found
+        # Other settings start a new controller, which could not list the HPAs that the page shows.
+        return self._found.get(loop, found)
 
 
 def _with_published(own: Settings, published: Settings) -> Settings:

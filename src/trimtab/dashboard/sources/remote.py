@@ -2,13 +2,14 @@
 
 import asyncio
 import logging
-from collections.abc import Awaitable, Callable, Mapping, Sequence
+from collections.abc import Awaitable, Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Final
+from typing import Any, Final
 
 from trimtab.clock import Clock
 from trimtab.cluster import errors
 from trimtab.cluster.cache.informers import InformerFactory, SharedInformers
+from trimtab.cluster.cache.namespaced_informer import NamespacedInformer
 from trimtab.cluster.client import Client, ListOptions
 from trimtab.cluster.resource import CORE_EVENTS
 from trimtab.dashboard.auth.rights import NamespaceRights
@@ -147,6 +148,8 @@ class ServedVPAs:
         self._source = build_source(parts.site.view.size_pods()) if parts.site is not None else None
         self._informers: InformerFactory | None = None
         self._view = parts.site.view if parts.site is not None else None
+        self.is_absent = False
+        """Whether the cluster is known not to serve VPAs."""
 
     def rows(self) -> Sequence[VerticalRow]:
         """Return every VPA, sorted by id."""
@@ -156,11 +159,20 @@ class ServedVPAs:
         """Return the parts of a VPA's page that a viewer may see, or None if there is no such VPA."""
         return await self._source.page(identity, rights) if self._source is not None else None
 
+    @property
+    def is_read(self) -> bool:
+        """Return whether the VPAs are cached, or known not to be served."""
+        return self.is_absent if self._view is None else self._view.vpas.is_read
+
+    def caches(self) -> Iterator[NamespacedInformer[Any]]:
+        """Yield every cache in use."""
+        yield from self._view.all_caches() if self._view is not None else ()
+
     def problems(self) -> dict[str, str]:
         """Return why VPAs or their pods cannot be listed, by resource."""
         return {
             cache.resource.plural: cache.last_error() or "the first list is not complete"
-            for cache in (self._view.all_caches() if self._view is not None else ())
+            for cache in self.caches()
             if not cache.has_synced
         }
 
@@ -203,9 +215,9 @@ class ServedVPAs:
 
     async def _is_served(self) -> bool:
         try:
-            return (
-                await self._parts.runtime.discovery.served(VPAS.group, VPAS.version, VPAS.plural) is not None
-            )
+            served = await self._parts.runtime.discovery.served(VPAS.group, VPAS.version, VPAS.plural)
         except errors.ClusterError as error:
             log.info("discovering VPAs failed: %s", error)
             return False
+        self.is_absent = served is None
+        return served is not None

@@ -10,6 +10,7 @@ import msgspec
 from trimtab.dashboard.auth.rights import CHECKPOINTS, EVENTS, PODS, SCOPES, Kind, NamespaceRights
 from trimtab.dashboard.pages.decision import PROBLEM, STEADY, WAITING
 from trimtab.dashboard.pages.histograms import count_samples, usage_bars
+from trimtab.dashboard.pages.patches import requests_yaml
 from trimtab.dashboard.pages.views import AmountView, EventView, SizedPod, VerticalPage, VerticalRow
 from trimtab.dashboard.sources.horizontal import view_conditions
 from trimtab.decide.vertical.cluster_state.cluster import ClusterState
@@ -172,6 +173,7 @@ class OperatorVertical:
                 for _, explanation in ours[:MAX_PODS]
             ),
             pods_total=len(ours),
+            requests=requests_yaml(_container_recommendations(vpa)),
             cuts=self._cuts(claim, self._pods_beside(vpa), control),
             conditions=view_conditions(vpa.status.conditions),
         )

@@ -1,6 +1,7 @@
 // Charts over time, drawn by uPlot with the page's own colours; each has a sentence and a table for those who cannot see it.
 import { html, useEffect, useLayoutEffect, useRef, useState } from "./lib.js";
 import { amount, clock } from "./format.js";
+import { Scroll } from "./parts.js";
 
 const colour = (name) => getComputedStyle(document.documentElement).getPropertyValue(name).trim();
 
@@ -138,7 +139,8 @@ function shade(chart, seconds) {
   ctx.restore();
 }
 
-export function MetricChart({ metric, at, name }) {
+// `of` is what the numbers are an average over, such as pods.
+export function MetricChart({ metric, at, name, of }) {
   const line = (label, name, extra) => ({
     label,
     stroke: colour(name),
@@ -153,17 +155,17 @@ export function MetricChart({ metric, at, name }) {
         line("more above", "--band-line", { dash: [3, 3] }),
         line("fewer below", "--band-line", { dash: [3, 3] }),
         line("target", "--target", { width: 1.5, dash: [8, 4] }),
-        line("value", "--accent", { width: 2, points: { show: metric.value.length < 3 } }),
+        line(`value${of}`, "--accent", { width: 2, points: { show: metric.value.length < 3 } }),
       ],
       metric.unit,
       { bands: [{ series: [1, 2], fill: colour("--band") }] },
     );
   const place = useChart(make, [at, metric.up, metric.down, metric.target, metric.value]);
   const last = at.length - 1;
-  const words = `${name} over time, now ${amount(metric.value[last], metric.unit)}, target ${amount(metric.target[last], metric.unit)}.`;
+  const words = `${name}${of} over time, now ${amount(metric.value[last], metric.unit)}, target ${amount(metric.target[last], metric.unit)}.`;
   return html`<figure class="chart">
     <div ref=${place} role="img" aria-label=${words}></div>
-    <${Numbers} head=${["time", "value", "target", "more above", "fewer below"]}
+    <${Numbers} head=${["time", `value${of}`, "target", "more above", "fewer below"]}
       rows=${at.map((time, i) => [
         clock(time),
         ...[metric.value[i], metric.target[i], metric.up[i], metric.down[i]].map((value) => amount(value, metric.unit)),
@@ -177,9 +179,9 @@ function Numbers({ head, rows }) {
   return html`<details class="numbers" onToggle=${(event) => setOpen(event.currentTarget.open)}>
     <summary>Numbers</summary>
     ${isOpen &&
-    html`<div class="scroll"><table>
+    html`<${Scroll} label="Numbers"><table>
       <thead><tr>${head.map((name) => html`<th scope="col">${name}</th>`)}</tr></thead>
       <tbody>${rows.slice(-40).reverse().map((row) => html`<tr>${row.map((value) => html`<td>${value ?? "–"}</td>`)}</tr>`)}</tbody>
-    </table></div>`}
+    </table><//>`}
   </details>`;
 }

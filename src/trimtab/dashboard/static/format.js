@@ -37,6 +37,23 @@ export function clock(seconds, withSeconds = true) {
 
 export const iso = (seconds) => new Date(seconds * 1000).toISOString();
 
+const MONTHS = ["Jan", "Feb", "Mar", "Apr", "May", "Jun", "Jul", "Aug", "Sep", "Oct", "Nov", "Dec"];
+
+// The clock time, with the day in front of it unless that is today.
+export function moment(seconds) {
+  const date = new Date(seconds * 1000);
+  const isToday = date.toDateString() === new Date().toDateString();
+  return isToday ? clock(seconds) : `${date.getDate()} ${MONTHS[date.getMonth()]} ${clock(seconds)}`;
+}
+
+// The reader's distance from UTC at a moment: UTC, UTC+1, UTC+5:30.
+export function zone(seconds = Date.now() / 1000) {
+  const minutes = -new Date(seconds * 1000).getTimezoneOffset();
+  const size = Math.abs(minutes);
+  const rest = size % 60 ? `:${two(size % 60)}` : "";
+  return minutes ? `UTC${minutes > 0 ? "+" : "−"}${Math.floor(size / 60)}${rest}` : "UTC";
+}
+
 export function duration(seconds) {
   if (seconds < 120) return `${plain(seconds)} s`;
   return seconds < 7200 ? `${plain(seconds / 60)} min` : `${plain(seconds / 3600)} h`;

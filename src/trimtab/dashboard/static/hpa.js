@@ -1,13 +1,15 @@
 // One HPA: the decision on a ruler, why not more or less, its metrics, its past, its pods, and the what-if.
 import { html, useEffect, useState } from "./lib.js";
-import { get, onRows } from "./api.js";
+import { get } from "./api.js";
 import { amount, duration, many } from "./format.js";
-import { Badge, Card, Conditions, Empty, Hidden, Time, Words } from "./parts.js";
+import { Back, Badge, Card, Conditions, Empty, Hidden, Scroll, Time, Title, Words } from "./parts.js";
+import { onRows } from "./stream.js";
 import { Gauge, Ruler, outside } from "./ruler.js";
 import { MetricChart, ReplicasChart } from "./charts.js";
 import { WhatIf } from "./whatif.js";
 
 // Reads a page again whenever its row changes; `seconds` reads it from time to time besides, for what no row tells.
+// While the program does not answer, the page stays as it was.
 export function usePage(path, id, seconds = 0) {
   const [page, setPage] = useState(null);
   const [problem, setProblem] = useState("");
@@ -16,9 +18,8 @@ export function usePage(path, id, seconds = 0) {
     const load = () =>
       get(`${path}?id=${encodeURIComponent(id)}`).then(
         (found) => isHere && (setPage(found), setProblem("")),
-        (error) => isHere && setProblem(error.message),
+        (error) => isHere && (error.status === 404 && setPage(null), setProblem(error.message)),
       );
-    setPage(null);
     load();
     const stop = onRows((changed) => changed.has(id) && load());
     const timer = seconds && setInterval(load, seconds * 1000);
@@ -31,34 +32,45 @@ export function usePage(path, id, seconds = 0) {
   return [page, problem];
 }
 
+// What stands in for a page that is not there yet, or not at all.
+export const Without = ({ id, problem }) =>
+  html`<main id="main" tabindex="-1"><${Back} />
+    ${problem
+      ? html`<${Title}>${id.split("/").pop()}<//><${Empty}>${problem}<//>`
+      : html`<p class="quiet" role="status">Loading …</p>`}</main>`;
+
 export function HorizontalPage({ id }) {
   const [page, problem] = usePage("/api/hpa", id);
-  if (problem) return html`<main id="main" tabindex="-1"><${Back} /><${Empty}>${problem}<//></main>`;
-  if (!page) return html`<main id="main" tabindex="-1"><${Back} /><p class="quiet" role="status">Loading …</p></main>`;
+  if (!page) return html`<${Without} id=${id} problem=${problem} />`;
   const { row, decision } = page;
   return html`<main id="main" tabindex="-1">
     <${Back} />
     <div class="page-head">
-      <div><h1>${row.name}</h1>
+      <div><${Title}>${row.name}<//>
         <p class="quiet">${row.namespace} · scales ${row.target}${row.id.startsWith("native/") ? " · native autoscaling/v2" : ""}</p></div>
-      <div class="head-state"><${Badge} state=${row.state} />${row.isDryRun && html`<span class="tag">dry run</span>`}
+      <div class="head-state">${decision && html`<button type="button" class="small" onClick=${toWhatIf}>What if …</button>`}<${Badge} state=${row.state} />${row.isDryRun && html`<span class="tag">dry run</span>`}
         <span class="quiet">decided <${Time} at=${row.at} /></span></div>
     </div>
     <${Hidden} parts=${page.hidden} />
     ${page.problem && html`<p class="alarm" role="alert">The spec cannot be decided on: ${page.problem}</p>`}
     ${page.notice && html`<p class="note" role="status"><${Words} text=${page.notice} /></p>
       <${Card} id="conditions" title="Conditions, from the operator" wide><${Conditions} conditions=${page.conditions} /><//>`}
-    ${decision ? html`<${Decided} page=${page} />` : !page.notice && html`<${Empty}>No decision has been made yet.<//>`}
+    ${decision ? html`<${Decided} page=${page} />` : !page.notice && html`<${Empty}>No decision has been made yet. The first one follows the first sample, within half a minute.<//>`}
   </main>`;
 }
 
-export const Back = () => html`<p class="back"><a href="#/">‹ All autoscalers</a></p>`;
+function toWhatIf() {
+  const title = document.getElementById("whatif");
+  title.scrollIntoView({ block: "start" });
+  title.closest("section").querySelector("input, select").focus({ preventScroll: true });
+}
 
 const Decided = ({ page }) => {
   const { decision, track } = page;
   return html`<div class="grid">
     <${Card} id="decision" title="Decision" wide>
       <p class="summary"><${Words} text=${decision.summary} /></p>
+      ${(decision.policies || []).map((text) => html`<p class="note">Policy: ${text}</p>`)}
       ${decision.ignored.map((text) => html`<p class="note">Ignored: ${text}</p>`)}
       <${Ruler} decision=${decision} />
       <div class="whys">
@@ -75,7 +87,7 @@ const Decided = ({ page }) => {
     <${Limits} decision=${decision} wide=${!page.showsEvents} />
     ${page.showsEvents &&
     html`<${Card} id="events" title="Events" aside=${html`<span class="quiet">${page.events.length || "none"}</span>`}>
-      ${page.events.length ? html`<${Events} events=${page.events} />` : html`<${Empty}>Nothing has been told since the dashboard started.<//>`}
+      ${page.events.length ? html`<${Events} events=${page.events} />` : html`<${Empty}>None since the dashboard started.<//>`}
     <//>`}
     <${Card} id="whatif" title="What if …" wide>
       <${WhatIf} page=${page} />
@@ -100,12 +112,14 @@ function Metric({ metric, index, track, only, decision }) {
     <dl class="facts">
       <div><dt>now</dt><dd class=${outside(metric) ? "out" : ""}>${metric.valueText}</dd></div>
       <div><dt>target</dt><dd>${metric.targetText}</dd></div>
+      ${metric.perPodText && html`<div><dt>per pod</dt><dd>${metric.perPodText}</dd></div>`}
+      ${metric.totalText && html`<div><dt>in all</dt><dd>${metric.totalText}</dd></div>`}
       ${metric.upText && html`<div><dt>more above</dt><dd>${metric.upText}</dd></div>`}
       ${metric.downText && html`<div><dt>fewer</dt><dd>${metric.downText}</dd></div>`}
       <div><dt>asks for</dt><dd>${metric.replicas}</dd></div>
     </dl>
     <${Gauge} metric=${metric} text=${words} />
-    ${past && html`<${MetricChart} metric=${past} at=${track.at} name=${metric.isPerPod ? `${metric.label} per pod` : metric.label} />`}
+    ${past && html`<${MetricChart} metric=${past} at=${track.at} name=${metric.label} of=${metric.isPerPod ? " per pod" : ""} />`}
     ${metric.notes.length > 0 && html`<ul class="notes">${metric.notes.map((note) => html`<li>${note}</li>`)}</ul>`}
   <//>`;
 }
@@ -140,24 +154,24 @@ function Pods({ page }) {
     ${decision.extra > 0 && html`<p class="note">${many(decision.counted, "pod")} are counted by their labels; ${decision.extra} more than the target has. OwnerReference would count only the target's own.</p>`}
     ${decision.fallback && html`<p class="alarm">All pods that match count, because ${decision.strategy} cannot be applied: ${decision.fallback}</p>`}
     ${pods.length
-      ? html`<div class="scroll tall"><table class="pods">
+      ? html`<${Scroll} label="Pods" tall><table class="pods">
           <thead><tr><th scope="col">Pod</th><th scope="col">Phase</th><th scope="col">Counts</th>
             ${columns.map(([name]) => html`<th scope="col" class="number">${name}</th>`)}</tr></thead>
           <tbody>${pods.map(
             (pod) => html`<tr key=${pod.name} class=${pod.isForeign ? "foreign" : pod.isCounted ? "" : "left-out"}>
               <td class="pod">${pod.name}</td>
-              <td>${pod.phase}${pod.phase === "Running" && !pod.isReady ? ", not ready" : ""}</td>
-              <td>${pod.isForeign ? html`<b>yes, not its own</b>` : pod.isCounted ? "yes" : html`<b>left out</b>`}${pod.reason ? html`<span class="quiet"> – ${pod.reason}</span>` : ""}</td>
-              ${columns.map(([, index]) => html`<td class="number">${pod.samples[index] || "–"}</td>`)}
+              <td data-label="Phase">${pod.phase}${pod.phase === "Running" && !pod.isReady ? ", not ready" : ""}</td>
+              <td data-label="Counts"><span>${pod.isForeign ? html`<b>yes, not its own</b>` : pod.isCounted ? "yes" : html`<b>left out</b>`}${pod.reason ? html`<span class="quiet"> – ${pod.reason}</span>` : ""}</span></td>
+              ${columns.map(([name, index]) => html`<td class="number" data-label=${name}>${pod.samples[index] || "–"}</td>`)}
             </tr>`,
-          )}</tbody></table></div>`
+          )}</tbody></table><//>`
       : html`<${Empty}>No pod has the target's labels.<//>`}
     ${page.podsTotal > pods.length && html`<p class="quiet">${page.podsTotal - pods.length} more are not listed.</p>`}
   <//>`;
 }
 
 export const Events = ({ events }) =>
-  html`<ul class="events">
+  html`<ul class="events" tabindex="0" aria-label="Events">
     ${events.map(
       (event, index) => html`<li key=${`${event.at}-${index}`} class=${event.type === "Warning" ? "warning" : ""}>
         <${Time} at=${event.at} /> <b>${event.reason}</b> <span>${event.message}</span>

@@ -1,8 +1,9 @@
 // Turns the lab's loads up and down.
 import { html, useEffect, useState } from "./lib.js";
-import { get, onRows, post, rows } from "./api.js";
+import { get, post } from "./api.js";
 import { link } from "./format.js";
-import { Badge, Empty, Replicas } from "./parts.js";
+import { Badge, Empty, Replicas, Title } from "./parts.js";
+import { onRows, rows } from "./stream.js";
 
 export function Loads() {
   const [loads, setLoads] = useState(null);
@@ -17,16 +18,20 @@ export function Loads() {
     post("/api/loads", { name, factor }).then((found) => (setLoads(found.loads), setProblem("")), (error) => setProblem(error.message));
   };
   return html`<main id="main" tabindex="-1">
-    <div class="page-head"><div><h1>Load</h1><p class="quiet">Multiply what each workload has to do, and watch the autoscalers answer.</p></div></div>
+    <div class="page-head"><div><${Title}>Load<//><p class="quiet">Multiply what each workload has to do, and watch the autoscalers answer.</p></div></div>
     ${problem && html`<p class="alarm" role="alert">${problem}</p>`}
     ${loads && loads.length === 0 && html`<${Empty}>There is no load here that could be changed.<//>`}
     <div class="grid">${(loads || []).map((load) => html`<${Control} key=${load.name} load=${load} set=${set} />`)}</div>
   </main>`;
 }
 
-// The HPAs that scale the workload which a load is named after.
+// The HPAs that scale the workload, or by the metric, which a load is named after.
 const scalers = (load) =>
-  [...rows.values()].filter((row) => !row.id.startsWith("vpa/") && `${row.namespace}/${row.target.split("/")[1]}` === load.title);
+  [...rows.values()].filter(
+    (row) =>
+      !row.id.startsWith("vpa/") &&
+      (`${row.namespace}/${row.target.split("/")[1]}` === load.title || row.metrics.some((metric) => metric.name.replaceAll('"', "") === load.title)),
+  );
 
 // The slider is logarithmic: half and double are as far from 1 as each other; its left end is no load at all.
 const toSlider = (factor) => (factor <= 0 ? -4 : Math.min(Math.max(Math.log2(factor), -3.5), 4));

@@ -1,53 +1,125 @@
-// All autoscalers: search, filter, pages of fifty; the rows change under the reader without moving.
-import { html, useEffect, useMemo, useState } from "./lib.js";
-import { limits, onRows, rows } from "./api.js";
+// All autoscalers: search, filter, sort, pages of fifty. The address keeps all of that for a reload, a link and the way back.
+import { html, useEffect, useLayoutEffect, useMemo, useState } from "./lib.js";
 import { link, many } from "./format.js";
-import { Badge, Empty, MiniBar, Replicas, STATES, Time } from "./parts.js";
+import { Badge, Empty, MiniBar, Replicas, STATES, Time, Title, leaveOverviewAt } from "./parts.js";
+import { Stories } from "./stories.js";
+import { limits, now, onRows, rows } from "./stream.js";
 
 const PAGE = 50;
 const ORDER = ["problem", "scaling", "held", "paused", "waiting", "steady"];
-
-// Kept while the page is open, so that coming back from an autoscaler finds the list as it was left.
 // Until a kind is chosen, the one is shown of which there is something to see.
-const kept = { kind: "", text: "", namespace: "", state: "", page: 0 };
+const DEFAULTS = { kind: "", state: "", namespace: "", text: "", sort: "", page: 0 };
 
-export function Overview() {
+function viewOf(query) {
+  const given = new URLSearchParams(query);
+  const view = Object.fromEntries(Object.entries(DEFAULTS).map(([name, value]) => [name, given.get(name) ?? value]));
+  return { ...view, page: Math.max(Number(view.page) - 1, 0) || 0 };
+}
+
+function addressOf(view) {
+  const chosen = Object.entries({ ...view, page: view.page && view.page + 1 }).filter(([, value]) => value);
+  return chosen.length ? `#/?${new URLSearchParams(chosen)}` : "#/";
+}
+
+function useView(address) {
+  const [view, setView] = useState(() => viewOf(address.query));
+  useEffect(() => setView(viewOf(address.query)), [address]);
+  useLayoutEffect(() => {
+    leaveOverviewAt(addressOf(view));
+    if (!/^(#\/?(\?|$)|$)/.test(location.hash)) return; // a navigation to another page is on its way
+    // Browsers refuse very many changes in a short time; then the next one writes the address.
+    try {
+      history.replaceState(null, "", addressOf(view));
+    } catch {}
+  }, [view]);
+  return [view, (fields) => setView((before) => ({ ...before, page: 0, ...fields }))];
+}
+
+export function Overview({ address }) {
   const [version, setVersion] = useState(0);
-  const [view, setView] = useState(kept);
+  const [view, change] = useView(address);
   useEffect(() => onRows(() => setVersion((number) => number + 1)), []);
-  const change = (fields) => setView(Object.assign(kept, { page: 0 }, fields) && { ...kept });
-  const all = useMemo(() => [...rows.values()].sort((a, b) => (order(a) < order(b) ? -1 : 1)), [version]);
+  const all = useMemo(() => [...rows.values()], [version]);
   const vertical = all.filter((row) => row.id.startsWith("vpa/")).length;
   const kind = view.kind || (vertical > 0 && vertical === all.length ? "vertical" : "horizontal");
-  const ofKind = useMemo(
-    () => all.filter((row) => row.id.startsWith("vpa/") === (kind === "vertical")),
-    [all, kind],
-  );
-  const found = useMemo(() => ofKind.filter((row) => fits(row, view)), [ofKind, view]);
+  const ofKind = useMemo(() => all.filter((row) => row.id.startsWith("vpa/") === (kind === "vertical")), [all, kind]);
+  const found = useMemo(() => sorted(ofKind.filter((row) => fits(row, view)), view.sort), [ofKind, view]);
   const pages = Math.max(Math.ceil(found.length / PAGE), 1);
   const page = Math.min(view.page, pages - 1);
   const shown = found.slice(page * PAGE, page * PAGE + PAGE);
+  const Table = kind === "vertical" ? VerticalTable : HorizontalTable;
   return html`<main id="main" tabindex="-1">
     <div class="page-head">
-      <h1>Autoscalers</h1>
+      <${Title}>Autoscalers<//>
       <${Kinds} vertical=${vertical} horizontal=${all.length - vertical} kind=${kind} change=${change} />
     </div>
+    <${Stories} />
     <${States} rows=${ofKind} chosen=${view.state} change=${change} />
-    <${Filters} rows=${ofKind} view=${view} change=${change} />
-    <p class="quiet" role="status">${countText(found.length, ofKind.length)}</p>
+    <${Filters} rows=${ofKind} view=${view} kind=${kind} change=${change} />
+    <p class="quiet" role="status">${countText(found.length, ofKind.length, kind)}</p>
     ${limits[kind] && html`<p class="quiet limit">${limits[kind]}</p>`}
     ${shown.length
-      ? kind === "vertical"
-        ? html`<${VerticalTable} rows=${shown} />`
-        : html`<${HorizontalTable} rows=${shown} />`
-      : html`<${Empty}>${ofKind.length ? "Nothing fits these filters." : limits[kind] ? "There is no autoscaler of this kind that you may see." : "No autoscaler of this kind is known yet."}<//>`}
+      ? html`<${Table} rows=${shown} sort=${view.sort} change=${change} />`
+      : html`<${Nothing} kind=${kind} isFiltered=${ofKind.length > 0} change=${change} />`}
     ${pages > 1 && html`<${Pager} page=${page} pages=${pages} change=${change} />`}
   </main>`;
 }
 
-const order = (row) => `${row.namespace}/${row.name}/${row.id}`;
+// Whether all autoscalers of a kind could be listed. If not, a number would claim too much.
+const isRead = (kind) => now.program !== null && now.program[kind].isRead;
 
-const countText = (found, all) => (found === all ? many(all, "autoscaler") : `${found} of ${many(all, "autoscaler")}`);
+function countText(found, all, kind) {
+  if (!all && !isRead(kind)) return "";
+  const text = found === all ? many(all, "autoscaler") : `${found} of ${many(all, "autoscaler")}`;
+  return isRead(kind) ? text : `${text}; there may be more, which cannot be read`;
+}
+
+const EMPTY = {
+  horizontal: () => html`There is no HPA here yet. Apply one of kind <code>HorizontalPodAutoscaler</code> in <code>autoscaling.trimtab.dev/v2</code>,
+    or turn the native ones of a namespace into it: <code>kubectl get hpa -n NAMESPACE -o yaml | trimtab convert - --to trimtab | kubectl apply -f -</code>`,
+  vertical: () => html`There is no VPA here yet. Apply one of kind <code>VerticalPodAutoscaler</code> in <code>autoscaling.k8s.io/v1</code> that names your
+    workload; with <code>updateMode: "Off"</code> it only recommends.`,
+};
+
+// Why the list is empty, and what to do next.
+function Nothing({ kind, isFiltered, change }) {
+  if (isFiltered)
+    return html`<div class="empty"><p>Nothing fits these filters.</p>
+      <button type="button" onClick=${() => change({ state: "", namespace: "", text: "" })}>Clear the filters</button></div>`;
+  if (now.program === null) return html`<${Empty}>${now.connection.state === "lost" ? "Nothing has been read yet." : "Loading …"}<//>`;
+  if (!isRead(kind)) {
+    const hasProblem = now.program.notices.some((notice) => notice.isProblem);
+    return html`<${Empty}>${hasProblem ? "These autoscalers cannot be read: the message above says why." : "Reading the cluster …"}<//>`;
+  }
+  if (limits[kind]) return html`<${Empty}>There is no autoscaler of this kind that you may see. Ask for the right to list them in your namespaces.<//>`;
+  return html`<${Empty}>${now.program[kind].hint || EMPTY[kind]()}<//>`;
+}
+
+const name = (row) => `${row.namespace}/${row.name}/${row.id}`;
+const ratio = (row) => Math.max(...(row.metrics || []).map((metric) => metric.ratio ?? (metric.isOut ? Infinity : -1)), -1);
+// How each column sorts. Without a choice problems come first, then those that need more than they get, and the rest by name, so that rows do not
+// jump with each decision.
+const SORTS = {
+  "": (row) => [row.state === "problem" ? 0 : row.isShort ? 1 : 2],
+  state: (row) => [ORDER.indexOf(row.state)],
+  name: () => [],
+  metrics: (row) => [-ratio(row)],
+  replicas: (row) => [-row.desired],
+  decided: (row) => [-row.at],
+  mode: (row) => [row.mode],
+};
+
+function sorted(found, sort) {
+  const isReversed = sort.startsWith("-");
+  const key = SORTS[isReversed ? sort.slice(1) : sort] || SORTS[""];
+  const keyed = found.map((row) => [...key(row), name(row), row]);
+  keyed.sort((a, b) => {
+    const place = a.findIndex((part, index) => part !== b[index]);
+    return place < 0 ? 0 : a[place] < b[place] ? -1 : 1;
+  });
+  const inOrder = keyed.map((parts) => parts[parts.length - 1]);
+  return isReversed ? inOrder.reverse() : inOrder;
+}
 
 function fits(row, view) {
   if (view.namespace && row.namespace !== view.namespace) return false;
@@ -59,7 +131,7 @@ function fits(row, view) {
 function Kinds({ horizontal, vertical, kind, change }) {
   const button = (name, label, number) =>
     html`<button type="button" aria-pressed=${kind === name} onClick=${() => change({ kind: name, state: "" })}>
-      ${label} <span class="count">${number}</span>
+      ${label} <span class="count">${number || isRead(name) ? number : "–"}</span>
     </button>`;
   return html`<div class="segments" role="group" aria-label="Kind of autoscaler">
     ${button("horizontal", "Horizontal", horizontal)} ${button("vertical", "Vertical", vertical)}
@@ -79,7 +151,7 @@ function States({ rows: all, chosen, change }) {
   </div>`;
 }
 
-function Filters({ rows: all, view, change }) {
+function Filters({ rows: all, view, kind, change }) {
   const namespaces = [...new Set(all.map((row) => row.namespace))].sort();
   return html`<form class="filters" role="search" onSubmit=${(event) => event.preventDefault()}>
     <label><span>Search</span>
@@ -90,14 +162,28 @@ function Filters({ rows: all, view, change }) {
         <option value="">all</option>
         ${namespaces.map((name) => html`<option key=${name} value=${name}>${name}</option>`)}
       </select></label>
+    <label class="phone-only"><span>Sort by</span>
+      <select value=${view.sort} onChange=${(event) => change({ sort: event.target.value })}>
+        <option value="">problems first</option>
+        ${["state", "name", ...(kind === "vertical" ? ["mode"] : ["metrics", "replicas", "decided"])].map((by) => html`<option key=${by} value=${by}>${by}</option>`)}
+      </select></label>
   </form>`;
 }
 
-const HorizontalTable = ({ rows: shown }) =>
+// A header that sorts: first click as people look for it, second click the other way round.
+function Head({ by, sort, change, number, children }) {
+  const next = sort === by ? `-${by}` : by;
+  const direction = sort === by ? "ascending" : sort === `-${by}` ? "descending" : undefined;
+  return html`<th scope="col" class=${number ? "number" : ""} aria-sort=${direction}>
+    <button type="button" class="sort" onClick=${() => change({ sort: next })}>${children}<span aria-hidden="true">${direction ? (direction === "ascending" ? " ▾" : " ▴") : ""}</span></button>
+  </th>`;
+}
+
+const HorizontalTable = ({ rows: shown, ...how }) =>
   html`<div class="table-frame"><table class="list">
     <thead><tr>
-      <th scope="col">State</th><th scope="col">Autoscaler</th><th scope="col" class="number">Replicas</th>
-      <th scope="col">Range</th><th scope="col">Why</th><th scope="col">Decided</th>
+      <${Head} by="state" ...${how}>State<//><${Head} by="name" ...${how}>Autoscaler<//><${Head} by="metrics" ...${how}>Metrics / target<//>
+      <${Head} by="replicas" number ...${how}>Replicas<//><th scope="col">Range</th><th scope="col">Why</th><${Head} by="decided" ...${how}>Decided<//>
     </tr></thead>
     <tbody>
       ${shown.map(
@@ -106,6 +192,7 @@ const HorizontalTable = ({ rows: shown }) =>
           <td class="name"><a href=${link(row.id)}>${row.name}</a>
             <span class="quiet">${row.namespace} · ${row.target}${row.id.startsWith("native/") ? " · native" : ""}</span>
             ${row.isDryRun && html`<span class="tag">dry run</span>`}</td>
+          <td class="metrics">${row.metrics.map((metric) => html`<${Reading} metric=${metric} />`)}</td>
           <td class="number"><${Replicas} row=${row} /></td>
           <td class="range-cell"><${MiniBar} row=${row} /><span class="quiet">${row.low}–${row.high}</span></td>
           <td class="why">${row.summary}</td>
@@ -115,11 +202,15 @@ const HorizontalTable = ({ rows: shown }) =>
     </tbody>
   </table></div>`;
 
-const VerticalTable = ({ rows: shown }) =>
+const Reading = ({ metric }) =>
+  html`<div class="reading"><span class="quiet">${metric.name}</span>
+    <span class="figures"><b class=${metric.isOut ? "out" : ""}>${metric.value}</b> / ${metric.target}${metric.isPerPod ? html` <span class="quiet">per pod</span>` : ""}</span></div>`;
+
+const VerticalTable = ({ rows: shown, ...how }) =>
   html`<div class="table-frame"><table class="list">
     <thead><tr>
-      <th scope="col">State</th><th scope="col">Autoscaler</th><th scope="col">Mode</th>
-      <th scope="col">Speaks for</th><th scope="col">Target</th>
+      <${Head} by="state" ...${how}>State<//><${Head} by="name" ...${how}>Autoscaler<//><${Head} by="mode" ...${how}>Mode<//>
+      <th scope="col">Applies to</th><th scope="col">Target</th>
     </tr></thead>
     <tbody>
       ${shown.map(

@@ -1,6 +1,6 @@
 // Small pieces that several pages share.
-import { html, useLayoutEffect, useRef, useState } from "./lib.js";
-import { clock, iso } from "./format.js";
+import { html, useEffect, useLayoutEffect, useRef, useState } from "./lib.js";
+import { iso, moment, zone } from "./format.js";
 
 export const STATES = {
   scaling: "Scaling",
@@ -14,14 +14,58 @@ export const STATES = {
 export const Badge = ({ state }) =>
   html`<span class="badge ${state}"><span class="dot" aria-hidden="true"></span>${STATES[state] || state}</span>`;
 
-export const Time = ({ at }) =>
-  at ? html`<time datetime=${iso(at)} title=${iso(at)}>${clock(at)}</time>` : html`<span>–</span>`;
+// A time in the reader's zone, which the header names; UTC is in its title.
+export const Time = ({ at, withZone }) =>
+  at
+    ? html`<time datetime=${iso(at)} title=${iso(at).replace("T", " ").replace(/\.\d+Z/, " UTC")}>${moment(at)}${withZone ? ` ${zone(at)}` : ""}</time>`
+    : html`<span>–</span>`;
 
-// A sentence of the program, with each time in the reader's own time zone.
+// A sentence of the program, with each time in the reader's own time zone. Sentences are quoted elsewhere, so they name the zone.
 export const Words = ({ text }) =>
   (text || "").split(/(\d{4}-\d\d-\d\dT\d\d:\d\d:\d\dZ)/).map((part, index) =>
-    index % 2 ? html`<${Time} at=${Date.parse(part) / 1000} />` : part,
+    index % 2 ? html`<${Time} at=${Date.parse(part) / 1000} withZone />` : part,
   );
+
+let isTitleExpected = false;
+export const expectTitle = () => (isTitleExpected = true);
+
+// The title of a page. After a navigation it takes the focus, so that the keyboard goes on there and screen readers say it.
+export function Title({ children }) {
+  const place = useRef(null);
+  useLayoutEffect(() => {
+    if (isTitleExpected) place.current.focus({ preventScroll: true });
+    isTitleExpected = false;
+  }, []);
+  return html`<h1 ref=${place} tabindex="-1">${children}</h1>`;
+}
+
+export const Back = () => html`<p class="back"><a href=${overviewAddress()}>‹ All autoscalers</a></p>`;
+
+// The overview as it was left, with its filters.
+let left = "#/";
+export const overviewAddress = () => left;
+export const leaveOverviewAt = (address) => (left = address);
+
+// A region that scrolls can be scrolled by keyboard only if it takes the focus.
+export const Scroll = ({ label, tall, children }) =>
+  html`<div class="scroll ${tall ? "tall" : ""}" tabindex="0" role="group" aria-label=${label}>${children}</div>`;
+
+// A text to take along, with a button that copies it.
+export function Copyable({ text, label }) {
+  const [said, say] = useState("");
+  const code = useRef(null);
+  useEffect(() => say(""), [text]);
+  const copy = () =>
+    navigator.clipboard.writeText(text).then(
+      () => say("Copied"),
+      // Without the permission the text is selected, for Ctrl-C.
+      () => (getSelection().selectAllChildren(code.current), say("Press Ctrl-C to copy")),
+    );
+  return html`<div class="copyable">
+    <pre tabindex="0" aria-label=${label}><code ref=${code}>${text}</code></pre>
+    <p><button type="button" class="small" onClick=${copy}>Copy</button> <span class="quiet" role="status">${said}</span></p>
+  </div>`;
+}
 
 export const Card = ({ title, id, aside, children, wide }) =>
   html`<section class="card ${wide ? "wide" : ""}" aria-labelledby=${id}>
@@ -76,7 +120,7 @@ export const Empty = ({ children }) => html`<p class="empty">${children}</p>`;
 export const Conditions = ({ conditions }) =>
   conditions.length === 0
     ? html`<${Empty}>None so far.<//>`
-    : html`<ul class="conditions">
+    : html`<ul class="conditions" tabindex="0" aria-label="Conditions">
     ${conditions.map(
       (condition) => html`<li key=${condition.type}>
         <span class="condition ${condition.status === "True" ? "yes" : "no"}">${condition.type}: ${condition.status}</span>

@@ -1,29 +1,33 @@
 // One VPA: usage history per container, target and bounds against requests, who controls which pod, and what comes next.
 import { html } from "./lib.js";
 import { amount, bytes, many } from "./format.js";
-import { Badge, Card, Conditions, Empty, Hidden, useWidth } from "./parts.js";
-import { Back, Events, usePage } from "./hpa.js";
+import { Back, Badge, Card, Conditions, Copyable, Empty, Hidden, Scroll, Title, useWidth } from "./parts.js";
+import { Events, Without, usePage } from "./hpa.js";
 
 export function VerticalPage({ id }) {
   const [page, problem] = usePage("/api/vpa", id, 10);
-  if (problem) return html`<main id="main" tabindex="-1"><${Back} /><${Empty}>${problem}<//></main>`;
-  if (!page) return html`<main id="main" tabindex="-1"><${Back} /><p class="quiet" role="status">Loading …</p></main>`;
+  if (!page) return html`<${Without} id=${id} problem=${problem} />`;
   const { row } = page;
   return html`<main id="main" tabindex="-1">
     <${Back} />
     <div class="page-head">
-      <div><h1>${row.name}</h1><p class="quiet">${row.namespace} · sizes ${row.target} · mode ${row.mode}</p></div>
+      <div><${Title}>${row.name}<//><p class="quiet">${row.namespace} · sizes ${row.target} · mode ${row.mode}</p></div>
       <div class="head-state"><${Badge} state=${row.state} /></div>
     </div>
     <${Hidden} parts=${page.hidden} />
     <div class="grid">
-      <${Card} id="role" title="Speaks for" wide>
+      <${Card} id="role" title="Applies to" wide>
         <p class="summary">${row.scope}</p>
         <p class="quiet">${page.level > 0 ? "A scope of its own: it goes before a VPA of the whole target." : "The whole target, where no VPA with a scope goes before it."}</p>
       <//>
       ${page.amounts.length
         ? page.amounts.map((view) => html`<${Amount} key=${`${view.container}/${view.resource}`} view=${view} page=${page} />`)
         : html`<${Card} id="none" title="Recommendation" wide><${Empty}>${row.summary}<//><//>`}
+      ${page.requests &&
+      html`<${Card} id="requests" title="Requests to copy" wide>
+        <p class="quiet">The targets as requests of the pod template, memory rounded up to whole MiB. Of use where this VPA only recommends (mode Off), and for the first pods of a workload.</p>
+        <${Copyable} text=${page.requests} label="Requests of each container as YAML" />
+      <//>`}
       ${page.showsPods && html`<${Pods} page=${page} />`}
       ${page.cuts.length > 0 &&
       html`<${Card} id="cuts" title="Cut to policy"><ul class="plain">${page.cuts.map((cut) => html`<li>${cut}</li>`)}</ul><//>`}
@@ -98,15 +102,15 @@ function ticksOf(top, unit, most) {
 const Pods = ({ page }) =>
   html`<${Card} id="pods" title="Pods" wide aside=${html`<span class="quiet">${many(page.podsTotal, "pod")}</span>`}>
     ${page.pods.length
-      ? html`<div class="scroll tall"><table class="pods">
+      ? html`<${Scroll} label="Pods" tall><table class="pods">
           <thead><tr><th scope="col">Pod</th><th scope="col">Controlled by</th><th scope="col">Size now → wanted</th><th scope="col">Next</th></tr></thead>
           <tbody>${page.pods.map(
             (pod) => html`<tr key=${pod.name} class=${pod.isOurs ? "" : "left-out"}>
               <td class="pod">${pod.name}</td>
-              <td>${pod.controlledBy || "no VPA"}${pod.reason && html`<span class="quiet"> – ${pod.reason}</span>`}</td>
-              <td>${pod.sizes.map((size) => html`<div>${size}</div>`)}</td>
-              <td>${pod.update || "–"}</td>
+              <td data-label="Controlled by"><span>${pod.controlledBy || "no VPA"}${pod.reason && html`<span class="quiet"> – ${pod.reason}</span>`}</span></td>
+              <td data-label="Size now → wanted"><div>${pod.sizes.map((size) => html`<div>${size}</div>`)}</div></td>
+              <td data-label="Next">${pod.update || "–"}</td>
             </tr>`,
-          )}</tbody></table></div>`
-      : html`<${Empty}>No pod of the target is known.<//>`}
+          )}</tbody></table><//>`
+      : html`<${Empty}>The target has no pod now.<//>`}
   <//>`;

@@ -1,7 +1,7 @@
 // What if: the last observation with other numbers, through the very decision that runs in production. Nothing is written.
 import { html, useEffect, useMemo, useRef, useState } from "./lib.js";
 import { post } from "./api.js";
-import { Badge, Words } from "./parts.js";
+import { Badge, Copyable, Words } from "./parts.js";
 import { Ruler } from "./ruler.js";
 
 const POLICIES = { scaleUp: [["Pods", 4, 15], ["Percent", 100, 15]], scaleDown: [["Percent", 100, 15]] };
@@ -35,15 +35,18 @@ function startOf(page) {
 const same = (a, b) => JSON.stringify(a) === JSON.stringify(b);
 
 // Only what differs is sent: the rest stays as it is, and an HPA without `behavior` keeps to the rules it has.
-function editsOf(form, start) {
+function editsOf(form, start, spec) {
   const edits = {};
   if (form.low !== start.low) edits.minReplicas = form.low;
   if (form.high !== start.high) edits.maxReplicas = form.high;
   if (form.replicas !== start.replicas) edits.replicas = form.replicas;
   if (form.strategy !== start.strategy) edits.selectionStrategy = form.strategy;
   if (form.forgets) edits.forgets = true;
-  if (!same(form.scaleUp, start.scaleUp) || !same(form.scaleDown, start.scaleDown))
-    edits.behavior = { scaleUp: rulesAsSpec(form.scaleUp), scaleDown: rulesAsSpec(form.scaleDown) };
+  for (const direction of ["scaleUp", "scaleDown"]) {
+    const changes = changedRules(form[direction], start[direction]);
+    if (Object.keys(changes).length)
+      edits.behavior = { ...(edits.behavior || spec.behavior), [direction]: { ...(spec.behavior || {})[direction], ...changes } };
+  }
   const metrics = form.metrics
     .map((value, index) => ({ index, value }))
     .filter(({ index, value }) => value !== null && value !== start.metrics[index]);
@@ -51,12 +54,16 @@ function editsOf(form, start) {
   return edits;
 }
 
-const rulesAsSpec = (rules) => ({
-  stabilizationWindowSeconds: rules.window,
-  selectPolicy: rules.select,
-  tolerance: String(Number((rules.tolerance / 100).toFixed(6))),
-  policies: rules.policies.map(([type, value, periodSeconds]) => ({ type, value, periodSeconds })),
-});
+// The fields of one direction that differ, as the spec has them. The API server adds the defaults of the others.
+function changedRules(rules, start) {
+  const changes = {};
+  if (rules.window !== start.window) changes.stabilizationWindowSeconds = rules.window;
+  if (rules.select !== start.select) changes.selectPolicy = rules.select;
+  if (rules.tolerance !== start.tolerance) changes.tolerance = String(Number((rules.tolerance / 100).toFixed(6)));
+  if (!same(rules.policies, start.policies))
+    changes.policies = rules.policies.map(([type, value, periodSeconds]) => ({ type, value, periodSeconds }));
+  return changes;
+}
 
 export function WhatIf({ page }) {
   const id = page.row.id;
@@ -64,14 +71,14 @@ export function WhatIf({ page }) {
   const [base, setBase] = useState(page);
   const [form, setForm] = useState(() => startOf(page));
   const start = useMemo(() => startOf(base), [base]);
-  const edits = useMemo(() => editsOf(form, start), [form, start]);
+  const edits = useMemo(() => editsOf(form, start, base.spec), [form, start]);
   const isTouched = Object.keys(edits).length > 0;
   useEffect(() => {
     if (isTouched) return;
     setBase(page);
     setForm(startOf(page));
   }, [page]);
-  const [decision, problem] = useAnswer(id, edits, isTouched, page);
+  const [answer, problem] = useAnswer(id, edits, isTouched, page);
   const change = (fields) => setForm((before) => ({ ...before, ...fields }));
   return html`<div class="whatif">
     <form class="whatif-form" onSubmit=${(event) => event.preventDefault()} aria-label="What if">
@@ -106,35 +113,38 @@ export function WhatIf({ page }) {
         : !isTouched
           ? html`<p class="quiet">Move a slider or change a number: the decision is made again on the last observation,
               at its own moment. Nothing is written to the cluster.</p>`
-          : decision && html`<${Answer} decision=${decision} before=${base.decision} />`}
+          : answer && html`<${Answer} decision=${answer.decision} patch=${answer.patch} before=${base.decision} />`}
     </div>
   </div>`;
 }
 
 function useAnswer(id, edits, isTouched, page) {
-  const [decision, setDecision] = useState(null);
+  const [answer, setAnswer] = useState(null);
   const [problem, setProblem] = useState("");
   const newest = useRef(0);
   useEffect(() => {
-    if (!isTouched) return setDecision(null), setProblem("");
+    if (!isTouched) return setAnswer(null), setProblem("");
     const turn = (newest.current += 1);
     const timer = setTimeout(() => {
       post("/api/whatif", { id, edits }).then(
-        (found) => turn === newest.current && (setDecision(found), setProblem("")),
+        (found) => turn === newest.current && (setAnswer(found), setProblem("")),
         (error) => turn === newest.current && setProblem(error.message),
       );
     }, 120);
     return () => clearTimeout(timer);
   }, [id, edits, isTouched, page.row.at]);
-  return [decision, problem];
+  return [answer, problem];
 }
 
-const Answer = ({ decision, before }) =>
+const Answer = ({ decision, patch, before }) =>
   html`<p class="answer"><${Badge} state=${decision.state} /> <b class="big">${decision.desired}</b>
       <span class="quiet">${decision.desired === before.desired ? "as decided" : `instead of ${before.desired}`}</span></p>
     <p class="summary"><${Words} text=${decision.summary} /></p>
     <${Ruler} decision=${decision} before=${before} />
-    <dl class="whys-list"><dt>Why not more?</dt><dd><${Words} text=${decision.more} /></dd><dt>Why not fewer?</dt><dd><${Words} text=${decision.less} /></dd></dl>`;
+    <dl class="whys-list"><dt>Why not more?</dt><dd><${Words} text=${decision.more} /></dd><dt>Why not fewer?</dt><dd><${Words} text=${decision.less} /></dd></dl>
+    ${patch
+      ? html`<h3>To make it so</h3><${Copyable} text=${patch} label="The edits as a patch" />`
+      : html`<p class="quiet">Only the load was changed, so there is nothing to apply to the HPA.</p>`}`;
 
 function MetricSlider({ metric, value, change }) {
   const top = Math.max(metric.target * 3, metric.value * 1.5, 1);

@@ -8,7 +8,7 @@ import asyncio
 import logging
 import re
 import secrets
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Sequence
 from typing import Final, TypeVar
 
 import msgspec
@@ -29,6 +29,8 @@ from trimtab.dashboard.auth.rights import (
 )
 from trimtab.dashboard.auth.sessions import Session, Sessions
 from trimtab.dashboard.pages.decision import without_pods
+from trimtab.dashboard.pages.patches import patch_command
+from trimtab.dashboard.pages.views import StoryView, WhatIfView
 from trimtab.dashboard.pages.what_if import Edits, RefusedEditsError, what_if
 from trimtab.dashboard.sources import Controls, Sources
 from trimtab.dashboard.web.event_stream import Streams
@@ -105,6 +107,8 @@ class DashboardApp:
         self._has_own_token = access is None
         self._sources = sources
         self._controls = controls
+        self.stories: Sequence[StoryView] = ()
+        """Examples that the first page shows."""
         self._checks = RequestChecks(hosts)
         self._files = StaticFiles()
         self._speed = clock_speed(clock)
@@ -118,6 +122,7 @@ class DashboardApp:
             "/api/hpa": self._hpa,
             "/api/vpa": self._vpa,
             "/api/loads": self._loads,
+            "/api/stories": self._tell_stories,
         }
         self._post_handlers: dict[str, PostHandler] = {
             "/api/whatif": self._what_if,
@@ -242,10 +247,19 @@ class DashboardApp:
         rights = await _rights_to(request.id, session, HPAS, NATIVE_HPAS)
         try:
             record = _require(await self._sources.horizontal.record(request.id), request.id)
-            view = await self._workers.run(session.viewer.name, lambda: what_if(record, request.edits))
+            decision = await self._workers.run(session.viewer.name, lambda: what_if(record, request.edits))
         except RefusedEditsError as refusal:
             raise RefusedError(422, str(refusal)) from refusal
-        return json_reply(view if await rights.allowed([PODS]) else without_pods(view))
+        is_native = request.id.startswith("native/")
+        return json_reply(
+            WhatIfView(
+                decision=decision if await rights.allowed([PODS]) else without_pods(decision),
+                patch=patch_command(record, request.edits, is_native=is_native),
+            )
+        )
+
+    async def _tell_stories(self, _request: WebRequest, _session: Session) -> Reply:
+        return json_reply({"stories": self.stories})
 
     async def _loads(self, _request: WebRequest, _session: Session) -> Reply:
         return self._loads_reply()

@@ -24,7 +24,10 @@ MAX_VIEWER_STREAMS: Final = 16
 SEND_SECONDS: Final = 30.0
 """How long a client may take to read a message."""
 QUIET_REFRESHES: Final = 15
-"""Refreshes without a change after which a comment is sent, so that no proxy closes the stream."""
+"""Refreshes without a change after which an empty event is sent, so that no proxy closes the stream.
+
+The page also notices by its absence that the connection is lost, which a comment would not show it.
+"""
 
 HEADERS: Final[tuple[Header, ...]] = (
     ("content-type", "text/event-stream; charset=utf-8"),
@@ -119,7 +122,7 @@ class Streams:
                 yield _event(changes)
             elif quiet >= QUIET_REFRESHES:
                 quiet = 0
-                yield b": still here\n\n"
+                yield b"event: still\ndata: {}\n\n"
 
 
 def _event(value: object) -> bytes:

@@ -7,7 +7,16 @@ from typing import Final, NamedTuple
 import msgspec
 
 from trimtab.dashboard.auth.rights import AUTOSCALERS, HPAS, NATIVE_HPAS, VPAS, Kind, KindInNamespace, Visible
-from trimtab.dashboard.pages.views import Changes, HorizontalRow, Notice, Overview, Row, VerticalRow
+from trimtab.dashboard.pages.views import (
+    Changes,
+    HorizontalRow,
+    KindView,
+    Notice,
+    Overview,
+    ProgramView,
+    Row,
+    VerticalRow,
+)
 from trimtab.dashboard.sources import Sources
 
 _MAX_REMOVED: Final = 10_000
@@ -15,6 +24,7 @@ _SOME_PROBLEM: Final = Notice(
     text="This program cannot read a part of the cluster. Autoscalers may be missing or old.", is_problem=True
 )
 """Replaces problems for viewers of some namespaces, because a problem may name other namespaces."""
+_UNREACHABLE: Final = Notice(text="The cluster cannot be reached.", is_problem=True)
 
 
 class _Entry(NamedTuple):
@@ -36,7 +46,7 @@ class OverviewCache:
 
     def __init__(self, sources: Sources) -> None:
         self._sources = sources
-        self._notices: tuple[int, tuple[Notice, ...]] = (0, ())
+        self._program: tuple[int, ProgramView] = (0, ProgramView())
         self._entries: dict[str, _Entry] = {}
         self._removed: dict[str, _Removed] = {}
         self._changed_at = 0
@@ -47,9 +57,9 @@ class OverviewCache:
     def refresh(self) -> None:
         """Read the rows and notices again, and wake waiting streams."""
         self.version += 1
-        notices = self._sources.notices()
-        if notices != self._notices[1]:
-            self._notices = (self.version, notices)
+        program = self._sources.program()
+        if program != self._program[1]:
+            self._program = (self.version, program)
         listed: list[Row] = [*self._sources.horizontal.rows(), *self._sources.vertical.rows()]
         before, self._entries = self._entries, {}
         for row in listed:
@@ -85,7 +95,7 @@ class OverviewCache:
         rows = [entry.row for entry in self._entries.values() if visible.covers(entry.listing)]
         horizontal, vertical = _divide(rows)
         return Overview(
-            notices=_for_viewer(self._notices[1], visible),
+            program=_for_viewer(self._program[1], visible),
             horizontal=horizontal,
             vertical=vertical,
             horizontal_limit=_limit(visible, HPAS, NATIVE_HPAS),
@@ -98,9 +108,9 @@ class OverviewCache:
         A right that was granted or revoked since changes what the viewer sees, too. Only ids that the viewer has seen are
         named. An id can be gone and new at once.
         """
-        changed_at, notices = self._notices
+        changed_at, program = self._program
         is_told = changed_at > version or bool(before.everywhere) != bool(now.everywhere)
-        changes = Changes(notices=_for_viewer(notices, now) if is_told else None)
+        changes = Changes(program=_for_viewer(program, now) if is_told else None)
         if version >= self._changed_at and before == now:
             return changes
         changed: list[Row] = []
@@ -135,10 +145,21 @@ def _divide(rows: Iterable[Row]) -> tuple[tuple[HorizontalRow, ...], tuple[Verti
     )
 
 
-def _for_viewer(notices: tuple[Notice, ...], visible: Visible) -> tuple[Notice, ...]:
-    if visible.everywhere or not any(notice.is_problem for notice in notices):
-        return notices
-    return (*(notice for notice in notices if not notice.is_problem), _SOME_PROBLEM)
+def _for_viewer(program: ProgramView, visible: Visible) -> ProgramView:
+    """Return the parts that a viewer may see. Problems and hints may name other namespaces."""
+    if visible.everywhere:
+        return program
+    notices = [notice for notice in program.notices if not notice.is_problem]
+    if program.data_at is not None:
+        notices.append(_UNREACHABLE)
+    elif len(notices) < len(program.notices):
+        notices.append(_SOME_PROBLEM)
+    return ProgramView(
+        notices=tuple(notices),
+        data_at=program.data_at,
+        horizontal=KindView(is_read=program.horizontal.is_read),
+        vertical=KindView(is_read=program.vertical.is_read),
+    )
 
 
 def _limit(visible: Visible, *kinds: Kind) -> str:

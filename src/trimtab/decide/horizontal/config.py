@@ -90,9 +90,6 @@ class HpaCompat(Wire):
     report_extra_pods: bool = True
     """The condition `SelectorMatchesExtraPods` reports a selector that matches more active pods than its target has."""
 
-    omit_failed_metrics: bool = True
-    """A metric that cannot be read has no entry in the status of our own kind, instead of an empty entry."""
-
     report_ignored_fields: bool = True
     """The condition `FieldsIgnored` names fields that have no effect because their feature gate is off."""
 

@@ -19,6 +19,7 @@ from trimtab.decide.horizontal.metrics.calculator import (
     compute_replicas,
     proposal_context,
 )
+from trimtab.decide.horizontal.metrics.policies import add_policies, policy_memory
 from trimtab.decide.horizontal.metrics.proposal import LossFallback
 from trimtab.decide.horizontal.observation.observation import Observation, ScaleFailure, StaleInput
 from trimtab.decide.horizontal.selection.selection import (
@@ -34,6 +35,7 @@ from trimtab.decide.horizontal.status.clock import clock_changes
 from trimtab.decide.horizontal.status.conditions import (
     CACHES_STALE,
     CLOCK_WRONG,
+    PLUGIN_FAILED,
     SCALED_TO_ZERO,
     UNSET_SCALED_TO_ZERO,
     EmitEvent,
@@ -43,6 +45,7 @@ from trimtab.decide.horizontal.status.ignored_fields import (
     ignored_fields_changes,
 )
 from trimtab.decide.horizontal.status.metrics_status import metrics_changes
+from trimtab.decide.horizontal.status.plugin_status import plugin_changes
 from trimtab.decide.horizontal.status.scale_status import (
     limit_changes,
     pause_changes,
@@ -116,9 +119,12 @@ def _check_caches(builder: DecisionBuilder) -> tuple[StaleInput, ...]:
 
 
 def _without_scale(builder: DecisionBuilder, failure: ScaleFailure) -> Decision:
-    builder.apply(scale_failure_changes(failure.message))
+    observation = builder.observation
+    has_advice = failure.advice and observation.compat.clear_messages
+    message = f"{failure.message}; {failure.advice}" if has_advice else failure.message
+    builder.apply(scale_failure_changes(message))
     builder.note(stopped_by="FailedGetScale")
-    error = _FAILED_STEPS[failure.step].format(reference=builder.observation.reference, error=failure.message)
+    error = _FAILED_STEPS[failure.step].format(reference=observation.reference, error=message)
     return builder.failed(error, "spec" if failure.step == "parse" else "internal")
 
 
@@ -176,6 +182,12 @@ def _compute_replicas(builder: DecisionBuilder, scale: Scale) -> None:
     if problem is None:
         builder.apply(ignored_annotations_changes(observation))
         result = compute_replicas(observation, context, builder.memory)
+        if (
+            observation.policy_answers
+            or builder.memory.policies
+            or PLUGIN_FAILED in builder.conditions_before
+        ):
+            result = _add_policies(builder, result)
         builder.apply(metrics_changes(observation.hpa, result, builder.conditions_before))
         _remember_metrics(builder, result)
     else:
@@ -195,15 +207,28 @@ def _compute_replicas(builder: DecisionBuilder, scale: Scale) -> None:
     )
 
 
+def _add_policies(builder: DecisionBuilder, result: MetricsResult) -> MetricsResult:
+    """Add the proposals of replica policies, and remember what the policies remember."""
+    answers = builder.observation.policy_answers
+    builder.apply(plugin_changes(answers, builder.conditions_before))
+    remembered = policy_memory(answers, builder.memory.policies)
+    builder.memory = msgspec.structs.replace(builder.memory, policies=remembered)
+    # A fail-over must not forget what a policy remembers.
+    builder.must_store = remembered != builder.observation.memory.policies
+    result = add_policies(result, answers, builder.current)
+    builder.note(winning_policy=result.winning_policy, policy_hold=result.policy_hold)
+    return result
+
+
 def _check_pods(builder: DecisionBuilder, scale: Scale, selection: Selection) -> int:
-    """Report extra pods and unreadable owners, and return the number of extra pods."""
+    """Report extra pods and a filter that cannot decide, and return the number of extra pods."""
     compat, before, extra = builder.observation.compat, builder.conditions_before, 0
     if compat.report_extra_pods:
         expected = expected_pods(scale)
         if builder.trace.strategy == SelectionStrategy.LABEL_SELECTOR:
             extra = count_extra_pods(selection.pods, expected)
         builder.apply(extra_pods_changes(extra, expected, before))
-    builder.apply(fallback_changes(compat, selection.fallback, before))
+    builder.apply(fallback_changes(builder.observation, selection.fallback, before))
     return extra
 
 
@@ -237,7 +262,7 @@ def _normalize(builder: DecisionBuilder, replicas: int, stale: tuple[StaleInput,
     observation, current, trace = builder.observation, builder.current, builder.trace
     asked = max(replicas, 0)
     if trace.selection_fallback and observation.compat.fallback_never_shrinks:
-        # Idle pods of others in the average would shrink a busy workload while owners cannot be read.
+        # Idle pods of others in the average would shrink a busy workload while a filter cannot leave them out.
         asked = max(asked, current)
     if stale and asked < current:
         # A pod, a spec or a scale that is not known yet may be the reason why fewer seem to be enough.
@@ -272,6 +297,9 @@ def _change_reason(builder: DecisionBuilder, asked: int, result: Normalized) -> 
         return earlier_recommendation(result.stabilized)
     if asked == current:
         return ""
+    if metrics.winning_policy is not None:
+        policy = builder.observation.policy_answers[metrics.winning_policy]
+        return f"{policy.name} asks for {policy.replicas}: {policy.reason}"
     if metrics.winner is not None and isinstance(metrics.proposals[metrics.winner], LossFallback):
         return f"{metrics.name} asks for {metrics.replicas}"
     if asked > current:

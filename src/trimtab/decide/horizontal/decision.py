@@ -42,6 +42,10 @@ class DecisionTrace(Wire):
     """Index of the metric that asked for the most."""
     recommended: int | None = None
     """Replicas that the metrics ask for, before stabilization."""
+    winning_policy: int | None = None
+    """Index of the replica policy that asked for the most, if no metric asked for as many."""
+    policy_hold: str = ""
+    """Why replica policies failed, so that the replicas are not lowered; empty if none did."""
     normalized: Normalized | None = None
     stopped_by: str = ""
     """What ended the decision before a metric counted; empty when metrics did."""

@@ -6,7 +6,7 @@ status and the `SuccessfulRescale` events still show.
 """
 
 from collections.abc import Callable, Iterable
-from typing import TypeVar
+from typing import Any, TypeVar
 
 import msgspec
 
@@ -68,6 +68,8 @@ class Memory(Wire):
     """When samples of a metric were first rejected, by the metric's key, while they still are."""
     last_event_times: dict[str, float] = msgspec.field(default_factory=dict)
     """When an event that would repeat every sync was last emitted, by reason."""
+    policies: dict[str, Any] = msgspec.field(default_factory=dict)
+    """What each replica policy remembers, by its name."""
 
 
 EMPTY = Memory()
@@ -178,6 +180,41 @@ class _Format1(Wire):
 
 def _time(recommendation: Recommendation) -> float:
     return recommendation.at
+
+
+def is_restored_alike(stored: Memory, newest: Memory, current: int, timeless: int) -> bool:
+    """Return whether a replica that takes over now would decide the same from both memories.
+
+    The latest recommendation may have an earlier time in `stored` if `catch_up_memory` extends it, or if it asks for
+    at most `timeless` replicas. Good values may be earlier, because they are extended too.
+    """
+    return (
+        stored.uid == newest.uid
+        and stored.strategy == newest.strategy
+        and stored.replicas == newest.replicas
+        and stored.scale_up == newest.scale_up
+        and stored.scale_down == newest.scale_down
+        and stored.rejected_since == newest.rejected_since
+        and stored.last_event_times == newest.last_event_times
+        and _good_values(stored) == _good_values(newest)
+        and _have_alike_recommendations(stored, newest, current, timeless)
+    )
+
+
+def _have_alike_recommendations(stored: Memory, newest: Memory, current: int, timeless: int) -> bool:
+    before, after = stored.recommendations, newest.recommendations
+    if before == after:
+        return True
+    if not before or not after or before[:-1] != after[:-1]:
+        return False
+    old, new = before[-1], after[-1]
+    return old.replicas == new.replicas and old.at <= new.at and not timeless < new.replicas < current
+
+
+def _good_values(memory: Memory) -> list[tuple[str, int, bool, float]]:
+    return [
+        (good.key, good.replicas, good.is_lost, good.at if good.is_lost else 0.0) for good in memory.last_good
+    ]
 
 
 def restore_memory(memory: Memory, current: int, last_alive: float) -> Memory:

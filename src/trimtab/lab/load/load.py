@@ -3,11 +3,12 @@
 Users can scale a load while it runs (`Load.scale`) or replace it (`Load.set`).
 """
 
+import logging
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from datetime import datetime, timedelta
 from zlib import crc32
 
-from trimtab.lab.load.curves import Moment
+from trimtab.lab.load.curves import Moment, constant
 from trimtab.lab.load.plan import (
     NO_LOAD,
     Election,
@@ -28,6 +29,10 @@ from trimtab.lab.load.usage import (
     noise,
 )
 from trimtab.lab.metrics.values import MetricValues
+
+log = logging.getLogger(__name__)
+CPU_ANNOTATION = "lab.trimtab.dev/cpu"
+"""On the pods of a workload that no plan names: the CPU that its work takes, divided over its ready pods."""
 
 
 class Load:
@@ -51,6 +56,8 @@ class Load:
         self._backlogs: dict[str, Backlog] = {}
         self._serving: dict[tuple[str, str], int] = {}
         self._holder = holder
+        self._annotated: dict[tuple[str, str], str] = {}
+        """The annotation that a workload's load was last set from."""
 
     @property
     def names(self) -> list[str]:
@@ -113,6 +120,7 @@ class Load:
         """Return the usage of each running pod by uid. Queues and series advance, too."""
         moment = self._moment(now)
         groups = _by_workload(pods)
+        self._follow_annotations(groups)
         self._advance_queues(groups, moment)
         self._publish(moment)
         by_target = {model.load.target: model for model in self._models.values()}
@@ -120,6 +128,28 @@ class Load:
         for target, group in groups.items():
             usage.update(self._workload_usage(by_target.get(target, self._idle), group, moment))
         return usage
+
+    def _follow_annotations(self, groups: Mapping[tuple[str, str], Sequence[RunningPod]]) -> None:
+        """Set the loads of workloads that no plan names, from annotations of their pods."""
+        planned = {model.load.target for model in self._models.values()}
+        for target, pods in groups.items():
+            known = self._annotated.get(target)
+            if known is None and target in planned:
+                continue
+            text = pods[-1].pod.metadata.annotations.get(CPU_ANNOTATION)
+            if text != known and text is not None:
+                self._annotated[target] = text
+                self._set_annotated(target, text)
+
+    def _set_annotated(self, target: tuple[str, str], text: str) -> None:
+        namespace, workload = target
+        name = "/".join(target)
+        try:
+            cpu = constant(text)
+        except ValueError as error:
+            log.warning("the load of %s is not changed: %s: %s", name, CPU_ANNOTATION, error)
+            return
+        self.set(WorkloadLoad(name=name, namespace=namespace, workload=workload, cpu=cpu))
 
     def observe(self, pods: Sequence[RunningPod], now: datetime) -> None:
         """Advance queues with the pods that were ready so far, then count those that are ready now."""

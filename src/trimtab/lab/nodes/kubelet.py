@@ -47,7 +47,8 @@ class Kubelet:
         self._pools = list(config.pools)
         self._node_names = {name for pool in config.pools for name in pool.node_names()}
         self._timing = config.timing
-        self._sample_seconds = config.sample_seconds
+        self.sample_seconds = config.sample_seconds
+        """The seconds between two measurements, which are also the window of each."""
         self._oom_killed: dict[str, list[str]] = {}
         self._running = RunningPods(lambda pod: self._is_ours(pod) and pod.status.phase == "Running")
         self.samples = UsageSamples(config.sample_seconds)
@@ -67,7 +68,7 @@ class Kubelet:
     async def run_samples(self) -> None:
         """Measure at fixed intervals until cancelled, so that two runs measure at the same times."""
         while True:
-            await self._clock.sleep(self._sample_seconds)
+            await self._clock.sleep(self.sample_seconds)
             self.sample()
 
     def sample(self) -> None:

@@ -22,7 +22,7 @@ from trimtab.model.crds.schema import (
     rule,
     rules,
 )
-from trimtab.model.hpa import types
+from trimtab.model.hpa import replica_policies, types
 from trimtab.model.hpa.dry_run import MODE_ANNOTATION
 from trimtab.model.hpa.metric_fields import (
     DEFAULT_LAST_GOOD_SECONDS,
@@ -31,6 +31,7 @@ from trimtab.model.hpa.metric_fields import (
 )
 from trimtab.model.hpa.validation.limits import MAX_METRICS
 from trimtab.model.hpa.validation.spec import MAX_PERIOD_SECONDS, MAX_STABILIZATION_WINDOW_SECONDS
+from trimtab.model.plugin_names import LONGEST_NAME, PLUGIN_NAME
 
 GROUP = "autoscaling.trimtab.dev"
 
@@ -40,7 +41,19 @@ _MODE = ".metadata.annotations." + MODE_ANNOTATION.replace(".", r"\.")
 _SOURCES = "['{}']".format("','".join(types.SOURCE_FIELDS.values()))
 _NUMBERS = "['averageUtilization','averageValue','value']"
 """A server prints the first value that a path finds: the utilization of a metric that has one, else its amount."""
-_STRATEGIES: Schema = {"type": "string", **enum_of(types.SelectionStrategy)}
+# A class needs no backslash, which CEL would read.
+_STRATEGY_NAMES = "|".join((*types.SelectionStrategy, PLUGIN_NAME.replace("\\.", "[.]")))
+_QUOTED_STRATEGIES = ", ".join(f'"{strategy}"' for strategy in types.SelectionStrategy)
+_STRATEGIES: Schema = {
+    "type": "string",
+    "maxLength": LONGEST_NAME,
+    **rules(
+        rule(
+            f"self.matches('^({_STRATEGY_NAMES})$')",
+            f"supported values: {_QUOTED_STRATEGIES}, or the name of a plug-in's pod filter, as example.com/NotDraining",
+        )
+    ),
+}
 _ONE_RESOURCE_TARGET: Schema = {
     "oneOf": [{"required": ["averageUtilization"]}, {"required": ["averageValue"]}],
 }
@@ -68,8 +81,17 @@ _SPEC: dict[str, Schema] = {
     "behavior": described("How fast to scale in each direction."),
     "selectionStrategy": described(
         "Which pods count: all that match the target's labels (LabelSelector, the default), or of those only the ones "
-        "that the target owns, directly or through others (OwnerReference).",
+        "that the target owns, directly or through others (OwnerReference), or those that the pod filter of a plug-in "
+        "keeps (its name, as example.com/NotDraining).",
         _STRATEGIES,
+    ),
+    "replicaPolicies": described(
+        "Plug-ins that propose replicas beside the metrics; the largest proposal counts.",
+        {
+            "maxItems": replica_policies.MAX_POLICIES,
+            "x-kubernetes-list-type": "map",
+            "x-kubernetes-list-map-keys": ["name"],
+        },
     ),
     "SelectionStrategy": described("The spelling of selectionStrategy in KEP-5625.", _STRATEGIES),
 }
@@ -156,6 +178,7 @@ _NOTES = Notes(
         types.ContainerResourceMetricSource: {"required": ["name", "target", "container"]},
         types.ExternalMetricSource: {"required": ["target", "metric"]},
         types.HPAScalingPolicy: {"required": ["type", "value", "periodSeconds"]},
+        types.ReplicaPolicySpec: {"required": ["name"]},
         **SELECTOR_TYPES,
     },
     fields={
@@ -213,6 +236,13 @@ _NOTES = Notes(
         (types.ExternalMetricSource, "target"): {
             "oneOf": [{"required": ["value"]}, {"required": ["averageValue"]}]
         },
+        (types.ReplicaPolicySpec, "name"): described(
+            "The name of the plug-in with its domain, as example.com/StepPlan.",
+            {"maxLength": LONGEST_NAME, "pattern": f"^{PLUGIN_NAME}$"},
+        ),
+        (types.ReplicaPolicySpec, "parameters"): described(
+            f"What the policy is given: an object that it understands, of at most {replica_policies.MAX_PARAMETER_BYTES} bytes."
+        ),
         (types.HPAScalingPolicy, "type"): enum_of(types.ScalingPolicyType),
         (types.HPAScalingPolicy, "value"): {"minimum": 1},
         (types.HPAScalingPolicy, "periodSeconds"): {"minimum": 1, "maximum": MAX_PERIOD_SECONDS},

@@ -93,7 +93,12 @@ def _schema(info: inspect.Type, notes: Notes, name: str) -> Schema:
     if isinstance(info, inspect.VarTupleType):
         return {"type": "array", "items": _schema(info.item_type, notes, name)}
     if isinstance(info, inspect.DictType):
-        return {"type": "object", "additionalProperties": _schema(info.value_type, notes, name)}
+        is_free = isinstance(info.value_type, inspect.AnyType)
+        values = {"x-kubernetes-preserve-unknown-fields": True}
+        return {
+            "type": "object",
+            **(values if is_free else {"additionalProperties": _schema(info.value_type, notes, name)}),
+        }
     if isinstance(info, inspect.IntType):
         if name in INT64_FIELDS:
             return {"type": "integer", "format": "int64"}

@@ -14,6 +14,7 @@ from trimtab.model.feature_gates import FeatureGates
 from trimtab.model.field_errors import ErrorType, FieldError, FieldPath
 from trimtab.model.hpa.manifest import InvalidObjectError, to_defaulted_v2, to_v2
 from trimtab.model.hpa.metric_annotations import without_fields
+from trimtab.model.hpa.replica_policies import FIELD as REPLICA_POLICIES
 from trimtab.model.hpa.selection_strategy import FIELD, NATIVE_GROUP
 from trimtab.model.hpa.types import HorizontalPodAutoscalerSpec, MetricSourceType
 from trimtab.model.hpa.validation import spec as validation
@@ -130,6 +131,7 @@ def _drop_own_fields(sent: Json) -> None:
     """Drop the fields that Kubernetes' own kind does not have."""
     if group_of(sent["apiVersion"]) == NATIVE_GROUP:
         sent["spec"]["metrics"] = without_fields(sent["spec"]["metrics"])
+        sent["spec"].pop(REPLICA_POLICIES, None)
 
 
 def _drop_disabled(spec: Json, old: Mapping[str, Any], gates: FeatureGates) -> None:

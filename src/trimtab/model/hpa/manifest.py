@@ -21,7 +21,7 @@ from trimtab.model.field_errors import (
     required,
     type_invalid,
 )
-from trimtab.model.hpa import metric_annotations, selection_strategy, types
+from trimtab.model.hpa import metric_annotations, replica_policies, selection_strategy, types
 from trimtab.model.hpa.defaults import default
 from trimtab.model.hpa.versions import v1
 from trimtab.model.hpa.versions.conversion import TO_V2, V1, V2, v2_to_v1
@@ -96,7 +96,8 @@ def to_own(data: Mapping[str, Any]) -> Json:
 
     Raise MetricAnnotationError if an annotation is wrong.
     """
-    own = selection_strategy.into_field(metric_annotations.into_fields(to_v2(data)))
+    with_fields = replica_policies.into_field(metric_annotations.into_fields(to_v2(data)))
+    own = selection_strategy.into_field(with_fields)
     return {**own, "apiVersion": OWN}
 
 
@@ -122,7 +123,7 @@ WRITERS: dict[str, Callable[[Mapping[str, Any]], Json]] = {
 def _fields_in_annotations(data: Mapping[str, Any]) -> Mapping[str, Any]:
     if group_of(data["apiVersion"]) != group_of(OWN):
         return data
-    return metric_annotations.into_annotations(to_v2(data))
+    return replica_policies.into_annotation(metric_annotations.into_annotations(to_v2(data)))
 
 
 def _checked(data: Mapping[str, Any]) -> Mapping[str, Any]:

@@ -14,6 +14,7 @@ from trimtab.model.core.meta import annotations_of, replace_annotations
 from trimtab.model.field_errors import FieldError, FieldPath, invalid
 from trimtab.model.hpa.types import HorizontalPodAutoscalerSpec, SelectionStrategy
 from trimtab.model.json.wire import Json, without_members
+from trimtab.model.plugin_names import is_plugin_name
 
 FIELD = "selectionStrategy"
 PROPOSED = "SelectionStrategy"
@@ -74,8 +75,11 @@ def strategy_problem(annotations: Mapping[str, str], field: str | None = None) -
         return problem
     known = [strategy.value for strategy in SelectionStrategy]
     for place, value in named_strategies(annotations, field).items():
-        if value not in known:
-            return f"{place} is {value!r}, which is not known: write {' or '.join(known)}"
+        if value not in known and not is_plugin_name(value):
+            return (
+                f"{place} is {value!r}, which is not known: write {' or '.join(known)}, "
+                "or a plug-in's name with its domain"
+            )
     return ""
 
 

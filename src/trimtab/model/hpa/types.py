@@ -2,6 +2,7 @@
 
 from datetime import datetime
 from enum import StrEnum
+from typing import Any
 
 import msgspec
 
@@ -83,6 +84,7 @@ class ConditionType(StrEnum):
     FIELDS_IGNORED = "FieldsIgnored"
     CLOCK_WRONG = "OperatorClockWrong"
     CACHES_STALE = "CachesStale"
+    PLUGIN_FAILED = "PluginFailed"
 
 
 class MetricIdentifier(Wire):
@@ -184,6 +186,13 @@ class HorizontalPodAutoscalerBehavior(Wire):
     scale_down: HPAScalingRules | None = None
 
 
+class ReplicaPolicySpec(Wire):
+    """A replica policy of a plug-in, and what it is given (autoscaling.trimtab.dev only)."""
+
+    name: str = ""
+    parameters: dict[str, Any] = {}
+
+
 class HorizontalPodAutoscalerSpec(Wire):
     """What the user asks for."""
 
@@ -193,6 +202,8 @@ class HorizontalPodAutoscalerSpec(Wire):
     metrics: tuple[MetricSpec, ...] = ()
     behavior: HorizontalPodAutoscalerBehavior | None = None
     selection_strategy: str | None = None
+    replica_policies: tuple[ReplicaPolicySpec, ...] = ()
+    """Plug-ins that propose replicas beside the metrics (autoscaling.trimtab.dev only)."""
     proposed_selection_strategy: str | None = msgspec.field(default=None, name="SelectionStrategy")
     """KEP-5625's spelling, always None here: its value moves into `selection_strategy`."""
 

@@ -8,7 +8,7 @@ from typing import Any
 
 from trimtab.model.core.meta import annotations_of, group_of
 from trimtab.model.field_errors import FieldWarning
-from trimtab.model.hpa import selection_strategy
+from trimtab.model.hpa import replica_policies, selection_strategy
 from trimtab.model.hpa.dry_run import MODE_ANNOTATION, mode_problem
 from trimtab.model.hpa.manifest import to_defaulted_v2
 from trimtab.model.hpa.metric_annotations import METRIC_ANNOTATIONS, MetricAnnotation, MetricAnnotationError
@@ -74,9 +74,10 @@ def metric_fields_of_native(data: Mapping[str, Any]) -> list[FieldWarning]:
     """Warn of a native object's metric fields that are dropped, and annotations that are wrong."""
     if group_of(str(data.get("apiVersion"))) != NATIVE_GROUP:
         return []
-    metrics = (data.get("spec") or {}).get("metrics") or []
+    spec = data.get("spec") or {}
+    metrics = spec.get("metrics") or []
     annotations = annotations_of(data)
-    warnings: list[FieldWarning] = []
+    warnings = _policies_of_native(spec, annotations)
     for annotation in METRIC_ANNOTATIONS:
         message = f"{_NO_FIELD} {annotation.name}, or {_OWN_KIND}"
         warnings += [
@@ -86,6 +87,20 @@ def metric_fields_of_native(data: Mapping[str, Any]) -> list[FieldWarning]:
         ]
         if annotation.name in annotations:
             warnings += _wrong_annotation(annotation, annotations[annotation.name], data)
+    return warnings
+
+
+def _policies_of_native(spec: Mapping[str, Any], annotations: Mapping[str, str]) -> list[FieldWarning]:
+    warnings: list[FieldWarning] = []
+    if spec.get(replica_policies.FIELD):
+        message = f"{_NO_FIELD} {replica_policies.ANNOTATION}, or {_OWN_KIND}"
+        warnings.append(FieldWarning(f"spec.{replica_policies.FIELD}", message))
+    if text := annotations.get(replica_policies.ANNOTATION):
+        try:
+            replica_policies.parse_annotation(text)
+        except MetricAnnotationError as error:
+            message = f"is ignored, so no replica policy counts: {error}"
+            warnings.append(FieldWarning(f"metadata.annotations[{replica_policies.ANNOTATION}]", message))
     return warnings
 
 

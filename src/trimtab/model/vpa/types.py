@@ -57,6 +57,8 @@ class VPAConditionType(StrEnum):
     """No node could hold a pod of the recommended size (Trimtab only)."""
     REPLACEMENT_REFUSED = "ReplacementRefused"
     """The API server would reject the replacements of pods, so that they stay as they are (Trimtab only)."""
+    ESTIMATOR_FAILED = "EstimatorFailed"
+    """The estimator that the VPA names gave no usable answer, so that the last recommendation stays (Trimtab only)."""
 
 
 class EvictionRequirement(Wire):

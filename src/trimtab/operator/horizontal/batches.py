@@ -9,6 +9,7 @@ from collections.abc import Iterable, Sequence
 from math import inf
 
 from trimtab.clock import Clock
+from trimtab.cluster.turns import take_turns
 from trimtab.decide.horizontal.decision import Decision
 from trimtab.decide.horizontal.observation.samples import FetchFailure
 from trimtab.operator.horizontal.inputs.hpa_state import HpaState, ReconcileRequest
@@ -94,6 +95,9 @@ class Batches:
                 self._start(own_queries, part)
             return
         unchanged: list[Decision] = []
+        if len(batch) > RECONCILES_AT_ONCE:
+            # A tenant with thousands of HPAs does not keep those of another waiting.
+            batch = list(take_turns(batch, lambda request: request.hpa_state.hpa.metadata.namespace))
         for first in range(0, len(batch), RECONCILES_AT_ONCE):
             self._reconcile_some(batch[first : first + RECONCILES_AT_ONCE], samples, unchanged)
             if first + RECONCILES_AT_ONCE < len(batch):

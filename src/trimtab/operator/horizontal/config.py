@@ -1,9 +1,13 @@
-"""The settings, feature gates and compat switches of every horizontal decision of this process."""
+"""The settings, feature gates and compat switches of every horizontal decision of this process.
+
+They also limit how often a status is written.
+"""
 
 from dataclasses import dataclass
 from math import inf
 
 from trimtab.decide.horizontal.config import NAMED, HpaCompat, HpaSettings
+from trimtab.decide.horizontal.status.writes import EVERY_SYNC, StatusLimits
 from trimtab.model.feature_gates import FeatureGates
 from trimtab.operator.settings.compat import kubernetes_version
 from trimtab.operator.settings.settings import Settings
@@ -16,6 +20,7 @@ class DecisionConfig:
     settings: HpaSettings
     gates: FeatureGates
     compat: HpaCompat
+    status_limits: StatusLimits = EVERY_SYNC
 
 
 def decision_config(settings: Settings) -> DecisionConfig:
@@ -37,4 +42,15 @@ def decision_config(settings: Settings) -> DecisionConfig:
         stale_windows=settings.metrics.metrics_max_age_windows,
         ahead_limit=settings.metrics.metrics_max_ahead.total_seconds(),
     )
-    return DecisionConfig(hpa_settings, settings.gates, compat)
+    return DecisionConfig(hpa_settings, settings.gates, compat, _status_limits(settings))
+
+
+def _status_limits(settings: Settings) -> StatusLimits:
+    horizontal = settings.horizontal
+    if kubernetes_version(settings.compat):
+        return EVERY_SYNC
+    return StatusLimits(
+        max_age=horizontal.status_max_age.total_seconds(),
+        visible_change=horizontal.status_visible_change,
+        sync_period=horizontal.sync_period.total_seconds(),
+    )

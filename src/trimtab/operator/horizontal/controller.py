@@ -1,6 +1,6 @@
 """The HPA controller as a component: its wiring, its shards and its health."""
 
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Iterator
 from typing import Any
 
 import msgspec
@@ -23,6 +23,7 @@ from trimtab.operator.horizontal.inputs.hpa_state import HpaState
 from trimtab.operator.horizontal.inputs.hpa_watches import HpaWatches
 from trimtab.operator.horizontal.inputs.matched_pods import PodMatcher
 from trimtab.operator.horizontal.inputs.metric_queries import MetricFetcher
+from trimtab.operator.horizontal.inputs.nodes import FilterNeeds, NodeCache
 from trimtab.operator.horizontal.inputs.owners import OwnerCache
 from trimtab.operator.horizontal.inputs.pod_index import PodIndex
 from trimtab.operator.horizontal.inputs.pod_usage import ListAllPolicy
@@ -34,7 +35,7 @@ from trimtab.operator.horizontal.schedule import SyncPeriods
 from trimtab.operator.horizontal.snapshot import InputCaches, SnapshotBuilder
 from trimtab.operator.horizontal.unreadable import UnreadableHpas
 from trimtab.operator.horizontal.write_slots import WriteSlots
-from trimtab.operator.horizontal.writer import Writer
+from trimtab.operator.horizontal.writer import Writer, WriteRules
 from trimtab.operator.ownership import Ownership, ShardedOwner
 from trimtab.operator.pods.follow import follow_pods
 from trimtab.operator.runtime import Runtime
@@ -58,7 +59,8 @@ class HpaController:
         freshness = Freshness(clock, self._caches)
         self._targets = TargetCache(runtime.client, runtime.discovery, self._caches, freshness)
         self._pods = PodIndex()
-        self._matcher = PodMatcher(config.gates, self.hpas, self._pods)
+        self._needs = FilterNeeds(runtime.guards)
+        self._matcher = PodMatcher(config.gates, self.hpas, self._pods, self._needs)
         self._metrics = HpaControllerMetrics(runtime.registry)
         server = runtime.client.sender.server_clock
         self._clock_check = ClockCheck(clock, server.offset, config.settings)
@@ -68,13 +70,15 @@ class HpaController:
             clock,
             config,
             self.ownership,
-            InputCaches(self._targets, self._matcher, self._make_owners(), freshness),
+            InputCaches(self._targets, self._matcher, self._make_owners(), freshness, self._make_nodes()),
             self._fetcher,
         )
         self._snapshots.clock_offset_at = self._clock_check.offset_at
-        self._reconciler = Reconciler(clock, self._snapshots, self._make_writer(), self._metrics)
+        self._reconciler = Reconciler(
+            clock, self._snapshots, self._make_writer(), self._metrics, runtime.guards
+        )
         self._unreadable = UnreadableHpas(clock, self._caches, self.ownership)
-        self._dry_run = DryRunDecider(clock, self._snapshots, self._fetcher)
+        self._dry_run = DryRunDecider(clock, self._snapshots, self._fetcher, runtime.guards)
         self._batches = Batches(clock, self._fetcher, self._snapshots, self._reconciler, self._metrics)
         self._loop = self._make_loop()
         self._pod_cache: NamespacedInformer[Any] | None = None
@@ -102,6 +106,9 @@ class HpaController:
             on_samples=self._clock_check.note_samples,
         )
 
+    def _make_nodes(self) -> NodeCache:
+        return NodeCache(self._caches, self._needs)
+
     def _make_owners(self) -> OwnerCache:
         runtime = self.runtime
         return OwnerCache(
@@ -115,14 +122,19 @@ class HpaController:
         )
 
     def _make_writer(self) -> Writer:
+        settings = self.runtime.settings
         return Writer(
+            self.runtime.clock,
             self.ownership.client_for,
             self._targets,
             self.hpas,
             self.runtime.events.recorder("horizontal-pod-autoscaler"),
-            slots=WriteSlots(self.runtime.settings.horizontal.concurrent_writes),
-            dry_run=self.runtime.settings.dry_run,
-            author_for=self.runtime.author_for,
+            WriteRules(
+                WriteSlots(settings.horizontal.concurrent_writes),
+                settings.dry_run,
+                self._config.status_limits,
+            ),
+            self.runtime.author_for,
         )
 
     def _make_loop(self) -> Loop:
@@ -147,7 +159,11 @@ class HpaController:
         """Start to watch, and return when HPAs and their targets are listed. Pods may still arrive."""
         gate = self._config.gates.enabled("PodLevelResources")
         self._pod_cache = follow_pods(
-            self._caches, self._pods.on_pod_event, self._on_pod_page, pod_level_resources=gate
+            self._caches,
+            self._pods.on_pod_event,
+            self._on_pod_page,
+            pod_level_resources=gate,
+            keeps_nodes=self._needs.any_nodes,
         )
         await self._watches.start(self._pod_cache)
 
@@ -271,6 +287,14 @@ class HpaController:
             problems["shards"] = problem
         return problems | self._watches.problems()
 
+    def caches(self) -> Iterator[NamespacedInformer[Any]]:
+        """Yield every cache in use."""
+        yield from self._caches
+
+    def has_listed_hpas(self) -> bool:
+        """Return whether the HPAs of every kind are cached, or the kind is known not to be served."""
+        return self._watches.have_listed()
+
     def unread(self) -> dict[str, str]:
         """Return the last error of each kind that decisions need and that cannot be read now, by plural."""
         return self._watches.unread()
@@ -289,6 +313,7 @@ class HpaController:
 
     def _deleted(self, hpa_state: HpaState) -> None:
         self._matcher.forget(hpa_state)
+        self.runtime.guards.forget(hpa_state.key)
         if isinstance(self.ownership, ShardedOwner):
             self.ownership.forget(hpa_state.key)
         meta = hpa_state.hpa.metadata

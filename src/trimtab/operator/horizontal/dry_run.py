@@ -7,6 +7,7 @@ from trimtab.clock import Clock
 from trimtab.cluster import errors
 from trimtab.decide.horizontal.decide import decide
 from trimtab.decide.horizontal.observation.observation import Observation
+from trimtab.decide.horizontal.plugin_calls import add_answers
 from trimtab.decide.horizontal.records.record import Record
 from trimtab.decide.horizontal.status.dry_run import as_dry_run, must_not_scale
 from trimtab.operator.horizontal.inputs.hpa_state import HpaState
@@ -18,6 +19,7 @@ from trimtab.operator.horizontal.inputs.metric_queries import (
 )
 from trimtab.operator.horizontal.inputs.targets import ResolvedTarget
 from trimtab.operator.horizontal.snapshot import SnapshotBuilder
+from trimtab.plugins.guard import Guards
 
 log = logging.getLogger(__name__)
 
@@ -25,10 +27,13 @@ log = logging.getLogger(__name__)
 class DryRunDecider:
     """Makes the decisions that the acting replica would make, from the memory that the HPAs store."""
 
-    def __init__(self, clock: Clock, snapshots: SnapshotBuilder, fetcher: MetricFetcher) -> None:
+    def __init__(
+        self, clock: Clock, snapshots: SnapshotBuilder, fetcher: MetricFetcher, guards: Guards
+    ) -> None:
         self._clock = clock
         self._snapshots = snapshots
         self._fetcher = fetcher
+        self._guards = guards
 
     async def decide(self, hpa_state: HpaState, all_hpas: Iterable[HpaState]) -> Record:
         """Decide about one HPA, or raise a ClusterError if its target cannot be read."""
@@ -79,9 +84,12 @@ class DryRunDecider:
         scale = queries.target.scale
         replicas = None if scale is None else scale.spec.replicas
         memory = hpa_state.memory.preview(replicas, self._clock.now().timestamp())
-        return self._snapshots.observe(
+        observation = self._snapshots.observe(
             hpa_state, queries, matched, samples, owners, memory, self._snapshots.clock_offset()
         )
+        if not hpa_state.names_plugins:
+            return observation
+        return add_answers(observation, self._guards, self._clock.now())
 
 
 def _log_failure(hpa_state: HpaState, error: Exception) -> None:

@@ -12,6 +12,7 @@ from dataclasses import dataclass
 from math import ceil, inf
 
 from trimtab.clock import Clock
+from trimtab.cluster.turns import take_turns
 from trimtab.cpu_time import CpuMeter
 from trimtab.decide.horizontal.records.usage_bands import counted_pods
 from trimtab.operator.horizontal.batches import RECONCILES_AT_ONCE
@@ -164,6 +165,8 @@ class UsageMonitor:
             and (queries := attempt(hpa_state, queries_for, hpa_state)) is not None
             and queries.is_only_usage
         ]
+        if len(checked) > RECONCILES_AT_ONCE:
+            checked = list(take_turns(checked, lambda pair: pair[0].hpa.metadata.namespace))
         samples = await self._fetcher.fetch_usage(queries for _, queries in checked)
         for number, (hpa_state, queries) in enumerate(checked, start=1):
             # While the samples were fetched, a sync may have run, or the HPA may have changed.

@@ -5,6 +5,7 @@ from collections.abc import Iterable
 from prometheus_client import CollectorRegistry, Counter, Gauge, Histogram
 
 from trimtab.decide.horizontal.decision import Decision
+from trimtab.decide.horizontal.status.writes import WriteReason
 from trimtab.operator.ownership import shards_gauge
 from trimtab.operator.prometheus import Durations, Values
 
@@ -77,6 +78,16 @@ class HpaControllerMetrics:
             "trimtab_early_decisions",
             "Decisions that were written between two syncs because usage had left its bounds.",
         )
+        self._status_writes = counter(
+            "trimtab_status_writes",
+            "Statuses of HPAs that were due, by why: replicas, condition, generation, metrics (others than before),"
+            " memory (what a failover needs), visible (values), age, every_sync.",
+            "reason",
+        )
+        self._deferred_statuses = counter(
+            "trimtab_deferred_status_writes",
+            "Statuses of HPAs that waited for a later sync because only values moved.",
+        )
         self.usage_checks = UsageCheckMetrics(registry)
         self.failures = counter("trimtab_failed_decisions", "Decisions that ended in an internal error.")
 
@@ -101,6 +112,13 @@ class HpaControllerMetrics:
         for metric in decision.computations:
             labels = ("none" if metric.error != "none" else metric.action, metric.error, metric.type)
             self._computations.observe(labels, seconds, times)
+
+    def count_status_write(self, reason: WriteReason | None, *, is_deferred: bool) -> None:
+        """Count a status that was due, or that waits for a later sync."""
+        if reason is not None:
+            self._status_writes.labels(reason.value).inc()
+        elif is_deferred:
+            self._deferred_statuses.inc()
 
     def forget(self, namespace: str, name: str) -> None:
         """Drop the gauge of a deleted HPA."""

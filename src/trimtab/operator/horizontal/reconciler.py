@@ -8,12 +8,14 @@ from typing import Any, ParamSpec, TypeVar
 from trimtab.clock import Clock
 from trimtab.cluster import errors
 from trimtab.decide.horizontal.decide import decide
+from trimtab.decide.horizontal.plugin_calls import add_answers
 from trimtab.decide.horizontal.records.unchanged import UnchangedDecision
 from trimtab.operator.horizontal.inputs.hpa_state import HpaState, ReconcileRequest
 from trimtab.operator.horizontal.inputs.metric_queries import MetricQueries, Samples
 from trimtab.operator.horizontal.metrics import HpaControllerMetrics
 from trimtab.operator.horizontal.snapshot import Snapshot, SnapshotBuilder, StaleObservation
 from trimtab.operator.horizontal.writer import PendingWrite, ScaleUnknown, Writer
+from trimtab.plugins.guard import Guards
 
 log = logging.getLogger(__name__)
 
@@ -28,12 +30,18 @@ class Reconciler:
     """Reconciles HPAs, each independently of the others."""
 
     def __init__(
-        self, clock: Clock, snapshots: SnapshotBuilder, writer: Writer, metrics: HpaControllerMetrics
+        self,
+        clock: Clock,
+        snapshots: SnapshotBuilder,
+        writer: Writer,
+        metrics: HpaControllerMetrics,
+        guards: Guards,
     ) -> None:
         self._clock = clock
         self._snapshots = snapshots
         self._writer = writer
         self._metrics = metrics
+        self._guards = guards
         self._tasks: set[asyncio.Task[None]] = set()
 
     async def reconcile(self, request: ReconcileRequest, samples: Samples | None = None) -> None:
@@ -73,6 +81,8 @@ class Reconciler:
         request = hpa_state.start_reconcile(self._clock.monotonic())
         snapshot = self._snapshots.snapshot_between_syncs(hpa_state, queries, samples)
         if snapshot is not None:
+            if hpa_state.names_plugins:
+                snapshot = self._ask_plugins(hpa_state, snapshot)
             decision = decide(snapshot.observation, snapshot.now)
             write = self._writer.prepare(hpa_state, snapshot, decision)
             if write.decision.scale_to is not None:
@@ -113,12 +123,19 @@ class Reconciler:
 
     def _decide(self, request: ReconcileRequest, snapshot: Snapshot) -> PendingWrite | None:
         """Decide on a snapshot, and return what has to be written."""
+        if request.hpa_state.names_plugins:
+            snapshot = self._ask_plugins(request.hpa_state, snapshot)
         decision = decide(snapshot.observation, snapshot.now)
         write = self._writer.prepare(request.hpa_state, snapshot, decision)
         if not self._writer.has_nothing_to_write(request.hpa_state, write):
             return write
         self._complete(request, write)
         return None
+
+    def _ask_plugins(self, hpa_state: HpaState, snapshot: Snapshot) -> Snapshot:
+        last = hpa_state.records[-1].observation if hpa_state.records else None
+        observation = add_answers(snapshot.observation, self._guards, snapshot.now, last)
+        return Snapshot(snapshot.target, observation, snapshot.now)
 
     async def _apply(self, request: ReconcileRequest, write: PendingWrite) -> None:
         """Write a decision and record it."""
@@ -138,6 +155,8 @@ class Reconciler:
     def _complete(self, request: ReconcileRequest, write: PendingWrite) -> None:
         hpa_state = request.hpa_state
         hpa_state.record_decision(write.record(), self._clock.monotonic())
+        hpa_state.note_status_lag(write.lag)
+        self._metrics.count_status_write(write.write_reason, is_deferred=write.decision.status_changed)
         request.finish()
         if not hpa_state.is_deleted:  # a gauge of an HPA that was deleted meanwhile would stay
             meta = hpa_state.hpa.metadata

@@ -34,6 +34,7 @@ from trimtab.operator.horizontal.inputs.metric_queries import (
     samples_for,
     usage_in,
 )
+from trimtab.operator.horizontal.inputs.nodes import NodeCache
 from trimtab.operator.horizontal.inputs.owners import OwnerCache
 from trimtab.operator.horizontal.inputs.pod_usage import NamespaceUsage
 from trimtab.operator.horizontal.inputs.targets import ResolvedTarget, TargetCache
@@ -62,6 +63,7 @@ class InputCaches:
     matcher: PodMatcher
     owners: OwnerCache
     freshness: Freshness
+    nodes: NodeCache
 
 
 class SnapshotBuilder:
@@ -82,6 +84,7 @@ class SnapshotBuilder:
         self._matcher = caches.matcher
         self._owners = caches.owners
         self._freshness = caches.freshness
+        self._nodes = caches.nodes
         self._fetcher = fetcher
         self.clock_offset_at: Callable[[float, float], float] = lambda _now, _monotonic: 0.0
         """Returns the seconds to add to our clock for the age of samples, given what both of our clocks say."""
@@ -255,6 +258,9 @@ class SnapshotBuilder:
             scale_failure=queries.target.failure,
             pods=matched.pods,
             owners=owners,
+            nodes=self._nodes.nodes_for(hpa_state.hpa.spec, matched.pods)
+            if hpa_state.names_plugins
+            else None,
             conflicting_hpas=matched.conflicting,
             samples=_select_samples(queries, samples, matched.pods),
             stale_inputs=self._stale_inputs(hpa_state, queries),

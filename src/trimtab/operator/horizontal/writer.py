@@ -13,6 +13,7 @@ from typing import Any
 
 import msgspec
 
+from trimtab.clock import Clock
 from trimtab.cluster import errors
 from trimtab.cluster.client import Client, Preconditions
 from trimtab.cluster.events import EventRecorder
@@ -24,6 +25,14 @@ from trimtab.decide.horizontal.observation.observation import Observation
 from trimtab.decide.horizontal.records.record import Record
 from trimtab.decide.horizontal.status.after_write import after_scale, after_status
 from trimtab.decide.horizontal.status.dry_run import annotation_problem, as_dry_run
+from trimtab.decide.horizontal.status.writes import (
+    EVERY_SYNC,
+    StatusLag,
+    StatusLimits,
+    WriteReason,
+    lag_after_write,
+    plan_status_write,
+)
 from trimtab.model.author import Author
 from trimtab.model.core.objects import ObjectReference
 from trimtab.model.hpa.types import ConditionType, HorizontalPodAutoscalerStatus
@@ -70,6 +79,10 @@ class PendingWrite:
     is_scale_lost: bool = False
     """Whether the response to the scale was lost. If it was not applied yet, it may still be."""
     status_error: str | None = None
+    write_reason: WriteReason | None = None
+    """Why the status is written now. None if it is not."""
+    lag: StatusLag | None = None
+    """How long the stored status has differed from the newest one after this write."""
     author: Author | None = None
     """The replica that writes it; None while nothing is written."""
 
@@ -85,27 +98,38 @@ class PendingWrite:
         )
 
 
+@dataclass(frozen=True, slots=True)
+class WriteRules:
+    """How many writes are in progress at once, and which are left out."""
+
+    slots: WriteSlots
+    dry_run: bool = False
+    limits: StatusLimits = EVERY_SYNC
+
+
 class Writer:
     """Writes decisions with the fenced client of each HPA."""
 
     def __init__(
         self,
+        clock: Clock,
         client_for: Callable[[str], Client],
         targets: TargetCache,
         hpas: HpaCache,
         recorder: EventRecorder,
-        *,
-        slots: WriteSlots,
-        dry_run: bool,
+        rules: WriteRules,
         author_for: Callable[[str], Author] = lambda _key: Author(),
     ) -> None:
+        self._clock = clock
         self._author_for = author_for
         self._client_for = client_for
         self._targets = targets
         self._hpas = hpas
         self._recorder = recorder
-        self._slots = slots
-        self._dry_run = dry_run
+        self._slots = rules.slots
+        self._dry_run = rules.dry_run
+        # A dry run costs no request, so its status is always the newest.
+        self._limits = EVERY_SYNC if rules.dry_run else rules.limits
 
     def prepare(self, hpa_state: HpaState, snapshot: Snapshot, decision: Decision) -> PendingWrite:
         """Return what has to be written, which for a dry run is no scale."""
@@ -114,16 +138,29 @@ class Writer:
         _log_warnings(hpa_state, decision, problem)
         is_dry_run = self._dry_run or bool(problem) or hpa_state.is_dry_run
         written = as_dry_run(observation, decision) if is_dry_run else decision
-        return PendingWrite(snapshot.target, observation, written, is_dry_run)
+        write = PendingWrite(snapshot.target, observation, written, is_dry_run)
+        self._plan_status(hpa_state, write)
+        return write
 
     def has_nothing_to_write(self, hpa_state: HpaState, write: PendingWrite) -> bool:
         """Return whether the decision needs no request and no event."""
         decision = write.decision
         return (
             decision.scale_to is None
-            and not decision.status_changed
+            and write.write_reason is None
             and not decision.events
             and not hpa_state.memory.must_store
+        )
+
+    def _plan_status(self, hpa_state: HpaState, write: PendingWrite) -> None:
+        """Decide whether the status is written now, or waits for a later sync."""
+        write.write_reason, write.lag = plan_status_write(
+            write.observation,
+            write.decision,
+            hpa_state.memory.read_stored,
+            hpa_state.status_lag,
+            self._clock.monotonic(),
+            self._limits,
         )
 
     async def apply(self, hpa_state: HpaState, write: PendingWrite) -> None:
@@ -135,7 +172,8 @@ class Writer:
         if write.decision.scale_to is not None:
             async with self._slots.for_scale(hpa_state.hpa.metadata.namespace):
                 await self._apply_scale(hpa_state, write)
-        if write.decision.status_changed or hpa_state.memory.must_store:
+            self._plan_status(hpa_state, write)
+        if write.write_reason is not None or hpa_state.memory.must_store:
             async with self._slots.for_status(hpa_state.hpa.metadata.namespace):
                 await self._apply_status(hpa_state, write)
         self.record_events(hpa_state, write.decision)
@@ -241,9 +279,8 @@ class Writer:
         return now.scale.metadata.uid == target.scale.metadata.uid and now.scale.spec.replicas == replicas
 
     async def _apply_status(self, hpa_state: HpaState, write: PendingWrite) -> None:
-        decision = write.decision
-        clock = self._client_for(hpa_state.key).clock
-        if decision.action == "none" and clock.monotonic() < hpa_state.next_status_at:
+        decision, now = write.decision, self._clock.monotonic()
+        if decision.action == "none" and now < hpa_state.next_status_at:
             # A later sync writes it. The event of the failure is recorded already.
             write.status_error = "not tried again yet: the API server failed to write the last status"
             return
@@ -258,13 +295,18 @@ class Writer:
             raise
         except errors.ClusterError as error:
             if isinstance(error, errors.ServerError):
-                hpa_state.note_status_failure(clock.monotonic())
+                hpa_state.note_status_failure(self._clock.monotonic())
             write.status_error = str(error)
             write.decision = after_status(write.observation, decision, write.status_error)
         else:
             hpa_state.note_status_written()
+            write.lag = lag_after_write(hpa_state.uid, write.lag, now, self._limits)
             if log.isEnabledFor(logging.DEBUG):
-                facts = {"hpa": hpa_state.key, **(write.author.facts if write.author is not None else {})}
+                facts = {
+                    "hpa": hpa_state.key,
+                    "why": write.write_reason or WriteReason.MEMORY,
+                    **(write.author.facts if write.author is not None else {}),
+                }
                 log.debug("status written", extra={"facts": facts})
 
     async def _patch_status(

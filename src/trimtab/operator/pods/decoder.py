@@ -54,11 +54,12 @@ class CachedPod(msgspec.Struct, frozen=True, gc=False):
 class PodDecoder:
     """Reduces decoded pods to `CachedPod`.
 
-    `pod_level_resources` is the feature gate of that name.
+    `pod_level_resources` is the feature gate of that name. `keeps_nodes` says whether a pod filter needs nodes.
     """
 
-    def __init__(self, *, pod_level_resources: bool) -> None:
+    def __init__(self, *, pod_level_resources: bool, keeps_nodes: bool = False) -> None:
         self._pod_level_resources = pod_level_resources
+        self._keeps_nodes = keeps_nodes
         self._labels = InternTable(decode_labels)
         self._owners = InternTable(decode_owners)
         self._requests = InternTable(self._decode_requests)
@@ -71,8 +72,9 @@ class PodDecoder:
             self._owners.of(bytes(meta.owner_references), meta.owner_references),
             self._requests.of(_resource_texts(pod.spec), pod.spec),
         )
+        node = intern(pod.spec.node_name) if self._keeps_nodes else ""
         return CachedPod(
-            build_snapshot(meta, pod.status, template), intern(meta.namespace), meta.resource_version
+            build_snapshot(meta, pod.status, template, node), intern(meta.namespace), meta.resource_version
         )
 
     def _decode_requests(self, spec: PodSpecWire) -> PodRequests:
@@ -82,8 +84,9 @@ class PodDecoder:
 class PodReducer:
     """Reduces whole pods to `CachedPod`, where a vertical component keeps pods whole."""
 
-    def __init__(self, *, pod_level_resources: bool) -> None:
+    def __init__(self, *, pod_level_resources: bool, keeps_nodes: bool = False) -> None:
         self._pod_level_resources = pod_level_resources
+        self._keeps_nodes = keeps_nodes
         self._requests = InternTable(self._read_requests, size_of=lambda _, spec: _size_of_spec(spec))
 
     def __call__(self, pod: Pod) -> CachedPod:
@@ -93,7 +96,10 @@ class PodReducer:
         key = (id(spec.containers), id(spec.init_containers), id(spec.resources), id(spec.overhead))
         requests, *_ = self._requests.of(key, spec)
         template = SharedPodFields(meta.labels, meta.owner_references, requests)
-        return CachedPod(build_snapshot(meta, pod.status, template), meta.namespace, meta.resource_version)
+        node = spec.node_name if self._keeps_nodes else ""
+        return CachedPod(
+            build_snapshot(meta, pod.status, template, node), meta.namespace, meta.resource_version
+        )
 
     def _read_requests(self, spec: PodSpec) -> tuple[PodRequests, object]:
         parts = (spec.containers, spec.init_containers, spec.resources, spec.overhead)

@@ -17,20 +17,22 @@ def follow_pods(
     on_page: Callable[[], None],
     *,
     pod_level_resources: bool,
+    keeps_nodes: bool = False,
 ) -> NamespacedInformer[Any]:
-    """Subscribe to the snapshots of all pods. Return their informer.
+    """Subscribe to the snapshots of all pods, with their nodes if `keeps_nodes`. Return their informer.
 
     `on_page` is called after each page of the first list, unless a vertical component watches whole pods.
     Where a vertical component watches whole pods, snapshots are made from those. So create the vertical components
     before this is called.
     """
     if not informers.has(WHOLE_PODS):
-        pods = informers.get(SLIM_PODS.with_transform(PodDecoder(pod_level_resources=pod_level_resources)))
+        decoder = PodDecoder(pod_level_resources=pod_level_resources, keeps_nodes=keeps_nodes)
+        pods = informers.get(SLIM_PODS.with_transform(decoder))
         pods.subscribe(subscriber)
         pods.publish_pages(on_page)
         return pods
     whole: NamespacedInformer[Any] = informers.get(WHOLE_PODS)
-    reduce = PodReducer(pod_level_resources=pod_level_resources)
+    reduce = PodReducer(pod_level_resources=pod_level_resources, keeps_nodes=keeps_nodes)
 
     def pass_on(delta: Delta[Pod]) -> None:
         if delta.new is not None:

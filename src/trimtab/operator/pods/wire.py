@@ -39,6 +39,7 @@ class ContainerWire(Wire):
 class PodSpecWire(Wire):
     """The spec of a pod, as far as it requests resources."""
 
+    node_name: str = ""
     containers: tuple[ContainerWire, ...] | None = None
     init_containers: tuple[ContainerWire, ...] | None = None
     resources: RawJson = NOTHING

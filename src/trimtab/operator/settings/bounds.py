@@ -10,8 +10,11 @@ from trimtab.operator.settings.flags import reject_unknown
 from trimtab.operator.settings.settings import Settings, declared
 
 _FRACTIONS: Final = ("eviction_tolerance",)
-_NOT_NEGATIVE: Final = ("min_replicas", "recommendation_margin_fraction")
+_NOT_NEGATIVE: Final = ("min_replicas", "recommendation_margin_fraction", "status_visible_change")
+_NO_NEGATIVE_TIME: Final = ("status_max_age",)
 _ABOVE_ZERO: Final = ("recommender_interval", "updater_interval")
+_PORTS: Final = ("port", "webhook_port", "dashboard_port")
+_LAST_PORT: Final = 65_535
 _NAMESPACES: Final = ("watch_namespaces", "ignored_namespaces")
 
 
@@ -35,6 +38,12 @@ def reject_out_of_range(settings: Settings) -> None:
     for name in _NOT_NEGATIVE:
         if not settings.value(name) >= 0:
             raise ValueError(f"{flags[name]}={settings.value(name)}: use 0 or more")
+    for name in _PORTS:
+        if not 0 <= settings.value(name) <= _LAST_PORT:
+            raise ValueError(f"{flags[name]}={settings.value(name)}: use a port from 0 to {_LAST_PORT}")
+    for name in _NO_NEGATIVE_TIME:
+        if settings.value(name) < timedelta():
+            raise ValueError(f"{flags[name]} must not be negative; 0 writes every change in every sync")
     for name in _ABOVE_ZERO:
         if settings.value(name) <= timedelta():
             raise ValueError(f"{flags[name]} must be longer than zero")

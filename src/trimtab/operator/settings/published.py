@@ -116,6 +116,8 @@ class FoundSettings:
     """The loops whose settings are assumed."""
     is_partly_published: bool = False
     """Whether the settings of only some loops were published, which `source` names."""
+    is_unanswered: bool = False
+    """Whether the cluster did not answer. An answer that refuses to list the Leases is one."""
     updater_sees_all_pods: bool = True
     """Whether the updater watches every namespace, and so can compute the free room of nodes."""
 
@@ -205,6 +207,7 @@ async def find_settings(
             fallback,
             f"because the operator's Leases in namespace {namespace} cannot be read: {error}",
             assumed=(loop,),
+            is_unanswered=not isinstance(error, errors.Forbidden),
         )
     found = _published(listed.items, loop)
     if recommender:

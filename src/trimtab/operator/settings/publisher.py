@@ -9,6 +9,7 @@ from typing import Final
 
 from trimtab.cluster import errors
 from trimtab.cluster.client import Client
+from trimtab.cluster.leases.creation import create_lease
 from trimtab.cluster.resource import LEASES, Json
 from trimtab.model.times import format_micro_time
 from trimtab.operator.settings.published import settings_annotation
@@ -66,4 +67,4 @@ class SettingsPublisher:
             await self._client.patch(_UNTYPED, self._name, self._namespace, body)
         except errors.NotFound:
             metadata = {"name": self._name, "namespace": self._namespace, "annotations": self._annotations}
-            await self._client.create(_UNTYPED, {"metadata": metadata, "spec": spec}, self._namespace)
+            await create_lease(self._client, _UNTYPED, {"metadata": metadata, "spec": spec}, self._namespace)

@@ -92,6 +92,12 @@ class Settings:
         "Behave as upstream does where we rule otherwise: kubernetes-1.37 or kubernetes-1.36 for HPAs, vpa-1.8 for VPAs, or both.",
         why="Our rulings fix known defects; comparing with upstream needs the defects back.",
     )
+    plugins: tuple[str, ...] = setting(
+        (),
+        "--plugins",
+        "Plug-ins to load, separated by commas, such as example.com/NotDraining; `trimtab plugin list` shows what is installed.",
+        why="Only a plug-in that is named here is imported. Nothing in the cluster can load code.",
+    )
     dry_run: bool = setting(
         False,
         "--dry-run",

@@ -1,6 +1,6 @@
 """Turns flags into the configuration of the pure recommender, for the recommender and for explanations."""
 
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from datetime import timedelta
 
 from trimtab.decide.vertical.cluster_state.aggregates import AggregationConfig
@@ -10,6 +10,7 @@ from trimtab.decide.vertical.recommend.estimators import (
     Percentiles,
     ResourceSettings,
 )
+from trimtab.decide.vertical.recommend.plugin_estimates import NO_ESTIMATORS, Estimators
 from trimtab.decide.vertical.recommend.quantities import RecommendationRounding
 from trimtab.decide.vertical.recommend.recommendation import RecommenderSettings
 from trimtab.decide.vertical.recommend.recommender import PostProcessing
@@ -29,11 +30,20 @@ class Estimation:
     settings: RecommenderSettings
     aggregation: AggregationConfig
     post_processing: PostProcessing
+    estimators: Estimators = field(default_factory=dict)
+    """The estimator plug-ins that VPAs may name."""
 
     @classmethod
-    def from_settings(cls, settings: EstimationSettings) -> "Estimation":
+    def from_settings(
+        cls, settings: EstimationSettings, estimators: Estimators = NO_ESTIMATORS
+    ) -> "Estimation":
         """Return the configuration of the flags, or raise ValueError if a flag is invalid."""
-        return cls(recommender_settings(settings), aggregation_config(settings), post_processing(settings))
+        return cls(
+            recommender_settings(settings),
+            aggregation_config(settings),
+            post_processing(settings),
+            estimators,
+        )
 
     def new_state(self, view: ClusterView) -> ClusterState:
         """Return an empty cluster state."""

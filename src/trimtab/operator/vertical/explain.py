@@ -26,6 +26,7 @@ from trimtab.decide.vertical.explain import (
     vpa_lines,
 )
 from trimtab.decide.vertical.input.checkpoints import load_checkpoint
+from trimtab.decide.vertical.recommend.plugin_estimates import NO_ESTIMATORS, saved_estimators
 from trimtab.decide.vertical.recommend.recommender import VPARecommendation, recommend_vpas
 from trimtab.decide.vertical.resources.limit_ranges import NamespaceRanges
 from trimtab.decide.vertical.update.actions import (
@@ -37,7 +38,9 @@ from trimtab.decide.vertical.update.actions import (
 from trimtab.decide.vertical.update.loop import UpdateResult, update_loop
 from trimtab.decide.vertical.update.loop_state import UpdaterState
 from trimtab.model import times
+from trimtab.model.plugin_names import is_plugin_name
 from trimtab.model.times import format_time
+from trimtab.model.vpa.defaults import recommender_of
 from trimtab.model.vpa.types import VPAConditionType
 from trimtab.operator.settings.settings import Settings
 from trimtab.operator.vertical.cluster_view import ClusterView, ControlSnapshot, compat_of
@@ -58,6 +61,7 @@ _UNMET = (
     VPAConditionType.NO_NODE_FITS,
     VPAConditionType.REPLACEMENT_REFUSED,
     VPAConditionType.CONFIG_UNSUPPORTED,
+    VPAConditionType.ESTIMATOR_FAILED,
 )
 """Conditions that say why a recommendation does not reach its pods."""
 
@@ -211,7 +215,7 @@ class CheckpointReader:
 
     def __init__(self, clock: Clock, client: Client, view: ClusterView, settings: Settings) -> None:
         self._clock = clock
-        self._recommender = settings.recommender.recommender_name
+        self._own = settings.recommender.recommender_name
         self._estimation = Estimation.from_settings(settings.estimation)
         self._client = client
         self._view = view
@@ -219,10 +223,14 @@ class CheckpointReader:
     async def read(self, key: str, control: ControlSnapshot) -> CheckpointedState | None:
         """Return the saved state of a VPA, by `namespace/name`, or None if the VPA is unsupported.
 
-        Nothing is derived for a VPA of another recommender, whose rules are unknown.
+        Nothing is derived for a VPA of another recommender, whose rules are unknown. Estimators are not loaded here: their
+        last answers are in the checkpoints.
         """
         targeted = next((targeted for targeted in control.vpas if targeted.vpa.key == key), None)
-        if targeted is None or not is_served_by(targeted.vpa, self._recommender):
+        if targeted is None:
+            return None
+        has_estimator = is_plugin_name(recommender_of(targeted.vpa))
+        if not has_estimator and not is_served_by(targeted.vpa, {self._own}):
             return None
         selector = usable_selector(targeted, control)
         if isinstance(selector, UnsupportedConfig):
@@ -236,7 +244,8 @@ class CheckpointReader:
             load_checkpoint(state, checkpoint, now_ns)
         dates = [checkpoint.status.last_update_time for checkpoint in checkpoints]
         post = self._estimation.post_processing_for(self._view)
-        recommended = recommend_vpas(state, [vpa], self._estimation.settings, post, now_ns)[0]
+        answers = saved_estimators(vpa) if has_estimator else NO_ESTIMATORS
+        recommended = recommend_vpas(state, [vpa], self._estimation.settings, post, now_ns, answers)[0]
         return CheckpointedState(
             state, recommended, max((date for date in dates if date is not None), default=None)
         )

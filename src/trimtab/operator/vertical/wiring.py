@@ -5,6 +5,7 @@ from functools import cached_property
 from typing import TYPE_CHECKING, TypeVar
 
 from trimtab.cluster.leases.shards import Shards, ShardUser
+from trimtab.decide.vertical.recommend.plugin_estimates import loaded_estimators
 from trimtab.model.author import Author
 from trimtab.operator.control_loop import ControlLoop, ControlLoopMetrics
 from trimtab.operator.horizontal.inputs.pod_usage import ListAllPolicy
@@ -114,7 +115,9 @@ def make_recommender(
             deps,
             settings.recommender,
             settings.namespace_rules,
-            Estimation.from_settings(settings.estimation),
+            Estimation.from_settings(
+                settings.estimation, loaded_estimators(vertical.runtime.guards, settings.plugins)
+            ),
             history or make_history(vertical.clock, settings.history, metrics),
         )
     )

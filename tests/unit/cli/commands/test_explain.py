@@ -103,6 +103,16 @@ def test_what_cannot_be_explained_is_said_in_one_line(words, capsys):
     assert len(said.splitlines()) == 1
 
 
+@pytest.mark.parametrize("words", [["hpa/web"], ["vpa/web", "-o", "record"]])
+def test_plugins_do_not_go_with_an_operator(words, capsys):
+    """They were ignored without a word."""
+    options = ["--operator", "http://127.0.0.1:8080", "--plugins", "example.com/Mine"]
+    assert answer(["explain", *words, *options]) != 0
+    said = capsys.readouterr().err
+    assert "--plugins has no effect with --operator" in said
+    assert "trimtab replay FILE --plugins example.com/Mine" in said
+
+
 def test_with_compat_the_operators_decision_is_made_again_as_upstream_would(ask):
     """The option was ignored, and the operator's own decision shown as upstream's."""
     code, told, _ = ask("--compat", "kubernetes-1.36")

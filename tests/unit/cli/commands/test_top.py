@@ -7,7 +7,7 @@ import pytest
 
 from trimtab.cli.commands.top import lines_of, notes_of, top
 from trimtab.cli.operator_settings import Choice, settings_for
-from trimtab.cli.top_rows import hpa_row, reason_of, rows_of, vpa_row
+from trimtab.cli.top_rows import cells_of, hpa_row, reason_of, rows_of, vpa_row
 from trimtab.clock import VirtualClock
 from trimtab.cluster.client import Client
 from trimtab.cluster.resource import Json, Resource
@@ -270,6 +270,23 @@ def test_metrics_have_value_and_target_in_one_unit():
 def test_the_reason_is_the_word_that_explain_uses(current, desired, conditions, reason):
     """It was upstream's "recommended size matches current size"."""
     assert hpa_row("hpa", hpa("web", current, desired, **conditions), NO_SETTINGS)["reason"] == reason
+
+
+@pytest.mark.parametrize(
+    ("statuses", "shown"),
+    [
+        pytest.param({}, "2", id="not decided yet"),
+        pytest.param({"AbleToScale": "False"}, "2", id="no scale"),
+        pytest.param({"AbleToScale": "True", "ScalingActive": "False"}, "2", id="no metric"),
+        pytest.param({"AbleToScale": "True", "ScalingActive": "True"}, "2 to 0", id="scales to zero"),
+    ],
+)
+def test_replicas_that_nobody_decided_are_not_shown(statuses, shown):
+    """It said "2 to 0" of an HPA whose metrics could not be read: `desiredReplicas` was never set."""
+    conditions = tuple(HpaCondition(type=kind, status=status) for kind, status in statuses.items())
+    status = HorizontalPodAutoscalerStatus(current_replicas=2, conditions=conditions)
+    row = hpa_row("thpa", HorizontalPodAutoscaler(status=status), NO_SETTINGS)
+    assert cells_of(row)["replicas"] == shown
 
 
 def test_a_failure_comes_first():

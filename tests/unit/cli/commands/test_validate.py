@@ -302,3 +302,20 @@ def test_an_annotation_and_a_field_of_two_strategies_are_doubted(check):
     text = HPA.replace("namespace: shop}", f"namespace: shop, annotations: {{{note}}}}}")
     _, out, _ = check(text.replace("  minReplicas: 1", "  SelectionStrategy: LabelSelector"))
     assert "is 'OwnerReference' and field spec.selectionStrategy is 'LabelSelector'" in out
+
+
+@pytest.mark.parametrize("output", ["text", "table"])
+def test_nothing_is_counted_if_nothing_could_be_read(output, tmp_path, capsys):
+    """The error was followed by "0 objects checked: 0 errors, 0 warnings"."""
+    assert answer(["validate", str(tmp_path / "nope.yaml"), "-o", output]) == 2
+    out, err = capsys.readouterr()
+    assert out == ""
+    assert len(err.splitlines()) == 1
+    assert "checked" not in err
+
+
+def test_what_could_be_read_is_counted_beside_a_file_that_could_not(tmp_path, capsys):
+    file = tmp_path / "f.yaml"
+    file.write_text(VPA)
+    assert answer(["validate", str(tmp_path / "nope.yaml"), str(file)]) == 2
+    assert capsys.readouterr().err.endswith("1 object checked: 0 errors, 0 warnings\n")

@@ -1,53 +1,30 @@
 """The five stories of `trimtab up` come out as they are told, in virtual time."""
 
-import asyncio
 from contextlib import AsyncExitStack
 
 import pytest
 
 from trimtab.cli.stories import STORIES, chosen
+from trimtab.cli.stories.stage import Stage
 from trimtab.clock import VirtualClock
 from trimtab.cluster.resource import PODS
 from trimtab.decide.horizontal import explain
 from trimtab.lab.embedded import EmbeddedCluster
-from trimtab.model.crds import all_crds
-from trimtab.operator.horizontal.config import decision_config
-from trimtab.operator.horizontal.controller import HpaController
-from trimtab.operator.runtime import Runtime
-from trimtab.operator.settings.settings import Settings
-from trimtab.operator.vertical.wiring import VerticalRuntime, make_recommender, make_updater
+from trimtab.operator.horizontal.inputs.kinds import OWN_HPAS
 
 
 def play(name, minutes, look):
+    """Show one story for some minutes, and look at it every 15 seconds."""
     clock = VirtualClock()
-    (story,) = chosen((name,))
 
     async def main():
         async with AsyncExitStack() as stack:
             cluster = await stack.enter_async_context(EmbeddedCluster(clock, seed=1))
-            await cluster.apply(*all_crds())
-            plan = story.load()
-            for load in plan.workloads:
-                cluster.load.set(load)
-            for series in plan.series:
-                cluster.load.set(series)
-            await cluster.apply(*story.objects())
-            settings = Settings.of(feature_gates="AllAlpha=true", leader_elect=False)
-            runtime = Runtime(clock, cluster.client, settings)
-            stack.push_async_callback(runtime.close)
-            horizontal = HpaController(runtime, config=decision_config(settings))
-            site = VerticalRuntime(runtime)
-            tasks = [
-                asyncio.ensure_future(one.run())
-                for one in (horizontal, make_recommender(site), make_updater(site))
-            ]
+            programs = await Stage(clock, cluster).open(chosen((name,)), stack)
             seen = []
             for _ in range(minutes * 4):
                 await clock.sleep(15)
-                seen.append(await look(cluster, horizontal))
-            for task in tasks:
-                task.cancel()
-            await asyncio.gather(*tasks, return_exceptions=True)
+                seen.append(await look(cluster, programs.horizontal))
             return seen
 
     return clock.run(main())
@@ -62,6 +39,23 @@ def test_only_the_workload_that_counts_by_label_scales_for_the_job():
     sizes, left_out = play("same-labels", 6, look)[-1]
     assert sizes == [2, 8]
     assert list(left_out.values()) == ["it belongs to Job/report-by-owner"]
+
+
+def test_the_exercise_of_the_first_story_shrinks_within_a_minute():
+    """A newcomer who counts by owner instead waited for the default window of five minutes."""
+    sizes: list[int] = []
+
+    async def look(cluster, _horizontal):
+        size = await cluster.replicas("shop-by-label", "same-labels")
+        if size == 8 and not sizes:
+            change = {"spec": {"selectionStrategy": "OwnerReference"}}
+            await cluster.client.patch(OWN_HPAS.untyped(), "shop-by-label", "same-labels", change)
+        if size == 8 or sizes:
+            sizes.append(size)
+
+    play("same-labels", 4, look)
+    assert sizes[:2] == [8, 8]
+    assert sizes[4] == 2
 
 
 def test_the_tight_tolerance_acts_where_the_default_does_not():

@@ -149,7 +149,10 @@ def test_a_context_can_be_named(write):
     [
         pytest.param("{", "not YAML", id="not YAML"),
         pytest.param("- a\n- b\n", "a kubeconfig is a mapping, this is a list", id="a list"),
-        pytest.param("", "no current-context", id="empty"),
+        pytest.param("", "the kubeconfig has no contexts; set KUBECONFIG", id="empty"),
+        pytest.param(
+            {**config(), "contexts": []}, "the kubeconfig has no contexts; set KUBECONFIG", id="no contexts"
+        ),
         pytest.param({**config(), "current-context": ""}, "name one of: here", id="no current context"),
         pytest.param(
             {**config(), "current-context": "x"}, "no context 'x'; there are: here", id="unknown context"

@@ -292,3 +292,53 @@ def test_a_missing_namespace_is_told_with_what_to_do(caplog):
         assert "nobody leads until there is one: kubectl create namespace trimtab" in caplog.text
 
     run(scenario)
+
+
+CAUSES = {
+    "no namespace": Answer(404, status(404, "NotFound", 'namespaces "trimtab" not found')),
+    "wrong credentials": Answer(401, status(401, "Unauthorized", "Unauthorized")),
+    "no rights": Answer(403, status(403, "Forbidden", "leases is forbidden")),
+}
+
+
+def warnings(caplog):
+    return [record.getMessage() for record in caplog.records if record.levelname == "WARNING"]
+
+
+@pytest.mark.parametrize("cause", CAUSES)
+def test_a_cause_is_logged_once_and_then_every_five_minutes(cause, caplog):
+    """`run` without its namespace logged the same line every 2 s."""
+
+    async def scenario(world):
+        is_missing = cause == "no namespace"  # then the Lease cannot be found either
+        world.api.fault = lambda request: None if is_missing and request.method != "POST" else CAUSES[cause]
+        world.start(world.elector("one"))
+        await world.clock.sleep(290)
+        assert len(warnings(caplog)) == 1
+        await world.clock.sleep(20)
+        assert len(warnings(caplog)) == 2
+        await world.clock.sleep(300)
+        assert len(warnings(caplog)) == 3
+        assert len(set(warnings(caplog))) == 1
+
+    run(scenario)
+
+
+def test_causes_that_alternate_are_logged_once_each_until_one_is_over(caplog):
+    async def scenario(world):
+        elector = world.elector("one")
+
+        async def fail(cause):
+            world.api.fault = lambda _: CAUSES[cause]
+            await elector.step()
+
+        for _ in range(3):
+            await fail("wrong credentials")
+            await fail("no rights")
+        assert len(warnings(caplog)) == 2
+        world.api.fault = lambda _: None
+        await elector.step()
+        await fail("no rights")
+        assert len(warnings(caplog)) == 3
+
+    run(scenario)

@@ -21,6 +21,7 @@ from trimtab.decide.horizontal import (
 )
 from trimtab.decide.horizontal.memory import Recommendation
 from trimtab.decide.horizontal.observation.requests import ContainerRequests
+from trimtab.decide.horizontal.selection.selection import select_pods
 from trimtab.model.core.meta import (
     CrossVersionObjectReference,
     ObjectMeta,
@@ -236,6 +237,18 @@ def observe(autoscaler=None, replicas=1, *readings, **fields):
         "compat": DEFAULT,
     }
     return Observation(hpa=autoscaler or hpa(), samples=readings, **(given | fields))
+
+
+def select_by(strategy, chosen, target, lookups):
+    """Select the pods of a target by a strategy, with these results of owner lookups."""
+    reference = CrossVersionObjectReference(
+        api_version=target.api_version, kind=target.kind, name=target.name
+    )
+    autoscaler = hpa(selection_strategy=strategy)
+    spec_of_target = msgspec.structs.replace(autoscaler.spec, scale_target_ref=reference)
+    autoscaler = msgspec.structs.replace(autoscaler, spec=spec_of_target)
+    seen = observe(autoscaler, 1, pods=tuple(chosen), owners=lookups, scale=scale(1, uid=target.uid))
+    return select_pods(seen, strategy)
 
 
 def settled(replicas):

@@ -20,7 +20,6 @@ from tests.unit.decide.horizontal.builders import (
     marked,
     object_metric,
     observe,
-    own,
     pod,
     pods,
     pods_metric,
@@ -139,7 +138,6 @@ SHOWN_BY = {
         hpa(QUEUE, low=0), 1, series(100), gates=FeatureGates(hpa_scale_to_zero=False)
     ),
     "report_extra_pods": observe(hpa(cpu(50)), 1, samples({"a": 50, "b": 50}), pods=(pod("a"), pod("b"))),
-    "omit_failed_metrics": observe(own(hpa(cpu(50), QUEUE)), 4, unreadable(), series(400)),
     "cause_after_object": observe(hpa(object_metric(value(10))), 1, unreadable()),
     "name_conflicting_hpas": observe(hpa(QUEUE), 4, series(400), conflicting_hpas=(BESIDE,)),
     "observe_generation": observe(hpa(QUEUE, status=OLD), 4, series(400)),

@@ -309,6 +309,19 @@ def test_a_target_without_a_scale_gets_a_condition(failure, error, label):
     assert decision.scale_to is None
 
 
+def test_a_missing_right_to_a_scale_says_what_gives_it_unless_upstream_is_followed():
+    failure = ScaleFailure(message="forbidden", advice="install with scalable=[]")
+    ours = run(observe(hpa(), 1, scale=None, scale_failure=failure))
+    exact = run(
+        observe(hpa(), 1, scale=None, scale_failure=failure, compat=with_compat(clear_messages=False))
+    )
+    text = "the HPA controller was unable to get the target's current scale: forbidden"
+    assert condition(ours, "AbleToScale").message == f"{text}; install with scalable=[]"
+    assert ours.events[0].message == "forbidden; install with scalable=[]"
+    assert (ours.error or "").endswith("forbidden; install with scalable=[]")
+    assert condition(exact, "AbleToScale").message == text
+
+
 @pytest.mark.parametrize(("selector", "event"), [("", "SelectorRequired"), ("app=,,", "InvalidSelector")])
 def test_a_selector_that_cannot_be_used_gets_a_condition(selector, event):
     """F50."""

@@ -23,6 +23,7 @@ from tests.unit.decide.horizontal.builders import (
     rules,
     run,
     samples,
+    select_by,
     series,
     unreadable,
     value,
@@ -40,7 +41,6 @@ from trimtab.decide.horizontal import (
 from trimtab.decide.horizontal.config import DEFAULT, KUBERNETES_1_36, KUBERNETES_1_37
 from trimtab.decide.horizontal.memory import Recommendation, ScaleEvent
 from trimtab.decide.horizontal.records import record
-from trimtab.decide.horizontal.selection.selection import keep_owned
 from trimtab.model.core.meta import OwnerReference
 from trimtab.model.feature_gates import FeatureGates
 
@@ -239,8 +239,8 @@ class TestMetamorphic:
 @given(st.lists(st.sampled_from([(REPLICA_SET,), (JOB,), (), (JOB, REPLICA_SET)]), max_size=8))
 def test_filtering_twice_changes_nothing(owners):
     chosen = tuple(pod(f"web-{index}", owners=one) for index, one in enumerate(owners))
-    once = keep_owned(chosen, TARGET, OWNED)
-    assert keep_owned(once.pods, TARGET, OWNED).pods == once.pods
+    once = select_by("OwnerReference", chosen, TARGET, OWNED)
+    assert select_by("OwnerReference", once.pods, TARGET, OWNED).pods == once.pods
 
 
 @few

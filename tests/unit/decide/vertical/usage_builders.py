@@ -11,6 +11,7 @@ from trimtab.decide.vertical.cluster_state.profiles import merged_rows, profiles
 from trimtab.decide.vertical.compat import DEFAULT, VpaCompat
 from trimtab.decide.vertical.control.attribution import attribute
 from trimtab.decide.vertical.input.usage import Capacity, IntakeReport
+from trimtab.decide.vertical.recommend.plugin_estimates import NO_ESTIMATORS, Estimators, collect_samples
 from trimtab.decide.vertical.recommend.recommendation import (
     ContainerRecommendation,
     ContainerToRecommend,
@@ -51,6 +52,7 @@ class Recommender:
         for one in self.vpas:
             self.state.add_or_update_vpa(one, Selector.parse("app=db"))
         self.now_ns = START_NS
+        self.estimators: Estimators = NO_ESTIMATORS
 
     def observe(self, pods) -> None:
         """Take over the pods as they are now."""
@@ -76,15 +78,20 @@ class Recommender:
         if capacity is not None:
             cpu = replace(cpu, capacities=[capacity.millicores] * len(names))
             memory = replace(memory, capacities=[capacity.memory_bytes] * len(names))
-        return (
+        intake = (
             add_usage(self.state, "cpu", cpu, self.now_ns),
             add_usage(self.state, "memory", memory, self.now_ns),
         )
+        for resource, report in zip(("cpu", "memory"), intake, strict=True):
+            collect_samples(self.state, self.estimators, resource, report.usage)
+        return intake
 
     def recommend(self) -> dict[str, VPARecommendation]:
         """Recommend for every VPA, by name."""
         vpas = [self.state.vpas[key] for key in sorted(self.state.vpas)]
-        found = recommend_vpas(self.state, vpas, self.settings, PostProcessing(), self.now_ns)
+        found = recommend_vpas(
+            self.state, vpas, self.settings, PostProcessing(), self.now_ns, self.estimators
+        )
         return {recommendation.vpa.removeprefix("shop/"): recommendation for recommendation in found}
 
     def targets(self, resource="memory") -> dict[str, int | None]:

@@ -280,3 +280,36 @@ def test_the_plan_in_the_documentation_is_a_plan():
     plan = parse_plan(text.split("```yaml\n")[1].split("```")[0])
     assert [load.name for load in plan.workloads] == ["web", "db", "cache", "worker"]
     assert isinstance(plan.series[1].value, Recorded)
+
+
+@virtual()
+async def test_an_annotation_sets_the_load_of_a_workload_that_no_plan_names(cluster):
+    """The load is divided over the ready pods, and follows a changed annotation."""
+    web = workload("Deployment", "web", annotations={"lab.trimtab.dev/cpu": "300m"}, replicas=3)
+    await cluster.apply(web)
+    await cluster.settle()
+    assert cluster.load.names == ["default/web"]
+    assert await cpu_of(cluster, "web") == [100, 100, 100]
+    web["spec"]["template"]["metadata"]["annotations"] = {"lab.trimtab.dev/cpu": "600m"}
+    await cluster.apply(web)
+    await cluster.settle()
+    assert await cpu_of(cluster, "web") == [200, 200, 200]
+
+
+@virtual()
+async def test_a_plan_wins_over_an_annotation_and_nonsense_changes_nothing(cluster):
+    cluster.load.set(WorkloadLoad(name="web", cpu=constant("30m")))
+    for name, text in (("web", "300m"), ("api", "much")):
+        await cluster.apply(
+            workload("Deployment", name, annotations={"lab.trimtab.dev/cpu": text}, replicas=1)
+        )
+    await cluster.settle()
+    assert cluster.load.names == ["web"]
+    assert await cpu_of(cluster, "web") == [30]
+
+
+async def cpu_of(cluster, name):
+    """Return the millicores of each pod of a Deployment, as its metrics show them."""
+    source, now = cluster.side.kubelet.samples, cluster.clock.now()
+    usages = [source.pod_usage("default", pod.metadata.name, now) for pod in await pods(cluster, name)]
+    return [Quantity.parse(usage.containers["app"]["cpu"]).milli_value() for usage in usages]

@@ -6,6 +6,7 @@ import msgspec
 from prometheus_client import CollectorRegistry
 
 from tests.unit.decide.horizontal.builders import cpu, hpa, observe, scale
+from trimtab.cluster import errors
 from trimtab.operator.horizontal.config import DecisionConfig
 from trimtab.operator.horizontal.inputs.hpa_state import HpaState
 from trimtab.operator.horizontal.inputs.kinds import OWN_HPAS
@@ -38,6 +39,10 @@ def edit_spec(state: HpaState, **fields) -> None:
     """Replace the spec, as a watch event does."""
     spec = msgspec.structs.replace(state.hpa.spec, **fields)
     state.replace_hpa(msgspec.structs.replace(state.hpa, spec=spec), "")
+
+
+def api_error(kind: type[errors.ApiError], code: int) -> errors.ApiError:
+    return kind("a request", errors.Status(code=code, message="no"))
 
 
 def controller_metrics() -> HpaControllerMetrics:

@@ -40,7 +40,7 @@ class Snapshots:
 
 class RecordingReconciler(Reconciler):
     def __init__(self, clock, metrics) -> None:
-        super().__init__(clock, UNUSED, UNUSED, metrics)
+        super().__init__(clock, UNUSED, UNUSED, metrics, UNUSED)
         self.alone: list[str] = []
         self.in_batch: list[str] = []
 

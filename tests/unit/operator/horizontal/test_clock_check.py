@@ -6,7 +6,7 @@ import pytest
 
 from trimtab.clock import VirtualClock
 from trimtab.decide.horizontal.config import HpaSettings
-from trimtab.operator.horizontal.clock_check import FORGOTTEN_AFTER, NEWEST_WITHIN, ClockCheck
+from trimtab.operator.horizontal.clock_check import FORGOTTEN_AFTER, NEWEST_WITHIN, SET_SECONDS, ClockCheck
 
 AHEAD = -180.0
 """By how much the server is ahead of us: our clock would be three minutes fast."""
@@ -49,3 +49,35 @@ def test_our_clock_is_wrong_once_no_new_sample_agrees_with_it():
         assert check.offset() == 0.0
 
     clock.run(main())
+
+
+@pytest.mark.parametrize(
+    ("jump", "is_checked"), [(0.0, False), (SET_SECONDS, False), (SET_SECONDS + 0.5, True), (-90.0, True)]
+)
+def test_a_clock_that_was_set_is_checked_at_once(jump, is_checked):
+    clock = VirtualClock()
+    asked: list[float] = []
+
+    def server() -> float | None:
+        asked.append(clock.monotonic())
+        return None
+
+    check = ClockCheck(clock, server, HpaSettings())
+    check.offset_at(clock.now().timestamp() + jump, clock.monotonic())
+    assert bool(asked) is is_checked
+
+
+def test_a_wrong_clock_is_reported_once_and_so_is_a_right_one(caplog):
+    caplog.set_level("INFO")
+    clock = VirtualClock()
+    ahead: list[float | None] = [AHEAD]
+    check = ClockCheck(clock, lambda: ahead[0], HpaSettings())
+    for _ in range(3):
+        check.note_samples("external", clock.now().timestamp() + AHEAD - 5)
+    assert check.offset() == AHEAD
+    assert "clock" in check.problem()
+    ahead[0] = 0.0
+    for _ in range(3):
+        check.note_samples("external", clock.now().timestamp())
+    assert (check.offset(), check.problem()) == (0.0, "")
+    assert [record.getMessage() for record in caplog.records] == ["clock is wrong", "clock is right again"]

@@ -2,10 +2,14 @@
 
 from typing import Any
 
+import msgspec
+
 from tests.unit.decide.horizontal.builders import NOW, average, external, observe, series
 from tests.unit.operator.horizontal.fakes import edit_spec, hpa_state, queries_of, target
 from trimtab.clock import VirtualClock
 from trimtab.cluster import errors
+from trimtab.decide.horizontal import Record
+from trimtab.model.hpa.dry_run import DRY_RUN, MODE_ANNOTATION
 from trimtab.operator.horizontal.dry_run import DryRunDecider
 
 LOST = errors.TransportError("no answer")
@@ -23,18 +27,22 @@ class World:
         self.edited: set[str] = set()
         self.fetched: list[Any] = []
         collaborator: Any = self
-        self.decider = DryRunDecider(self.clock, collaborator, collaborator)
+        self.decider = DryRunDecider(self.clock, collaborator, collaborator, collaborator)
 
-    def decide_all(self) -> dict[str, int]:
-        """Return the desired replicas of each HPA that was decided about."""
+    def records(self) -> dict[str, Record]:
+        """Return the record of each HPA that was decided about."""
 
-        async def main() -> dict[str, int]:
+        async def main() -> dict[str, Record]:
             return {
-                state.hpa.metadata.name: record.decision.desired
+                state.hpa.metadata.name: record
                 async for state, record in self.decider.decide_all(self.states)
             }
 
         return self.clock.run(main())
+
+    def decide_all(self) -> dict[str, int]:
+        """Return the desired replicas of each HPA that was decided about."""
+        return {name: record.decision.desired for name, record in self.records().items()}
 
     async def find_target(self, state: Any) -> Any:
         if state.hpa.metadata.name in self.no_target:
@@ -90,3 +98,14 @@ def test_an_hpa_whose_inputs_cannot_be_read_is_left_out_with_a_warning(caplog):
     assert [record.getMessage() for record in caplog.records] == [
         f"shop/{name}: dry run failed: no answer" for name in ("a", "c")
     ]
+
+
+def test_only_an_hpa_in_dry_run_shows_what_it_would_scale_to_instead_of_scaling():
+    world = World("acting", "trying")
+    hpa = world.states[1].hpa
+    marked = msgspec.structs.replace(hpa.metadata, annotations={MODE_ANNOTATION: DRY_RUN})
+    world.states[1].replace_hpa(msgspec.structs.replace(hpa, metadata=marked), "")
+    records = world.records()
+    found = {name: (record.is_dry_run, record.decision.scale_to) for name, record in records.items()}
+    assert found == {"acting": (False, 8), "trying": (True, None)}
+    assert records["trying"].decision.desired == 8

@@ -8,14 +8,27 @@ from typing import Any
 import pytest
 from prometheus_client import CollectorRegistry
 
-from tests.unit.decide.horizontal.builders import behavior, external, observe, unreadable, value
+from tests.unit.decide.horizontal.builders import (
+    NOW,
+    behavior,
+    cpu,
+    external,
+    observe,
+    pods,
+    unreadable,
+    usage_of,
+    value,
+)
+from tests.unit.decide.horizontal.builders import memory as memory_share
 from tests.unit.operator.horizontal.fakes import edit_spec, hpa_state, queries_of
 from trimtab.clock import VirtualClock
 from trimtab.cpu_time import CpuMeter
 from trimtab.decide.horizontal.decide import decide
 from trimtab.decide.horizontal.records.record import Record
 from trimtab.metrics.queries import PodUsage
-from trimtab.operator.horizontal.early_scaling import UsageMonitor
+from trimtab.model.json import wire
+from trimtab.model.metrics_api import PodMetrics
+from trimtab.operator.horizontal.early_scaling import CheckCost, UsageMonitor, shortest_pause
 from trimtab.operator.horizontal.inputs.pod_usage import NamespaceUsage
 from trimtab.operator.horizontal.metrics import HpaControllerMetrics
 from trimtab.operator.horizontal.schedule import SyncPeriods
@@ -263,3 +276,79 @@ def test_a_sync_defers_an_hpa_that_was_scaled_since_the_last_but_one_check(ago, 
     assert world.state.next_sync_at == (scaled_at + 15.0 if is_deferred else -inf)
     edit_spec(world.state, behavior=behavior())
     assert world.monitor.defer_just_scaled([world.state]) == [world.state], "its policies limit it"
+
+
+@pytest.mark.parametrize(
+    ("cost", "want"),
+    [
+        pytest.param(
+            CheckCost(0.0, 0.0, 0), (2.5, "slow"), id="half a period after a check that took nothing"
+        ),
+        pytest.param(CheckCost(1.0, 0.0, 0), (3.5, "slow"), id="half a period after the end"),
+        pytest.param(CheckCost(0.0, 1.0, 0), (10.0, "cpu"), id="a tenth of a core"),
+        pytest.param(
+            CheckCost(0.0, 0.0, 15), (5.0, "requests"), id="what the syncs leave of four per second"
+        ),
+        pytest.param(CheckCost(0.0, 0.0, 45), (45.0, "requests"), id="one per second is always left"),
+        pytest.param(CheckCost(0.0, 0.0, 60), (60.0, "requests"), id="also where the syncs need all of them"),
+        pytest.param(CheckCost(0.0, 5.0, 60), (60.0, "requests"), id="the longest of two"),
+        pytest.param(CheckCost(0.0, 7.0, 60), (70.0, "cpu"), id="the longest of the other two"),
+    ],
+)
+def test_the_longest_of_three_pauses_counts(cost, want):
+    assert shortest_pause(cost, PERIODS) == want
+
+
+@pytest.mark.parametrize(
+    ("cpu_milli", "memory", "scales"),
+    [
+        pytest.param(50, 500, False, id="both at their target"),
+        pytest.param(90, 500, True, id="only the first above it"),
+        pytest.param(50, 900, True, id="only the second above it"),
+    ],
+)
+def test_one_of_two_metrics_outside_its_band_is_decided_about(cpu_milli, memory, scales):
+    chosen = pods(4)
+    items = {
+        pod.name: wire.convert(
+            {"containers": [{"name": "c", "usage": {"cpu": f"{cpu_milli}m", "memory": str(memory)}}]},
+            PodMetrics,
+        )
+        for pod in chosen
+    }
+    world = World({PodUsage("shop"): NamespaceUsage(items, (0.0, 0.0))})
+    world.state = hpa_state("web", "shop", cpu(50), memory_share(50))
+    seen = observe(world.state.hpa, 4, usage_of(chosen, 50), usage_of(chosen, 500_000), pods=chosen)
+    world.state.records.append(Record(observation=seen, decision=decide(seen, NOW)))
+    assert len(world.state.usage_bands()) == 2
+    assert bool(world.check().scaled) is scales
+
+
+@pytest.mark.parametrize(
+    ("usage", "scales"),
+    [(184, False), (220, False), (183, True), (221, True)],
+    ids=["at its lower edge", "at its upper edge", "just below", "just above"],
+)
+def test_usage_at_the_edge_of_its_band_is_inside(usage, scales):
+    chosen = pods(4)
+    shares = [usage // 4 + (place < usage % 4) for place in range(4)]
+    items = {
+        pod.name: wire.convert({"containers": [{"name": "c", "usage": {"cpu": f"{share}m"}}]}, PodMetrics)
+        for pod, share in zip(chosen, shares, strict=True)
+    }
+    world = World({PodUsage("shop"): NamespaceUsage(items, (0.0, 0.0))})
+    seen = observe(world.state.hpa, 4, usage_of(chosen, 50), pods=chosen)
+    world.state.records.append(Record(observation=seen, decision=decide(seen, NOW)))
+    (band,) = world.state.usage_bands()
+    assert [band.low, band.high] == pytest.approx([184.0, 220.0])
+    assert bool(world.check().scaled) is scales
+
+
+def test_a_check_that_leaves_none_out_counts_none():
+    metrics = HpaControllerMetrics(registry := CollectorRegistry())
+    metrics.usage_checks.count(0.5, "cpu", skipped=0)
+    assert registry.get_sample_value("trimtab_usage_checks_skipped_total", {"limit": "cpu"}) is None
+    metrics.usage_checks.count(0.5, "cpu", skipped=2)
+    assert registry.get_sample_value("trimtab_usage_checks_skipped_total", {"limit": "cpu"}) == 2
+    assert registry.get_sample_value("trimtab_usage_checks_total") == 2
+    assert registry.get_sample_value("trimtab_usage_check_cpu_seconds_total") == 1.0

@@ -112,3 +112,83 @@ def test_a_new_hpa_is_reconciled_at_once_and_then_on_its_phase(has_timers):
         assert at_once == pytest.approx(born, abs=1e-3)
         assert len(later) in {3, 4}
         assert [at % 15.0 for at in later] == pytest.approx([phases[name]] * len(later), abs=0.11)
+
+
+@pytest.mark.parametrize(
+    ("next_sync_at", "is_started"),
+    [
+        pytest.param(-inf, True, id="not scaled between syncs"),
+        pytest.param(100.0, True, id="just due again"),
+        pytest.param(100.1, False, id="not due yet"),
+    ],
+)
+def test_a_sync_skips_what_was_just_scaled(next_sync_at, is_started):
+    clock = VirtualClock()
+    clock.advance(100.0 - clock.monotonic())
+    first, second = hpa_state("first"), hpa_state("second")
+    first.schedule_next(next_sync_at)
+    started: Any = Started(clock)
+    unused: Any = None
+
+    async def main() -> None:
+        loop = Loop(clock, unused, unused, started, no_usage_checks(), SyncPeriods(15.0, 2.0))
+        loop.start_sync([first, second])
+
+    clock.run(main())
+    assert started.uids == ([first.uid] if is_started else []) + [second.uid]
+
+
+@pytest.mark.parametrize(
+    ("sync", "wait"),
+    [pytest.param(15.0, 1.0, id="a second"), pytest.param(0.5, 0.5, id="the period, if that is shorter")],
+)
+def test_a_standby_syncs_soon_after_it_leads(sync, wait):
+    clock = VirtualClock()
+    state = hpa_state()
+    hpas: Any = Hpas({state.uid: state})
+    started: Any = Started(clock)
+    leads = False
+
+    async def nothing():
+        """Do nothing before waiting."""
+
+    async def play():
+        nonlocal leads
+        loop = Loop(clock, hpas, lambda _key: True, started, no_usage_checks(), SyncPeriods(sync, 0.0))
+        running = asyncio.ensure_future(loop.run(lambda: leads, nothing))
+        await clock.sleep(100.0)
+        leads = True
+        await clock.sleep(10.0)
+        running.cancel()
+        await asyncio.gather(running, return_exceptions=True)
+
+    clock.run(play())
+    assert started.times["web"][0] - 100.0 <= wait
+
+
+def test_a_usage_check_that_is_due_before_the_sync_starts_on_time():
+    clock = VirtualClock()
+    checked: list[float] = []
+    hpas: Any = Hpas()
+    started: Any = Started(clock)
+    usage = no_usage_checks()
+    usage.next_at = 4.0
+
+    def start(_hpas: Any) -> None:
+        checked.append(round(clock.monotonic(), 3))
+        usage.next_at = clock.monotonic() + 5.0
+
+    usage.start = start
+
+    async def nothing():
+        """Do nothing before waiting."""
+
+    async def play():
+        loop = Loop(clock, hpas, lambda _key: True, started, usage, SyncPeriods(15.0, 0.0))
+        running = asyncio.ensure_future(loop.run(lambda: True, nothing))
+        await clock.sleep(13.0)
+        running.cancel()
+        await asyncio.gather(running, return_exceptions=True)
+
+    clock.run(play())
+    assert checked == [4.0, 9.0]

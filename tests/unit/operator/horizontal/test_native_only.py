@@ -5,6 +5,7 @@ import asyncio
 import pytest
 
 from trimtab.clock import VirtualClock
+from trimtab.cluster.access_reviews import ResourceAttributes
 from trimtab.cluster.client import Client
 from trimtab.cluster.resource import Json, Resource
 from trimtab.cluster.transport.in_process import InProcessTransport
@@ -12,6 +13,7 @@ from trimtab.lab.apiserver.server import Server
 from trimtab.model.crds import all_crds
 from trimtab.operator.horizontal.config import decision_config
 from trimtab.operator.horizontal.controller import HpaController
+from trimtab.operator.horizontal.inputs import kinds
 from trimtab.operator.horizontal.inputs.kinds import NATIVE_HPAS, OWN_HPAS, find_native_hpa
 from trimtab.operator.runtime import Runtime
 from trimtab.operator.settings.settings import Settings
@@ -98,3 +100,18 @@ def test_without_the_right_to_list_them_nothing_is_asked():
         return found
 
     assert play(scenario, NATIVE_HPAS) == ""
+
+
+def test_a_namespace_that_may_not_be_listed_or_is_empty_hides_none_after_it(monkeypatch):
+    async def may_self(_client: Client, attributes: ResourceAttributes) -> bool:
+        return attributes.namespace != "secret"
+
+    monkeypatch.setattr(kinds, "may_self", may_self)
+
+    async def scenario(_server, client: Client) -> list[str]:
+        return [
+            await find_native_hpa(client, namespaces)
+            for namespaces in (("secret", "empty", "default"), ("empty",), ("default", "empty"), ("secret",))
+        ]
+
+    assert play(scenario, NATIVE_HPAS) == ["default/web", "", "default/web", ""]

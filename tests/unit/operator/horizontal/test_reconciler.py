@@ -29,7 +29,7 @@ class World:
 
     def run(self):
         collaborator: Any = self
-        reconciler = Reconciler(self.clock, collaborator, collaborator, self.metrics)
+        reconciler = Reconciler(self.clock, collaborator, collaborator, self.metrics, collaborator)
 
         async def main():
             request = self.state.start_reconcile(self.clock.monotonic())

@@ -5,7 +5,7 @@ from typing import Any
 import msgspec
 import pytest
 
-from tests.unit.decide.horizontal.builders import NOW, average, external, marked, series
+from tests.unit.decide.horizontal.builders import NOW, average, external, marked, object_metric, series, value
 from tests.unit.operator.horizontal.fakes import CONFIG, edit_spec, hpa_state, queries_of, target
 from trimtab.clock import VirtualClock
 from trimtab.cluster.leases.epoch import UNSHARED, Epoch
@@ -35,7 +35,7 @@ class World:
             self.clock,
             CONFIG,
             everything,
-            InputCaches(everything, everything, everything, everything),
+            InputCaches(everything, everything, everything, everything, everything),
             everything,
         )
 
@@ -170,3 +170,37 @@ def take(world, fetched):
     request = world.state.start_reconcile(0.0)
     request.queries = queries_of(world.state, world.cached_target)
     return world.snapshots.snapshot(request, fetched, NO_PODS, {})
+
+
+def test_samples_are_aged_by_our_clock_unless_it_was_found_wrong():
+    world = World(cached=target(4))
+    snapshot = world.snapshot()
+    assert isinstance(snapshot, Snapshot)
+    assert snapshot.observation.clock_offset == world.snapshots.clock_offset() == 0.0
+    world = World(cached=target(4))
+    world.snapshots.clock_offset_at = lambda now, monotonic: (now - NOW.timestamp()) + monotonic - 120.0
+    snapshot = world.snapshot()
+    assert isinstance(snapshot, Snapshot)
+    assert snapshot.observation.clock_offset == world.snapshots.clock_offset() == -120.0
+
+
+def test_queries_are_known_without_waiting_where_everything_is_cached():
+    world = World(cached=target(4))
+    queries = world.snapshots.queries_for(world.state)
+    assert queries is not None
+    assert queries.queries == {ExternalMetric("shop", "queue")}
+    world.state.keep_queries(queries)
+    assert world.snapshots.queries_for(world.state) is queries
+    assert World(cached=None).snapshots.queries_for(world.state) is None
+
+
+def test_a_kind_that_has_to_be_looked_up_is_not_known_without_waiting():
+    world = World(cached=target(4))
+    edit_spec(world.state, metrics=(object_metric(value("10")),))
+    assert world.snapshots.queries_for(world.state) is None
+
+
+def test_several_metrics_of_which_one_has_to_be_looked_up_are_not_known_without_waiting():
+    world = World(cached=target(4))
+    edit_spec(world.state, metrics=(QUEUE, object_metric(value("10"))))
+    assert world.snapshots.queries_for(world.state) is None

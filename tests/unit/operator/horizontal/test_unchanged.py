@@ -43,9 +43,9 @@ class Life:
         self.state = HpaState(OWN_HPAS, self.hpa)
         self.target = ResolvedTarget(served=None, scale=scale(4))
         config = DecisionConfig(*(getattr(observe(), name) for name in ("settings", "gates", "compat")))
-        matcher = PodMatcher(config.gates, UNUSED, UNUSED)
+        matcher = PodMatcher(config.gates, UNUSED, UNUSED, UNUSED)
         self.snapshots = SnapshotBuilder(
-            UNUSED, config, UNUSED, InputCaches(UNUSED, matcher, UNUSED, self.freshness()), UNUSED
+            UNUSED, config, UNUSED, InputCaches(UNUSED, matcher, UNUSED, self.freshness(), UNUSED), UNUSED
         )
         self.settle()
 

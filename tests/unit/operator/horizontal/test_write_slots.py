@@ -56,6 +56,36 @@ def test_a_namespace_whose_writes_hang_keeps_no_other_waiting():
     clock.run(main())
 
 
+def test_a_namespace_that_has_its_share_is_passed_over():
+    """Two writes of `busy` wait before one of `shop`. The slot that comes back is not for `busy`, which hangs."""
+    clock = VirtualClock()
+    went: list[str] = []
+
+    async def main() -> None:
+        slots = WriteSlots(2 * SHARES)
+        share = 2
+
+        async def write(namespace: str, seconds: float) -> None:
+            async with slots.for_scale(namespace):
+                went.append(namespace)
+                await clock.sleep(seconds)
+
+        others = [f"n{number}" for number in range(SHARES - 1) for _ in range(share)]
+        begun = [("busy", 1000.0), ("busy", 1000.0), *((name, 10.0) for name in others)]
+        tasks = [asyncio.ensure_future(write(*each)) for each in begun]
+        await clock.sleep(1)
+        tasks += [asyncio.ensure_future(write(name, 1.0)) for name in ("busy", "busy", "shop")]
+        await clock.sleep(2)
+        assert "shop" not in went
+        await clock.sleep(8)
+        assert went.count("busy") == share
+        assert went.count("shop") == 1
+        await asyncio.gather(*tasks)
+        assert went.count("busy") == 2 * share
+
+    clock.run(main())
+
+
 WRITERS = st.lists(
     st.tuples(st.booleans(), st.sampled_from("abc"), st.integers(0, 5), st.integers(1, 5), st.booleans()),
     max_size=30,

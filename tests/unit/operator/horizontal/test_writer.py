@@ -7,10 +7,12 @@ import pytest
 
 from tests.unit.decide.horizontal.builders import NOW, average, external, marked, observe, series
 from tests.unit.decide.horizontal.builders import run as decide_on
-from tests.unit.operator.horizontal.fakes import UNUSED, edit_spec, hpa_state, target
+from tests.unit.operator.horizontal.fakes import UNUSED, api_error, edit_spec, hpa_state, target
 from trimtab.clock import VirtualClock
 from trimtab.cluster import errors
 from trimtab.decide.horizontal import Memory, decide
+from trimtab.decide.horizontal.status.writes import EVERY_SYNC
+from trimtab.model.hpa.dry_run import MODE_ANNOTATION
 from trimtab.model.hpa.types import HorizontalPodAutoscalerStatus
 from trimtab.operator.horizontal.inputs.kinds import MEMORY_ANNOTATION, NATIVE_HPAS, OWN_HPAS
 from trimtab.operator.horizontal.inputs.targets import (
@@ -20,12 +22,7 @@ from trimtab.operator.horizontal.inputs.targets import (
 )
 from trimtab.operator.horizontal.snapshot import Snapshot, StaleObservation
 from trimtab.operator.horizontal.write_slots import WriteSlots
-from trimtab.operator.horizontal.writer import PendingWrite, ScaleUnknown, Writer, status_patch
-
-
-def api_error(kind: type[errors.ApiError], code: int) -> errors.ApiError:
-    return kind("writing", errors.Status(code=code, message="no"))
-
+from trimtab.operator.horizontal.writer import PendingWrite, ScaleUnknown, Writer, WriteRules, status_patch
 
 CONFLICT = api_error(errors.Conflict, 409)
 FORBIDDEN = api_error(errors.Forbidden, 403)
@@ -35,7 +32,7 @@ LOST = errors.TransportError("the response was lost")
 class World:
     """One HPA whose metric asks for 8 instead of 4 replicas, and servers that fail as they are told."""
 
-    def __init__(self, *, scale=None, read=None, status=None, dry_run=False) -> None:
+    def __init__(self, *, scale=None, read=None, status=None, dry_run=False, limits=EVERY_SYNC) -> None:
         self.clock = VirtualClock()
         self.failures = {"scale": scale, "status": status}
         self.found = read
@@ -44,9 +41,8 @@ class World:
         self.state = hpa_state("web", "shop", external(average("10")))
         self.state.memory.mark_confirmed()
         anything: Any = self
-        self.writer = Writer(
-            lambda _key: anything, anything, anything, anything, slots=WriteSlots(1), dry_run=dry_run
-        )
+        rules = WriteRules(WriteSlots(1), dry_run, limits)
+        self.writer = Writer(self.clock, lambda _key: anything, anything, anything, anything, rules)
 
     def _do(self, what: str) -> None:
         if (failure := self.failures.get(what)) is not None:
@@ -182,6 +178,74 @@ def test_a_conflict_of_the_status_alone_starts_over_and_after_a_scale_waits_for_
         World(status=CONFLICT).apply(replicas=8)
 
 
+def test_a_lost_lease_ends_every_kind_of_write():
+    for how, world in (
+        ("status", World(status=errors.Fenced("no lease"))),
+        ("scale", World(scale=errors.Fenced("no lease"))),
+    ):
+        with pytest.raises(errors.Fenced):
+            world.apply()
+        assert how not in world.done
+    world = World(status=errors.Fenced("no lease"))
+    observation = observe(world.state.hpa, 4, series(80))
+    decision = decide(observation, NOW)
+    announced = msgspec.structs.replace(decision, intent=decision.status)
+    write = world.writer.prepare(world.state, Snapshot(target(4), observation, NOW), announced)
+    with pytest.raises(errors.Fenced):
+        VirtualClock().run(world.writer.apply(world.state, write))
+    assert world.done == []
+
+
+@pytest.mark.parametrize("failure", [FORBIDDEN, LOST])
+def test_a_scale_that_cannot_be_announced_is_not_written(failure):
+    world = World(status=failure)
+    observation = observe(world.state.hpa, 4, series(80))
+    decision = decide(observation, NOW)
+    announced = msgspec.structs.replace(decision, intent=decision.status)
+    write = world.writer.prepare(world.state, Snapshot(target(4), observation, NOW), announced)
+    VirtualClock().run(world.writer.apply(world.state, write))
+    assert write.scale_error
+    assert "scale" not in world.done
+
+
+@pytest.mark.parametrize(
+    ("failure", "is_paused"),
+    [(api_error(errors.ServerError, 500), True), (FORBIDDEN, False), (LOST, False)],
+)
+def test_a_status_that_the_server_failed_to_write_is_tried_again_after_a_pause(failure, is_paused):
+    world = World(status=failure)
+    assert world.apply(8).status_error == str(failure)
+    world.failures["status"] = None
+    world.done.clear()
+    write = world.apply(8)
+    assert ("not tried again yet" in (write.status_error or "")) is is_paused
+    assert ("status" in world.done) is not is_paused
+    if is_paused:
+        world.clock.advance(1.0)
+        assert world.apply(8).status_error is None
+        assert world.state.next_status_at < 0
+
+
+def test_a_status_that_follows_a_scale_waits_for_no_pause():
+    world = World()
+    world.state.note_status_failure(0.0)
+    assert world.apply(4).status_error is None
+    assert "status" in world.done
+
+
+@pytest.mark.parametrize("mode", ["DryRun", "Perhaps", ""])
+def test_an_hpa_that_asks_for_a_dry_run_is_not_scaled(mode):
+    world = World()
+    meta = msgspec.structs.replace(
+        world.state.hpa.metadata, annotations={MODE_ANNOTATION: mode} if mode else {}
+    )
+    world.state.replace_hpa(msgspec.structs.replace(world.state.hpa, metadata=meta), "")
+    write = world.apply()
+    assert write.is_dry_run is bool(mode)
+    assert ("scale" in world.done) is not bool(mode)
+    assert "status" in world.done, "its status shows what it would do"
+
+
 def test_a_dry_run_sends_no_request():
     world = World(dry_run=True)
     write = world.apply()
@@ -195,10 +259,22 @@ def test_a_decision_that_changes_nothing_has_nothing_to_write():
     settled = msgspec.structs.replace(state.hpa, status=decide_on(observation).status)
     decision = decide_on(observe(settled, 8, series(80)))
     write = PendingWrite(target(8), observation, decision)
-    writer = Writer(UNUSED, UNUSED, UNUSED, UNUSED, slots=UNUSED, dry_run=False)
+    writer = Writer(VirtualClock(), UNUSED, UNUSED, UNUSED, UNUSED, WriteRules(UNUSED))
     assert writer.has_nothing_to_write(state, write)
     state.memory.must_store = True
     assert not writer.has_nothing_to_write(state, write)
+
+
+@pytest.mark.parametrize("must_store", [True, False])
+def test_a_memory_that_must_be_stored_is_written_with_an_unchanged_status(must_store):
+    world = World()
+    observation = observe(world.state.hpa, 8, series(80))
+    status = decide_on(observation).status
+    world.state.replace_hpa(msgspec.structs.replace(world.state.hpa, status=status), "")
+    world.state.memory.must_store = must_store
+    assert world.apply(8).status_error is None
+    assert world.done == (["status"] if must_store else [])
+    assert not world.state.memory.must_store
 
 
 STATUS = HorizontalPodAutoscalerStatus(

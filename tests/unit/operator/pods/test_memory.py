@@ -169,3 +169,17 @@ def test_a_table_reads_no_text_again_while_its_bounds_cover_what_came_since(most
         for others in since.values():
             others |= {text} if is_small else set()
         since[text] = set()
+
+
+def test_a_table_is_full_only_beyond_its_bytes():
+    """Two texts of exactly the bound are both remembered, and a third makes room."""
+    read: list[bytes] = []
+    size = size_of_text(b"aa")
+    table: InternTable[bytes, None] = InternTable(read.append, most=100, most_bytes=2 * size)
+    for text in (b"aa", b"bb"):
+        table.of(text, text)
+    assert len(table._recent) == 2
+    table.of(b"cc", b"cc")
+    assert (len(table._recent), len(table._older)) == (1, 2)
+    table.of(b"aa", b"aa")
+    assert read == [b"aa", b"bb", b"cc"]

@@ -93,7 +93,7 @@ def test_every_annotation_of_a_vertical_decision_is_kept_or_only_written():
         if name.endswith("_ANNOTATION") and isinstance(value, str)
     }
     assert len(names) > len(written_only)
-    of_checkpoints = {"trimtab.dev/memory-windows"}
+    of_checkpoints = {"trimtab.dev/memory-windows", "trimtab.dev/estimate"}
     found = kept(raw_pod(annotations=dict.fromkeys(names, "x"))).metadata.annotations
     assert set(found) == names - written_only - of_checkpoints
 

@@ -6,8 +6,10 @@ from datetime import timedelta
 import pytest
 
 from trimtab import cli
-from trimtab.operator.settings.bounds import reject_bad_namespaces, reject_out_of_range
-from trimtab.operator.settings.settings import Settings
+from trimtab.cluster.leases.shards import MOST_SHARDS
+from trimtab.operator.settings.admission import MOST_SECONDS
+from trimtab.operator.settings.bounds import reject_bad_namespaces, reject_invalid, reject_out_of_range
+from trimtab.operator.settings.settings import Settings, declared
 
 
 @pytest.mark.parametrize(
@@ -27,12 +29,58 @@ def test_a_value_out_of_bounds_is_refused(settings, flag):
         reject_out_of_range(settings)
 
 
-@pytest.mark.parametrize(
-    "settings",
-    [Settings(), Settings.of(eviction_tolerance=0.0, min_replicas=0, recommendation_margin_fraction=0.0)],
+TINY = timedelta(microseconds=1)
+PORTS = tuple(
+    field.name for field, _ in declared() if field.name.endswith("port") and isinstance(field.default, int)
 )
-def test_bounds_themselves_are_allowed(settings):
-    reject_out_of_range(settings)
+
+
+def test_all_ports_are_known():
+    assert {"port", "webhook_port", "dashboard_port"} <= set(PORTS)
+
+
+@pytest.mark.parametrize("port", ["99999", "-1", "65536"])
+@pytest.mark.parametrize("flag", ["--port", "--webhook-port", "--dashboard-port"])
+def test_a_port_that_is_none_ends_the_start(flag, port, capsys):
+    """`run --port 99999` listened on 34463, the rest of a division by 65536."""
+    assert cli.answer(["run", f"{flag}={port}", "--kubeconfig=/none"]) == 2
+    assert f"{flag}={port}: use a port from 0 to 65535" in capsys.readouterr().err
+
+
+@pytest.mark.parametrize(
+    ("name", "inside", "outside"),
+    [
+        ("eviction_tolerance", 0.0, -0.001),
+        ("eviction_tolerance", 1.0, 1.001),
+        ("min_replicas", 0, -1),
+        ("recommendation_margin_fraction", 0.0, -0.001),
+        ("recommender_interval", TINY, timedelta()),
+        ("updater_interval", TINY, timedelta()),
+        ("webhook_timeout_seconds", 1, 0),
+        ("webhook_timeout_seconds", MOST_SECONDS["trimtab"], MOST_SECONDS["trimtab"] + 1),
+        *((name, 0, -1) for name in PORTS),
+        *((name, 65535, 65536) for name in PORTS),
+        ("shards", 1, 0),
+        ("shards", MOST_SHARDS, MOST_SHARDS + 1),
+    ],
+)
+def test_a_bound_itself_is_allowed_and_the_next_value_is_not(name, inside, outside):
+    reject_out_of_range(Settings())
+    reject_out_of_range(Settings.of(**{name: inside}))
+    with pytest.raises(ValueError, match=f"--{name.replace('_', '-')}"):
+        reject_out_of_range(Settings.of(**{name: outside}))
+
+
+def test_each_kind_of_mistake_is_refused():
+    reject_invalid(Settings())
+    for mistake, flag in (
+        ({"storage": "disk"}, "--storage"),
+        ({"min_replicas": -1}, "--min-replicas"),
+        ({"watch_namespaces": ("a", "B")}, "--watch-namespaces"),
+        ({"feature_gates": "NoSuchGate=true"}, "--feature-gates"),
+    ):
+        with pytest.raises(ValueError, match=flag):
+            reject_invalid(Settings.of(**mistake))
 
 
 @pytest.mark.parametrize("namespace", ["Shop", "shop/web", "-shop", "a.b", "x" * 64, "*"])

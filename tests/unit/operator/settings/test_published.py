@@ -131,6 +131,14 @@ def with_tolerance(tolerance, **more):
             id="one that is renewed before one whose holder is gone",
         ),
         pytest.param(
+            [
+                lease("x", with_tolerance(0.3), age=30),
+                lease("y", with_tolerance(0.4, dry_run=True), age=29.9),
+            ],
+            0.4,
+            id="a holder is gone after twice the duration",
+        ),
+        pytest.param(
             [lease("x", with_tolerance(0.3, dry_run=True), age=1), lease("y", with_tolerance(0.4), age=9)],
             0.4,
             id="one that acts before a dry run",
@@ -226,3 +234,10 @@ async def test_what_is_assumed_is_said_once_and_with_its_numbers():
     assert mixed.startswith("settings: for the recommender of the operator that holds Lease trimtab/r")
     assert "for the updater assumed, because" in mixed
     assert "percentile" not in mixed
+
+
+def test_names_of_plugins_are_not_published_so_that_no_lease_can_load_code():
+    (text,) = settings_annotation(Settings.of(plugins=("example.com/NotDraining",))).values()
+    assert "NotDraining" not in text
+    forged = text.replace("{", '{"plugins": ["example.com/NotDraining"], ', 1)
+    assert parse_annotation(forged)[0].plugins == ()

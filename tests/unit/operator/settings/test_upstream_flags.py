@@ -164,6 +164,8 @@ def test_the_verbosity_is_written_in_four_ways(arguments):
         (["--leader-elect-resource-lock=configmaps"], "use leases"),
         (["--use-external-metrics"], "--storage=prometheus"),
         (["--address=nowhere"], "write HOST:PORT"),
+        (["--address=8942"], "write HOST:PORT"),
+        (["--address=:http"], "write HOST:PORT"),
         (["--address=:9", "--port=10"], "give one of them"),
         (["--compat=vpa-0.1"], "known are: kubernetes-1.36, kubernetes-1.37, vpa-1.8"),
     ],

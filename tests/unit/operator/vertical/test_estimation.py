@@ -1,5 +1,8 @@
 """Flags of the recommender reach its numbers: each changes what it names, and nothing else."""
 
+from types import SimpleNamespace
+from typing import Any
+
 import msgspec
 import pytest
 
@@ -8,13 +11,21 @@ from tests.unit.decide.vertical.usage_builders import DAY_NS, Load, Recommender
 from trimtab.cli.commands.run import run
 from trimtab.cli.vpa_flags import with_upstream_flags
 from trimtab.decide.vertical.cluster_state.cluster import ClusterState
+from trimtab.decide.vertical.compat import DEFAULT, VPA_1_8
 from trimtab.decide.vertical.input.oom import OOM
 from trimtab.decide.vertical.input.usage import record_oom
 from trimtab.decide.vertical.recommend.recommender import recommend_vpas
+from trimtab.model.core.objects import Node
+from trimtab.model.json import wire
 from trimtab.model.labels.selector import Selector
 from trimtab.model.quantity import Quantity
 from trimtab.operator.settings.settings import Settings, with_values
-from trimtab.operator.vertical.estimation import aggregation_config, post_processing, recommender_settings
+from trimtab.operator.vertical.estimation import (
+    Estimation,
+    aggregation_config,
+    post_processing,
+    recommender_settings,
+)
 
 GIB = 2**30
 CPU = ("lower cpu", "target cpu", "upper cpu")
@@ -126,6 +137,8 @@ def test_history_lasts_as_many_intervals_as_asked():
     ("flag", "complaint"),
     [
         ("--target-cpu-percentile=90", "0 to 1"),
+        ("--target-cpu-percentile=1.001", "0 to 1"),
+        ("--target-memory-percentile=-0.001", "0 to 1"),
         ("--confidence-interval-cpu=0s", "longer than nothing"),
         ("--cpu-histogram-decay-half-life=0s", "longer than nothing"),
         ("--memory-aggregation-interval-count=0", "1 or more"),
@@ -143,3 +156,31 @@ def test_a_value_that_makes_no_sense_is_refused_at_the_start(flag, complaint):
             aggregation_config(settings.estimation),
             post_processing(settings.estimation),
         )
+
+
+@pytest.mark.parametrize(
+    "flag",
+    [
+        "--target-cpu-percentile=0",
+        "--target-cpu-percentile=1",
+        "--memory-aggregation-interval-count=1",
+        "--cpu-histogram-decay-half-life=1s",
+    ],
+)
+def test_a_bound_itself_is_allowed(flag):
+    settings = settings_of(flag)
+    recommender_settings(settings.estimation)
+    aggregation_config(settings.estimation)
+
+
+@pytest.mark.parametrize(("compat", "rooms"), [(DEFAULT, 2), (VPA_1_8, 0)])
+def test_recommendations_fit_the_nodes_there_are_now_unless_as_upstream(compat, rooms):
+    nodes = [
+        wire.convert(
+            {"metadata": {"name": name}, "status": {"allocatable": {"cpu": "2", "memory": "1Gi"}}}, Node
+        )
+        for name in ("a", "b")
+    ]
+    view: Any = SimpleNamespace(nodes=nodes, compat=compat)
+    estimation = Estimation.from_settings(Settings().estimation)
+    assert len(estimation.post_processing_for(view).rooms) == rooms

@@ -58,6 +58,7 @@ class Act(StrEnum):
     REPORT_SELECTOR = "ReportSelector"
     """The target's scale reports a selector that can be read."""
     REMOVE_CONFLICTING_HPA = "RemoveConflictingHpa"
+    REPAIR_PLUGIN = "RepairPlugin"
     END_ROLLOUT = "EndRollout"
     """The rollout ends, so that the target has as many pods as replicas."""
     RESUME = "Resume"
@@ -100,6 +101,7 @@ _READS = {
     DecisionReason.SELECTOR_INVALID: Act.REPORT_SELECTOR,
     DecisionReason.AMBIGUOUS: Act.REMOVE_CONFLICTING_HPA,
     DecisionReason.OWNERS_UNREAD: Act.READ_OWNERS,
+    DecisionReason.PLUGIN_FAILED: Act.REPAIR_PLUGIN,
     DecisionReason.CACHES_STALE: Act.REFRESH_CACHES,
     DecisionReason.SURGE: Act.END_ROLLOUT,
 }
@@ -168,8 +170,12 @@ def fewer(observation: Observation, decision: Decision) -> tuple[Advice, ...]:
     """Return the way to fewer replicas, which every metric has to ask for."""
     trace, current = decision.trace, decision.current
     beside = _beside(observation, decision, is_up=False) if current else None
-    if beside is None or trace.selection_fallback or trace.stale_hold:
+    if beside is None or trace.selection_fallback or trace.stale_hold or trace.policy_hold:
         return ()
+    if any(
+        answer.replicas is not None and answer.replicas >= current for answer in observation.policy_answers
+    ):
+        return ()  # whatever the metrics ask for
     changes: list[AdvisedChange] = []
     for index, result in enumerate(trace.proposals):
         if isinstance(result, Failure) or (isinstance(result, LossFallback) and result.holds):

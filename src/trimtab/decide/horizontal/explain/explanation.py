@@ -53,6 +53,26 @@ class MetricExplanation(Wire):
     notes: tuple[str, ...] = ()
 
 
+class PolicyExplanation(Wire):
+    """What one replica policy asks for, and why."""
+
+    name: str
+    version: str = ""
+    replicas: int | None = None
+    """What it asks for; None if it asks for nothing, or failed."""
+    reason: str = ""
+    problem: str = ""
+    is_winner: bool = False
+
+    def __str__(self) -> str:
+        if self.problem:
+            return self.problem
+        name = f"{self.name} {self.version}".rstrip()
+        if self.replicas is None:
+            return f"{name} asks for nothing: {self.reason}"
+        return f"{name} asks for {self.replicas}{' (wins)' if self.is_winner else ''}: {self.reason}"
+
+
 class WindowEntry(Wire):
     """A remembered recommendation."""
 
@@ -78,6 +98,7 @@ class Explanation(Wire):
     pods_foreign: dict[str, str]
     """Of those counted, which are not the target's own, and why; empty if owners are unknown."""
     metrics: tuple[MetricExplanation, ...]
+    policies: tuple[PolicyExplanation, ...]
     recommendations: tuple[WindowEntry, ...]
     limit: str
     partly_held: str
@@ -124,6 +145,17 @@ def explain(record: Record, *, dry_run: bool = False) -> Explanation:
         if trace.extra_pods
         else {},
         metrics=tuple(_metric(observation, decision, index) for index in range(len(trace.proposals))),
+        policies=tuple(
+            PolicyExplanation(
+                name=answer.plugin,
+                version=answer.version,
+                replicas=answer.replicas,
+                reason="" if answer.failure else answer.reason,
+                problem=answer.failure,
+                is_winner=trace.winning_policy == index,
+            )
+            for index, answer in enumerate(observation.policy_answers)
+        ),
         recommendations=tuple(
             WindowEntry(replicas=recommendation.replicas, at=format_time(wire_time(recommendation.at)))
             for recommendation in window
@@ -234,6 +266,7 @@ def _lines(story: Explanation) -> list[str]:
     if story.pods_counted is not None:
         lines.append(_pods_line(story))
     lines += [_metric_line(metric) for metric in story.metrics]
+    lines += [f"policy: {policy}" for policy in story.policies]
     if story.partly_held:
         lines.append(f"partly: {story.partly_held}")
     if story.limit:

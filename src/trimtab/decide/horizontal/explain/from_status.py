@@ -13,7 +13,11 @@ from trimtab.decide.horizontal.explain.reason import DecisionReason
 from trimtab.decide.horizontal.observation.observation import Observation
 from trimtab.decide.horizontal.observation.samples import FetchFailure
 from trimtab.model.hpa.metric_names import plain_names
-from trimtab.model.hpa.types import ConditionType, HorizontalPodAutoscaler
+from trimtab.model.hpa.types import (
+    ConditionType,
+    HorizontalPodAutoscaler,
+    HorizontalPodAutoscalerStatus,
+)
 from trimtab.model.json.wire import Wire
 from trimtab.model.times import format_time
 
@@ -52,6 +56,15 @@ class StatusReason(NamedTuple):
     word: str
     """A `DecisionReason`, or upstream's reason of a condition where the status says no more."""
     message: str
+
+
+def is_decided(status: HorizontalPodAutoscalerStatus) -> bool:
+    """Return whether the desired replicas of a status are those of a decision that succeeded."""
+    able, active = (
+        status.condition(ConditionType.ABLE_TO_SCALE),
+        status.condition(ConditionType.SCALING_ACTIVE),
+    )
+    return able is not None and able.status != "False" and (active is None or active.status != "False")
 
 
 def reason_from_status(hpa: HorizontalPodAutoscaler) -> StatusReason:

@@ -13,6 +13,7 @@ from trimtab.decide.horizontal.metrics.proposal import (
     Result,
 )
 from trimtab.decide.horizontal.metrics.tolerance import Tolerance
+from trimtab.model.plugin_names import is_plugin_name
 
 
 class DecisionReason(StrEnum):
@@ -33,6 +34,8 @@ class DecisionReason(StrEnum):
     METRICS_FAILED = "MetricsFailed"
     METRICS_INCOMPLETE = "MetricsIncomplete"
     OWNERS_UNREAD = "OwnersUnread"
+    PLUGIN_FAILED = "PluginFailed"
+    REPLICA_POLICY = "ReplicaPolicy"
     CACHES_STALE = "CachesStale"
     LOSS_POLICY = "LossPolicy"
     WITHIN_TOLERANCE = "WithinTolerance"
@@ -72,6 +75,7 @@ SHRINKING = frozenset(
         DecisionReason.ABOVE_MAXIMUM,
         DecisionReason.METRICS_INCOMPLETE,
         DecisionReason.OWNERS_UNREAD,
+        DecisionReason.PLUGIN_FAILED,
         DecisionReason.CACHES_STALE,
         DecisionReason.DOWN_WINDOW,
         DecisionReason.AT_MINIMUM,
@@ -134,7 +138,10 @@ def _standstill(decision: Decision) -> DecisionReason:
     trace, normalized = decision.trace, decision.trace.normalized
     winner = trace.proposals[trace.winner] if trace.winner is not None else None
     if trace.selection_fallback and isinstance(winner, Proposal) and winner.replicas < decision.current:
-        return DecisionReason.OWNERS_UNREAD
+        is_plugin = is_plugin_name(trace.strategy)
+        return DecisionReason.PLUGIN_FAILED if is_plugin else DecisionReason.OWNERS_UNREAD
+    if trace.policy_hold and _would_shrink(decision):
+        return DecisionReason.PLUGIN_FAILED
     if trace.stale_hold:
         return DecisionReason.CACHES_STALE
     if normalized is not None and trace.recommended is not None and trace.recommended != decision.current:
@@ -145,7 +152,19 @@ def _standstill(decision: Decision) -> DecisionReason:
         isinstance(winner, Proposal) and winner.replicas < decision.current and _is_lost(trace)
     ):
         return DecisionReason.LOSS_POLICY
+    if trace.winning_policy is not None:
+        return DecisionReason.REPLICA_POLICY
     return _OUTCOMES[winner.outcome] if isinstance(winner, Proposal) else DecisionReason.ENOUGH
+
+
+def _would_shrink(decision: Decision) -> bool:
+    """Return whether metrics ask for fewer replicas, all of them."""
+    asked = [
+        result.replicas
+        for result in decision.trace.proposals
+        if not isinstance(result, Failure) and result.replicas is not None
+    ]
+    return bool(asked) and max(asked) < decision.current and decision.trace.winning_policy is None
 
 
 def _is_lost(trace: DecisionTrace) -> bool:

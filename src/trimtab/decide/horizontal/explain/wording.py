@@ -40,6 +40,8 @@ SUMMARIES = {
     DecisionReason.METRICS_FAILED: "no metric can be read",
     DecisionReason.METRICS_INCOMPLETE: "the metrics that can be read ask for less, but others cannot be read",
     DecisionReason.OWNERS_UNREAD: "the owners of some pods cannot be read, so replicas are not lowered",
+    DecisionReason.PLUGIN_FAILED: "a plug-in gave no answer, so replicas are not lowered",
+    DecisionReason.REPLICA_POLICY: "a replica policy asks for that many",
     DecisionReason.CACHES_STALE: "recent changes may be unknown, so replicas are not lowered",
     DecisionReason.LOSS_POLICY: "a metric cannot be read, and its loss policy asks for this",
     DecisionReason.WITHIN_TOLERANCE: "usage is within the tolerance of its target",
@@ -72,6 +74,7 @@ _ACTS = {
     Act.REMOVE_CONFLICTING_HPA: "remove one of the autoscalers, or let each select by OwnerReference",
     Act.READ_OWNERS: "let the autoscaler read the owners of the pods (RBAC, API server)",
     Act.REFRESH_CACHES: "the operator must be able to list and watch that kind again (RBAC, API server)",
+    Act.REPAIR_PLUGIN: "install or correct the plug-in, and name it in --plugins",
     Act.END_ROLLOUT: "the rollout must end, so that the target has as many pods as replicas",
     Act.RESUME: "set replicas to 1 or more to resume",
     Act.READY_POD: "a pod must become ready",
@@ -93,6 +96,11 @@ def describe_reason(observation: Observation, decision: Decision, reason: Decisi
         return f"{SUMMARIES[reason]}; {extra_pods_text(decision.trace.extra_pods)}"
     if reason == DecisionReason.CACHES_STALE:
         return f"{SUMMARIES[reason]}: {decision.trace.stale_hold}"
+    if reason == DecisionReason.PLUGIN_FAILED:
+        return f"{SUMMARIES[reason]}: {decision.trace.selection_fallback or decision.trace.policy_hold}"
+    if reason == DecisionReason.REPLICA_POLICY:
+        policy = observation.policy_answers[decision.trace.winning_policy or 0]
+        return f"{policy.name} asks for that many: {policy.reason}"
     return SUMMARIES[reason]
 
 

@@ -73,6 +73,10 @@ class MetricsResult(Wire):
     """The last good proposals to remember."""
     rejected_since: dict[str, float] = {}
     """When samples of a metric were first rejected, to remember."""
+    winning_policy: int | None = None
+    """Index of the replica policy that asks for the most, if no metric asks for as many."""
+    policy_hold: str = ""
+    """Why replica policies failed, so that the replicas are not lowered; empty if none did."""
 
 
 def proposal_context(
@@ -92,7 +96,7 @@ def proposal_context(
         compat=compat,
         limits=limits_at(now, settings, compat, observation.clock_offset),
         # A pod that the strategy leaves out, or that cannot be shown to be owned, is not averaged in as a stray.
-        averages_strays=not compat.ignore_foreign_samples and strategy != SelectionStrategy.OWNER_REFERENCE,
+        averages_strays=not compat.ignore_foreign_samples and strategy == SelectionStrategy.LABEL_SELECTOR,
     )
 
 
@@ -114,9 +118,8 @@ def compute_replicas(observation: Observation, context: ProposalContext, memory:
             statuses.append(result.status)
         else:
             failures.append(result)
-            # kubectl pairs the metrics of Kubernetes' own kind with their statuses by position.
-            if observation.is_native or not compat.omit_failed_metrics:
-                statuses.append(FAILED_METRIC)
+            # It keeps its place: kubectl pairs metrics with their statuses by position.
+            statuses.append(FAILED_METRIC)
         if result.is_rejected if isinstance(result, Failure) else result.rejected_samples:
             rejected_since[metric_key(spec)] = limits.since
         if spec.on_loss is None or not compat.loss_policies:

@@ -12,6 +12,7 @@ from trimtab.decide.horizontal.config import (
 )
 from trimtab.decide.horizontal.memory import EMPTY, Memory
 from trimtab.decide.horizontal.observation.owners import ConflictingHpa, OwnerLookup, Target
+from trimtab.decide.horizontal.observation.plugin_answers import FilterAnswer, NodeSnapshot, PolicyAnswer
 from trimtab.decide.horizontal.observation.pods import PodSnapshot
 from trimtab.decide.horizontal.observation.samples import MetricSamples
 from trimtab.model.core.meta import group_of
@@ -28,6 +29,8 @@ class ScaleFailure(Wire):
     message: str
     step: Literal["parse", "map", "query"] = "query"
     """`parse`: the reference's apiVersion; `map`: its kind; `query`: the scale itself."""
+    advice: str = ""
+    """What lets the scale be read, where that is known. Upstream's controller gives no advice."""
 
 
 class StaleInput(Wire):
@@ -48,6 +51,12 @@ class Observation(Wire):
     """The pods of the namespace that match the scale's selector."""
     owners: dict[str, OwnerLookup] = msgspec.field(default_factory=dict)
     """The result of each owner lookup by its `owner_key`; only OwnerReference needs them."""
+    nodes: dict[str, NodeSnapshot] | None = None
+    """The nodes of the pods by name, for pod filters that need them; None if the filter does not."""
+    filter_answer: FilterAnswer | None = None
+    """The answer of the pod filter, if the selection strategy names a plug-in."""
+    policy_answers: tuple[PolicyAnswer, ...] = ()
+    """The answers of the replica policies of the spec, in its order; empty if the decision did not need them."""
     conflicting_hpas: tuple[ConflictingHpa, ...] = ()
     """Other HPAs of the namespace that may count the same pods."""
     samples: tuple[MetricSamples, ...] = ()

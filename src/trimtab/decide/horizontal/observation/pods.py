@@ -40,6 +40,8 @@ class PodSnapshot(Wire):
     """The overhead of a pod with pod-level requests, in thousandths."""
     containers: tuple[ContainerRequests, ...] = ()
     owners: tuple[OwnerReference, ...] = ()
+    node: str = ""
+    """The name of its node, if a pod filter needs nodes."""
 
     @property
     def is_ready(self) -> bool:
@@ -128,7 +130,9 @@ def snapshot_pod(pod: Pod, *, pod_level_resources: bool = True) -> PodSnapshot:
     return build_snapshot(meta, pod.status, SharedPodFields(meta.labels, meta.owner_references, asks))
 
 
-def build_snapshot(meta: PodMetadata, status: PodStatusFields, template: SharedPodFields) -> PodSnapshot:
+def build_snapshot(
+    meta: PodMetadata, status: PodStatusFields, template: SharedPodFields, node: str = ""
+) -> PodSnapshot:
     """Build a snapshot from the pod's own fields and its template.
 
     The few words of a status are interned, because they are the same in every pod.
@@ -149,4 +153,5 @@ def build_snapshot(meta: PodMetadata, status: PodStatusFields, template: SharedP
         overhead=asks.overhead,
         containers=asks.containers,
         owners=template.owners,
+        node=node,
     )

@@ -56,6 +56,7 @@ class UnchangedDecision(Wire):
             and observation.scale == last.scale
             and observation.conflicting_hpas == last.conflicting_hpas
             and observation.owners == last.owners
+            and observation.nodes == last.nodes
             and observation.clock_offset == last.clock_offset
             and not observation.stale_inputs
             and _have_same_samples(last, observation, *self._dates(now))
@@ -77,6 +78,7 @@ class UnchangedDecision(Wire):
             and (scale is last.scale or scale == last.scale)
             and not last.conflicting_hpas
             and not last.owners
+            and last.nodes is None
             and clock_offset == last.clock_offset
         )
 
@@ -139,6 +141,7 @@ def _is_repeatable(observation: Observation, decision: Decision) -> bool:
         and trace.normalized is not None
         and not trace.selection_fallback
         and not observation.stale_inputs
+        and not observation.policy_answers  # a policy may depend on the time
         and all(isinstance(result, Proposal) and not result.rejected_samples for result in trace.proposals)
     )
 

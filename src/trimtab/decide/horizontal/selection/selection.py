@@ -1,10 +1,11 @@
 """Selects the pods that count among those that match the target's labels (KEP-5625).
 
-A `PodFilter` sees all pods at once. It keeps some and leaves others out with a reason. If an owner cannot be read, all pods
-count and the selection says so, because a half-filtered set would silently change the divisor.
+A `PodFilter` sees all pods at once, and returns those that do not count with a reason. The two strategies of Trimtab itself have
+the same protocol as the filters of plug-ins. If a filter cannot decide, because an owner cannot be read or a plug-in fails, all
+pods count and the selection says so, because a half-filtered set would silently change the divisor.
 """
 
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 
 from trimtab.decide.horizontal.observation.observation import Observation
 from trimtab.decide.horizontal.observation.owners import OwnerLookup, Target
@@ -14,6 +15,8 @@ from trimtab.model.core.workloads import Scale
 from trimtab.model.feature_gates import FeatureGates
 from trimtab.model.hpa.types import SelectionStrategy
 from trimtab.model.json.wire import Wire
+from trimtab.model.plugin_names import is_plugin_name
+from trimtab.plugins.pod_filter import CannotFilterError, PodFilter
 
 
 class LeftOut(Wire):
@@ -32,23 +35,65 @@ class Selection(Wire):
     """Why every pod counts although the strategy would choose; empty when it could choose."""
 
 
-PodFilter = Callable[[tuple[PodSnapshot, ...], Target, Mapping[str, OwnerLookup]], Selection]
-
-
-def keep_all(
-    pods: tuple[PodSnapshot, ...], _target: Target, _lookups: Mapping[str, OwnerLookup]
-) -> Selection:
+def keep_all(_seen: Observation) -> Mapping[str, str]:
     """Keep every pod that the labels select."""
-    return Selection(pods=pods)
+    return _NOTHING
 
 
-def keep_owned(
-    pods: tuple[PodSnapshot, ...], target: Target, lookups: Mapping[str, OwnerLookup]
-) -> Selection:
+def keep_owned(seen: Observation) -> Mapping[str, str]:
     """Keep the pods that the target owns, and leave out those that only share its labels."""
+    return _not_owned(seen.pods, seen.target, seen.owners)
+
+
+def keep_as_answered(seen: Observation) -> Mapping[str, str]:
+    """Keep the pods that the filter of a plug-in keeps, by the answer that is part of the observation."""
+    answer = seen.filter_answer
+    if answer is None:
+        raise CannotFilterError(f"pod filter {seen.hpa.spec.selection_strategy} was not called")
+    if answer.failure:
+        raise CannotFilterError(answer.failure)
+    return answer.left_out
+
+
+FILTERS: dict[str, PodFilter[Observation]] = {
+    SelectionStrategy.LABEL_SELECTOR: keep_all,
+    SelectionStrategy.OWNER_REFERENCE: keep_owned,
+}
+"""The filter of each strategy of Trimtab itself. Every other strategy is a plug-in's."""
+
+_NOTHING: Mapping[str, str] = {}
+
+
+def effective_strategy(strategy: str | None, gates: FeatureGates) -> str:
+    """Return the strategy in force: LabelSelector while the gate is off, and for an unknown value."""
+    if strategy is None or not gates.hpa_selection_strategy:
+        return SelectionStrategy.LABEL_SELECTOR
+    return strategy if strategy in FILTERS or is_plugin_name(strategy) else SelectionStrategy.LABEL_SELECTOR
+
+
+def select_pods(observation: Observation, strategy: str) -> Selection:
+    """Apply the filter of a strategy to the observed pods."""
+    pods = observation.pods
+    try:
+        left_out = FILTERS.get(strategy, keep_as_answered)(observation)
+    except CannotFilterError as error:
+        return Selection(pods=pods, fallback=str(error))
+    if not left_out:
+        return Selection(pods=pods)
+    return Selection(
+        pods=tuple(pod for pod in pods if pod.name not in left_out),
+        left_out=tuple(
+            LeftOut(pod=pod.name, reason=left_out[pod.name]) for pod in pods if pod.name in left_out
+        ),
+    )
+
+
+def _not_owned(
+    pods: tuple[PodSnapshot, ...], target: Target, lookups: Mapping[str, OwnerLookup]
+) -> dict[str, str]:
+    """Return the pods that the target does not own, or raise CannotFilterError if an owner cannot be read."""
     chains = OwnerChains(target, lookups)
-    kept: list[PodSnapshot] = []
-    left_out: list[LeftOut] = []
+    left_out: dict[str, str] = {}
     errors: list[str] = []
     for pod in pods:
         try:
@@ -57,31 +102,10 @@ def keep_owned(
             errors.append(str(error))
             continue
         if reason:
-            left_out.append(LeftOut(pod=pod.name, reason=reason))
-        else:
-            kept.append(pod)
+            left_out[pod.name] = reason
     if errors:
-        return Selection(pods=pods, fallback=f"owner {min(errors)}")
-    return Selection(pods=tuple(kept), left_out=tuple(left_out))
-
-
-FILTERS: dict[str, PodFilter] = {
-    SelectionStrategy.LABEL_SELECTOR: keep_all,
-    SelectionStrategy.OWNER_REFERENCE: keep_owned,
-}
-"""The filter of each strategy; a new strategy is one more entry."""
-
-
-def effective_strategy(strategy: str | None, gates: FeatureGates) -> str:
-    """Return the strategy in force: LabelSelector while the gate is off, and for an unknown value."""
-    if strategy is None or not gates.hpa_selection_strategy or strategy not in FILTERS:
-        return SelectionStrategy.LABEL_SELECTOR
-    return strategy
-
-
-def select_pods(observation: Observation, strategy: str) -> Selection:
-    """Apply the filter of a strategy to the observed pods."""
-    return FILTERS[strategy](observation.pods, observation.target, observation.owners)
+        raise CannotFilterError(f"owner {min(errors)}")
+    return left_out
 
 
 def foreign_pods(
@@ -90,7 +114,10 @@ def foreign_pods(
     """Return the pods that the target does not own, with the reason."""
     if not lookups:
         return {}
-    return {pod.pod: pod.reason for pod in keep_owned(pods, target, lookups).left_out}
+    try:
+        return _not_owned(pods, target, lookups)
+    except CannotFilterError:
+        return {}
 
 
 def expected_pods(scale: Scale) -> int:

@@ -42,6 +42,7 @@ class DecisionBuilder:
         "memory",
         "metrics",
         "moment",
+        "must_store",
         "now",
         "observation",
         "trace",
@@ -57,6 +58,8 @@ class DecisionBuilder:
         self.metrics = NO_RESULT
         self.trace = DecisionTrace()
         self.error = ""
+        self.must_store = False
+        """Whether the memory has to be stored although the status did not change."""
         self.conditions_before = statuses_of(observation.hpa.status.conditions)
         self._conditions = Conditions(
             observation.hpa.status.conditions, self.moment, condition_generation(observation)
@@ -101,7 +104,7 @@ class DecisionBuilder:
             current=self.current,
             desired=desired,
             status=status,
-            status_changed=must_write(status, self.observation.hpa.status),
+            status_changed=self.must_store or must_write(status, self.observation.hpa.status),
             events=tuple(self._events),
             memory=self.memory,
             error=self.error,
@@ -149,7 +152,7 @@ class DecisionBuilder:
             current=self.current,
             desired=self.current,
             status=status,
-            status_changed=must_write(status, old),
+            status_changed=self.must_store or must_write(status, old),
             events=tuple(self._events),
             events_after_status=self._last_events,
             memory=self.memory,

@@ -18,6 +18,7 @@ EXTRA_PODS = ConditionType.EXTRA_PODS.value
 FIELDS_IGNORED = ConditionType.FIELDS_IGNORED.value
 CLOCK_WRONG = ConditionType.CLOCK_WRONG.value
 CACHES_STALE = ConditionType.CACHES_STALE.value
+PLUGIN_FAILED = ConditionType.PLUGIN_FAILED.value
 
 Status = Literal["True", "False"]
 

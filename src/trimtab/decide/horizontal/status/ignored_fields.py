@@ -12,6 +12,7 @@ from trimtab.decide.horizontal.status.conditions import (
     StatusChange,
 )
 from trimtab.model.feature_gates import FeatureGates
+from trimtab.model.hpa import replica_policies
 from trimtab.model.hpa.metric_annotations import MAX_AGE, METRIC_ANNOTATIONS, ON_LOSS, MetricAnnotationError
 from trimtab.model.hpa.types import HorizontalPodAutoscalerSpec, SelectionStrategy
 from trimtab.model.json.wire import Wire
@@ -99,4 +100,10 @@ def ignored_annotations_changes(observation: Observation) -> list[StatusChange]:
         except MetricAnnotationError as error:
             message = f"annotation {field.name} is ignored: {error}"
             changes.append(EmitEvent("Warning", _REASONS[field.name], message, is_limited=True))
+    if (text := annotations.get(replica_policies.ANNOTATION)) and not observation.hpa.spec.replica_policies:
+        try:
+            replica_policies.parse_annotation(text)
+        except MetricAnnotationError as error:
+            message = f"annotation {replica_policies.ANNOTATION} is ignored: {error}"
+            changes.append(EmitEvent("Warning", "InvalidReplicaPolicies", message, is_limited=True))
     return changes

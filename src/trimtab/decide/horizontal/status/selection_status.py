@@ -1,8 +1,8 @@
-"""Conditions and events about the pods that count: extra pods, unreadable owners, selector problems."""
+"""Conditions and events about the pods that count: extra pods, filters that cannot decide, selector problems."""
 
 from collections.abc import Mapping
 
-from trimtab.decide.horizontal.config import HpaCompat
+from trimtab.decide.horizontal.observation.observation import Observation
 from trimtab.decide.horizontal.selection.selector_check import AMBIGUOUS, SelectorProblem
 from trimtab.decide.horizontal.status.conditions import (
     EXTRA_PODS,
@@ -33,14 +33,17 @@ def extra_pods_changes(extra: int, expected: int, before: Mapping[str, str]) -> 
     return (RemoveCondition(EXTRA_PODS),) if before.get(EXTRA_PODS) == "True" else ()
 
 
-def fallback_changes(compat: HpaCompat, fallback: str, before: Mapping[str, str]) -> tuple[StatusChange, ...]:
-    """Return the condition and the event of owners that cannot be read, so that all pods count."""
+def fallback_changes(
+    observation: Observation, fallback: str, before: Mapping[str, str]
+) -> tuple[StatusChange, ...]:
+    """Return the condition and the event of a filter that cannot decide, so that all pods count."""
     if not fallback:
         return (RemoveCondition(SELECTION_FALLBACK),) if before.get(SELECTION_FALLBACK) == "True" else ()
-    lowered = ", and replicas are not lowered" if compat.fallback_never_shrinks else ""
+    lowered = ", and replicas are not lowered" if observation.compat.fallback_never_shrinks else ""
+    answer = observation.filter_answer
     message = f"all pods that match the selector are counted{lowered}: {fallback}"
     return (
-        SetCondition(SELECTION_FALLBACK, "True", UNREADABLE, message),
+        SetCondition(SELECTION_FALLBACK, "True", UNREADABLE if answer is None else answer.reason, message),
         EmitEvent("Warning", "PodSelectionFallback", message, is_limited=True),
     )
 

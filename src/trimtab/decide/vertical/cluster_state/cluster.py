@@ -237,7 +237,7 @@ class ClusterState:
         if not has_new_key:
             return
         if self.compat.role_change_closes_window:
-            tracked.history.close_window()
+            tracked.history.close_window(now_ns)
         tracked.is_bound = not self.compat.samples_survive_collection
 
     def _link_by_selector(self, key: AggregateKey, aggregate: Aggregate, pod: PodState) -> None:

@@ -15,9 +15,10 @@ from trimtab.decide.vertical.cluster_state.amounts import amount_from_float, sca
 from trimtab.decide.vertical.histogram.buckets import Ints
 from trimtab.decide.vertical.histogram.int64_times import NEVER, from_int64, to_int64
 from trimtab.decide.vertical.histogram.table import Table, distinct_batches
-from trimtab.model.times import format_ns
+from trimtab.model.times import SECOND_NS, format_ns
 
 Accepted = npt.NDArray[np.bool_]
+_LATEST_NS: Final = 120 * SECOND_NS
 DETACHED: Final = -1
 """The aggregate row of a container whose aggregate was collected."""
 
@@ -213,11 +214,18 @@ class ContainerHistory:
             here = self._here
             table.aggregates.add_memory(table.aggregate[here], table.peaks(here), table.window_end[here])
 
-    def close_window(self) -> None:
-        """End the memory window early, so that the next sample opens a new one."""
-        self.table.window_end[self.row] = NEVER
-        self.table.memory_peak[self.row] = 0
-        self.table.oom_peak[self.row] = 0
+    def close_window(self, now_ns: int) -> None:
+        """End the memory window early, and reject samples from before: they belong to another aggregate.
+
+        The limit is at most 2 minutes after the last sample, because clocks of nodes may be late.
+        """
+        table, row = self.table, self.row
+        table.window_end[row] = NEVER
+        table.memory_peak[row] = 0
+        table.oom_peak[row] = 0
+        for last in (table.last_cpu, table.last_memory):
+            if last[row] != NEVER:
+                last[row] = max(int(last[row]), min(to_int64(now_ns), int(last[row]) + _LATEST_NS))
 
 
 def _go_time(time_ns: int) -> str:

@@ -4,6 +4,7 @@ from collections.abc import Mapping
 from typing import Final, NamedTuple
 
 from trimtab.decide.vertical.cluster_state.aggregates import Aggregate
+from trimtab.decide.vertical.cluster_state.estimator_state import EstimatorState
 from trimtab.decide.vertical.resources.container_resources import policy_for
 from trimtab.model import times
 from trimtab.model.core.meta import Condition
@@ -48,6 +49,8 @@ class VPAState:
         self.recommendation: RecommendedPodResources | None = None
         self.selector_hash: str | None = None
         """A hash of target and selectors, written beside the recommendation."""
+        self.estimator: EstimatorState | None = None
+        """What is kept for the estimator that the VPA names, None for the built-in recommender."""
 
     @property
     def update_mode(self) -> str | None:

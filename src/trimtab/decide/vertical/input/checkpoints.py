@@ -3,10 +3,12 @@
 from collections.abc import Sequence
 from typing import Final
 
+import msgspec
 import numpy as np
 
 from trimtab.decide.vertical.cluster_state.aggregates import Aggregate
 from trimtab.decide.vertical.cluster_state.cluster import ClusterState
+from trimtab.decide.vertical.cluster_state.estimator_state import SavedEstimate, estimator_state
 from trimtab.decide.vertical.cluster_state.profiles import merged_rows, profiles_of
 from trimtab.decide.vertical.cluster_state.vpa import VPAState
 from trimtab.decide.vertical.histogram.int64_times import from_wire_time
@@ -20,12 +22,15 @@ from trimtab.decide.vertical.input.memory_windows import (
 )
 from trimtab.model.core.meta import ObjectMeta
 from trimtab.model.times import SECOND_NS
+from trimtab.model.vpa.defaults import recommender_of
 from trimtab.model.vpa.types import (
     VerticalPodAutoscalerCheckpoint,
     VerticalPodAutoscalerCheckpointSpec,
     VerticalPodAutoscalerCheckpointStatus,
 )
 
+ESTIMATE_ANNOTATION: Final = "trimtab.dev/estimate"
+"""On a checkpoint: the last answer and the memory of the estimator that its VPA names, as JSON."""
 _BATCH: Final = 1024
 """VPAs saved per step: enough to make arrays worthwhile, few enough to keep copies small."""
 
@@ -65,18 +70,39 @@ def save_checkpoints(
 ) -> tuple[VerticalPodAutoscalerCheckpoint, ...]:
     """Return the checkpoint objects of VPAs, named `<vpa>-<container>` as upstream's are."""
     saved = save_history(state, vpas, now_ns)
+    notes = {owner: _estimate_note(state.vpas[owner[0]], owner[1]) for owner in saved}
     if not state.compat.windows_survive_restarts:
-        return tuple(_checkpoint(*owner, status, {}) for owner, status in saved.items())
+        return tuple(_checkpoint(*owner, status, notes[owner]) for owner, status in saved.items())
     windows = save_windows(state, vpas, now_ns)
     return tuple(
         # Also without running windows: the windows of an earlier checkpoint have ended and are in the history.
         _checkpoint(
             *owner,
             status,
-            {WINDOWS_ANNOTATION: encode_windows(windows.get(owner, {}), status.last_update_time)},
+            {
+                WINDOWS_ANNOTATION: encode_windows(windows.get(owner, {}), status.last_update_time),
+                **notes[owner],
+            },
         )
         for owner, status in saved.items()
     )
+
+
+def _estimate_note(vpa: VPAState, container: str) -> dict[str, str]:
+    """Return the annotation with the last answer and the memory of a VPA's estimator."""
+    saved = vpa.estimator.saved.get(container) if vpa.estimator is not None else None
+    return {} if saved is None else {ESTIMATE_ANNOTATION: msgspec.json.encode(saved).decode()}
+
+
+def _resume_estimate(vpa: VPAState, container: str, text: str) -> str | None:
+    """Load the last answer and the memory of an estimator. Return an error if they cannot be read."""
+    try:
+        saved = msgspec.json.decode(text, type=SavedEstimate)
+    except msgspec.MsgspecError as error:
+        return f"the annotation {ESTIMATE_ANNOTATION} cannot be read: {error}; the estimator starts without its memory"
+    if saved.estimator == recommender_of(vpa.vpa):
+        estimator_state(vpa, saved.estimator).saved[container] = saved
+    return None
 
 
 def _checkpoint(
@@ -106,6 +132,10 @@ def load_checkpoint(
     if vpa is None:
         return f"checkpoint {metadata.key} belongs to VPA {spec.vpa_object_name!r}, which is not known"
     error = load_history(state, vpa, spec.container_name, checkpoint.status, now_ns)
+    estimate = metadata.annotations.get(ESTIMATE_ANNOTATION)
+    if error is None and estimate is not None:
+        problem = _resume_estimate(vpa, spec.container_name, estimate)
+        error = problem and f"checkpoint {metadata.key}: {problem}"
     text = metadata.annotations.get(WINDOWS_ANNOTATION)
     if error or text is None or not state.compat.windows_survive_restarts:
         return error

@@ -1,7 +1,7 @@
 """The recommendation for containers, with the derivation of each amount."""
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Final, NamedTuple
 
 import numpy as np
@@ -67,6 +67,8 @@ class Derivation:
     floor: int
     amount: int
     samples: int = 0
+    reason: str = ""
+    """Why an estimator plug-in chose the amount, after its name and version. Empty for the built-in estimate."""
 
     @property
     def is_floor(self) -> bool:
@@ -76,7 +78,7 @@ class Derivation:
     @property
     def is_confident(self) -> bool:
         """Whether confidence is high enough for the bound to have a meaning."""
-        return self.multiplier < LOW_CONFIDENCE_MULTIPLIER
+        return bool(self.reason) or self.multiplier < LOW_CONFIDENCE_MULTIPLIER
 
     @property
     def sample_text(self) -> str:
@@ -84,6 +86,9 @@ class Derivation:
         return f"{self.samples:,} sample{'' if self.samples == 1 else 's'}"
 
     def __str__(self) -> str:
+        if self.reason:
+            lifted = ", raised to the pod's minimum" if self.amount == self.floor else ""
+            return f"{self._text(self.amount)}: {self.reason}{lifted}"
         if not self.is_confident:
             return f"no upper bound yet: {self.sample_text}"
         if self.bucket is None:
@@ -101,6 +106,16 @@ class Derivation:
         return readable_amount(self.resource, amount if self.resource == CPU else amount * 1000)
 
 
+class PluginAmounts(NamedTuple):
+    """What an estimator plug-in answered for a container, with the pod's minimum applied."""
+
+    plugin: str
+    """Its name and version."""
+    reason: str
+    amounts: Mapping[str, Mapping[Bound, int]]
+    """By resource. A resource that is left out keeps its built-in amounts."""
+
+
 class ContainerRecommendation(NamedTuple):
     """The recommendation for a container before policies are applied: its column in batch estimates."""
 
@@ -108,28 +123,35 @@ class ContainerRecommendation(NamedTuple):
     estimates: Mapping[str, Estimates]
     """Estimates per controlled resource."""
     column: int
+    plugin: PluginAmounts | None = None
+    """The answer of the VPA's estimator, which replaces the estimates."""
 
     @property
     def amounts(self) -> dict[Bound, dict[str, int]]:
         """The amount per bound and resource, before rounding flags."""
         column, estimates = self.column, self.estimates.items()
-        return {
+        amounts = {
             bound: {resource: batch.listed[row][column] for resource, batch in estimates}
             for row, bound in enumerate(BOUNDS)
         }
+        if self.plugin is not None:
+            for resource, bounds in self.plugin.amounts.items():
+                for bound in BOUNDS if resource in self.estimates else ():
+                    amounts[bound][resource] = bounds[bound]
+        return amounts
 
     @property
     def derivations(self) -> dict[Bound, dict[str, Derivation]]:
         """The derivation per bound and resource."""
         return {
-            bound: {resource: self._derivation(resource, row) for resource in self.estimates}
+            bound: {resource: self._derivation(resource, row, bound) for resource in self.estimates}
             for row, bound in enumerate(BOUNDS)
         }
 
-    def _derivation(self, resource: str, row: int) -> Derivation:
+    def _derivation(self, resource: str, row: int, bound: Bound) -> Derivation:
         batch, column = self.estimates[resource], self.column
         bucket = int(batch.buckets[row, column])
-        return Derivation(
+        derivation = Derivation(
             resource=resource,
             percentile=batch.shares[row],
             bucket=bucket if bucket >= 0 else None,
@@ -140,6 +162,10 @@ class ContainerRecommendation(NamedTuple):
             amount=int(batch.amounts[row, column]),
             samples=int(batch.samples[column]),
         )
+        if self.plugin is None or resource not in self.plugin.amounts:
+            return derivation
+        reason = f"{self.plugin.plugin}: {self.plugin.reason}"
+        return replace(derivation, amount=self.plugin.amounts[resource][bound], reason=reason)
 
     def resources(self, rounding: RecommendationRounding) -> RecommendedContainerResources:
         """Return the recommendation as the API shows it."""

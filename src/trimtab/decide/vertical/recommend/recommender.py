@@ -9,6 +9,12 @@ from trimtab.decide.vertical.cluster_state.aggregates import controlled_resource
 from trimtab.decide.vertical.cluster_state.cluster import ClusterState
 from trimtab.decide.vertical.cluster_state.profiles import Profile, merged_rows, profiles_of
 from trimtab.decide.vertical.cluster_state.vpa import VPAState
+from trimtab.decide.vertical.recommend.plugin_estimates import (
+    NO_ESTIMATORS,
+    Estimators,
+    PluginAnswers,
+    ask_estimators,
+)
 from trimtab.decide.vertical.recommend.quantities import round_to_whole_cores
 from trimtab.decide.vertical.recommend.recommendation import (
     ContainerRecommendation,
@@ -27,6 +33,7 @@ from trimtab.model.vpa.types import (
     VerticalPodAutoscalerStatus,
     VPAConditionType,
 )
+from trimtab.plugins.guard import PluginFailure
 
 
 @dataclass(frozen=True)
@@ -61,8 +68,12 @@ def recommend_vpas(
     settings: RecommenderSettings,
     post: PostProcessing,
     now_ns: int,
+    estimators: Estimators = NO_ESTIMATORS,
 ) -> tuple[VPARecommendation, ...]:
-    """Recommend for VPAs and store the recommendations in the cluster state."""
+    """Recommend for VPAs and store the recommendations in the cluster state.
+
+    A VPA that names one of the `estimators` gets its amounts. If it fails, the last recommendation stays.
+    """
     containers: dict[str, list[ContainerRecommendation]] = {vpa.key: [] for vpa in vpas}
     # Containers in mode Off are merged too, because merging moves reference times and upstream merges them.
     profiles = [profile for key in containers for profile in profiles_of(state.vpas[key])]
@@ -74,10 +85,13 @@ def recommend_vpas(
             if _is_scaled(state, profile, count)
         ]
         batch = recommend_rows(state.table, _to_recommend(state, scaled, settings), settings)
-    for (profile, _), recommendation in zip(scaled, batch, strict=True):
-        containers[profile.vpa].append(recommendation)
+        answers = ask_estimators(state, scaled, batch, estimators, now_ns) if estimators else PluginAnswers()
+    for index, ((profile, _), recommendation) in enumerate(zip(scaled, batch, strict=True)):
+        containers[profile.vpa].append(answers.recommendations.get(index, recommendation))
     return tuple(
-        _store_recommendation(state.vpas[key], tuple(recommended), settings, post, now_ns)
+        _store_recommendation(
+            state.vpas[key], tuple(recommended), settings, post, now_ns, answers.failures.get(key)
+        )
         for key, recommended in containers.items()
     )
 
@@ -110,10 +124,15 @@ def _store_recommendation(
     settings: RecommenderSettings,
     post: PostProcessing,
     now_ns: int,
+    failure: PluginFailure | None = None,
 ) -> VPARecommendation:
     cuts: tuple[Cut, ...] = ()
+    vpa.set_obstacle(VPAConditionType.ESTIMATOR_FAILED, failure.message if failure else "", now_ns)
     if vpa.unsupported is not None:
         vpa.mark_unsupported(vpa.unsupported, now_ns)
+        containers = ()
+    elif failure is not None:
+        vpa.recommend(vpa.recommendation or RecommendedPodResources(), now_ns)
         containers = ()
     else:
         processed = _post_process(vpa.vpa, pod_resources(containers, settings.rounding), post)

@@ -13,6 +13,8 @@ from trimtab.model.core.metadata_validation import (
 )
 from trimtab.model.core.server_rules import KUBERNETES_1_36, ServerRules
 from trimtab.model.field_errors import FieldError, FieldPath, invalid, not_supported, required
+from trimtab.model.hpa.replica_policies import FIELD as REPLICA_POLICIES
+from trimtab.model.hpa.replica_policies import validate_policies
 from trimtab.model.hpa.types import (
     HorizontalPodAutoscalerBehavior,
     HorizontalPodAutoscalerSpec,
@@ -26,6 +28,7 @@ from trimtab.model.hpa.types import (
 from trimtab.model.hpa.validation.metrics import validate_metrics
 from trimtab.model.hpa.validation.reference import ReferenceOptions, validate_reference
 from trimtab.model.json.wire import Wire
+from trimtab.model.plugin_names import is_plugin_name
 
 _SPEC = FieldPath("spec")
 _STATUS = FieldPath("status")
@@ -102,10 +105,13 @@ def validate_spec(spec: HorizontalPodAutoscalerSpec, options: Options) -> list[F
     )
     if spec.behavior is not None:
         errors += _validate_behavior(spec.behavior, options.negative_tolerance)
-    if spec.selection_strategy is not None and spec.selection_strategy not in set(SelectionStrategy):
+    strategy = spec.selection_strategy
+    if strategy is not None and strategy not in set(SelectionStrategy) and not is_plugin_name(strategy):
         errors.append(
             not_supported(_SPEC.child("selectionStrategy"), spec.selection_strategy, SelectionStrategy)
         )
+    if spec.replica_policies:
+        errors += validate_policies(spec.replica_policies, _SPEC.child(REPLICA_POLICIES))
     return errors
 
 

@@ -30,6 +30,7 @@ ALWAYS: writing.Always = {
     types.ResourceMetricStatus: _NAME,
     types.ContainerResourceMetricSource: _NAME_AND_CONTAINER,
     types.ContainerResourceMetricStatus: _NAME_AND_CONTAINER,
+    types.ReplicaPolicySpec: _NAME,
     types.HPAScalingPolicy: frozenset({"type", "value", "periodSeconds"}),
     v1.V1HorizontalPodAutoscalerSpec: frozenset({"maxReplicas"}),
     v1.V1HorizontalPodAutoscalerStatus: frozenset({"currentReplicas", "desiredReplicas"}),

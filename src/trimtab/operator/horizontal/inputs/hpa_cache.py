@@ -15,7 +15,7 @@ from trimtab.cluster.cache.subscriptions import Delta
 from trimtab.cluster.resource import Resource
 from trimtab.model import hpa as hpa_rules
 from trimtab.model.core.meta import ObjectMeta
-from trimtab.model.hpa import metric_annotations, selection_strategy
+from trimtab.model.hpa import metric_annotations, replica_policies, selection_strategy
 from trimtab.model.hpa.types import (
     HorizontalPodAutoscaler,
     HorizontalPodAutoscalerSpec,
@@ -167,6 +167,7 @@ def _set_defaults(
     spec = selection_strategy.with_annotation(new.spec, new.metadata.annotations)
     if is_native:
         spec = metric_annotations.apply_annotations(spec, new.metadata.annotations)
+        spec = replica_policies.apply_annotation(spec, new.metadata.annotations)
     if _has_defaults(spec):
         return spec, ""
     plain = HorizontalPodAutoscaler(metadata=new.metadata, spec=spec)

@@ -84,6 +84,10 @@ class HpaMemory:
         self.stored, self.must_store = stored, self.must_store or is_new
         return is_new
 
+    def read_stored(self) -> Memory:
+        """Return the memory that a replica would take over now."""
+        return loads(self.stored)
+
     def set_stored(self, stored: str) -> None:
         """Replace `stored` with what our own write or read returned."""
         self.stored = stored

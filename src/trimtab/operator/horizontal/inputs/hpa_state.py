@@ -10,6 +10,7 @@ from zlib import crc32
 from trimtab.cluster.leases.epoch import Epoch
 from trimtab.cluster.resource import Resource
 from trimtab.decide.horizontal.observation.samples import FetchFailure
+from trimtab.decide.horizontal.plugin_calls import names_plugins
 from trimtab.decide.horizontal.records.compact import PackedRecord, pack, unpack
 from trimtab.decide.horizontal.records.record import Record
 from trimtab.decide.horizontal.records.unchanged import (
@@ -18,6 +19,7 @@ from trimtab.decide.horizontal.records.unchanged import (
     find_unchanged,
 )
 from trimtab.decide.horizontal.records.usage_bands import UsageBand, usage_bands
+from trimtab.decide.horizontal.status.writes import UNKNOWN_LAG, StatusLag
 from trimtab.metrics.queries import Query
 from trimtab.model.hpa.dry_run import is_dry_run
 from trimtab.model.hpa.types import HorizontalPodAutoscaler, HorizontalPodAutoscalerSpec
@@ -127,6 +129,8 @@ class HpaState:
     """How often in a row the server failed to write the status."""
     next_status_at: float = -inf
     """The time before which a failed status is not tried again, on the monotonic clock."""
+    status_lag: StatusLag | None = UNKNOWN_LAG
+    """How long the stored status has differed from the newest one. None if it does not."""
     _bands: tuple[UsageBand, ...] = ()
     _bands_for: Record | None = None
     _logged: tuple[str, str] = ("", "")
@@ -135,6 +139,8 @@ class HpaState:
     """`namespace/name`."""
     is_native: bool = field(init=False)
     """Whether the object is of the group autoscaling."""
+    names_plugins: bool = field(init=False)
+    """Whether the spec names plug-ins, which are called before each decision."""
     phase: int = field(init=False)
     """A number that the HPAs of a namespace share, and that says when in the period they are due."""
 
@@ -143,6 +149,7 @@ class HpaState:
         meta = self.hpa.metadata
         self.uid, self.key = meta.uid, meta.key
         self.is_native = self.resource.group == "autoscaling"
+        self.names_plugins = names_plugins(self.hpa.spec)
         self.phase = crc32(meta.namespace.encode())
 
     @property
@@ -157,6 +164,8 @@ class HpaState:
 
     def replace_hpa(self, hpa: HorizontalPodAutoscaler, problem: str) -> None:
         """Replace the object with a newer version, and what is wrong with its spec."""
+        if hpa.spec is not self.hpa.spec:
+            self.names_plugins = names_plugins(hpa.spec)
         self.hpa, self.problem = hpa, problem
 
     def mark_deleted(self) -> None:
@@ -189,6 +198,8 @@ class HpaState:
     def load_memory(self, epoch: Epoch, replicas: int | None, now: float, monotonic: float) -> None:
         """Load the memory for a decision."""
         is_new = self.memory.load(epoch, replicas, now, monotonic)
+        if is_new:
+            self.status_lag = UNKNOWN_LAG
         if self.memory.adjust_for_clock_jump(now, monotonic) or is_new:
             self.unchanged = None
 
@@ -229,6 +240,10 @@ class HpaState:
         """Let the next try wait, longer with each failure in a row."""
         delay = min(FIRST_STATUS_RETRY * 2**self.status_failures, LONGEST_STATUS_RETRY)
         self.status_failures, self.next_status_at = self.status_failures + 1, now + delay
+
+    def note_status_lag(self, lag: StatusLag | None) -> None:
+        """Note how long the stored status has differed from the newest one."""
+        self.status_lag = lag
 
     def note_status_written(self) -> None:
         """Let the next status be written at once."""

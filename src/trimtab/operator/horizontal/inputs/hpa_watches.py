@@ -120,6 +120,18 @@ class HpaWatches:
         errors_by_kind = {cache.resource.plural: cache.last_error() for cache in self._caches}
         return {plural: error for plural, error in errors_by_kind.items() if error}
 
+    def have_listed(self) -> bool:
+        """Return whether the HPAs of every kind are cached, or the kind is known not to be served."""
+        wanted = self._runtime.settings.horizontal
+        kinds = {"own": OWN_HPAS} if wanted.own_hpas else {}
+        kinds |= {"native": NATIVE_HPAS} if wanted.native_hpas else {}
+        return all(
+            name in self._problems and self._is_absent(name)
+            if name in self._missing
+            else self._informer(resource).is_read
+            for name, resource in kinds.items()
+        )
+
     def problems(self) -> dict[str, str]:
         """Return what keeps HPAs of all namespaces from being reconciled as usual, by name."""
         return self._missing_kinds(is_needed=True) | self._unlisted() | self._stale(is_everywhere=True)

@@ -15,6 +15,7 @@ from trimtab.model.feature_gates import FeatureGates
 from trimtab.model.hpa.types import SelectionStrategy
 from trimtab.operator.horizontal.inputs.hpa_cache import HpaCache
 from trimtab.operator.horizontal.inputs.hpa_state import HpaState
+from trimtab.operator.horizontal.inputs.nodes import FilterNeeds
 from trimtab.operator.horizontal.inputs.pod_index import PodIndex
 from trimtab.operator.horizontal.inputs.targets import ResolvedTarget
 
@@ -30,8 +31,9 @@ class MatchedPods:
 class PodMatcher:
     """Registers the target of each HPA, and matches pods by the target's selector."""
 
-    def __init__(self, gates: FeatureGates, hpas: HpaCache, pods: PodIndex) -> None:
+    def __init__(self, gates: FeatureGates, hpas: HpaCache, pods: PodIndex, needs: FilterNeeds) -> None:
         self._gates = gates
+        self._needs = needs
         self._hpas = hpas
         self._pods = pods
         self._targets: dict[str, Target] = {}
@@ -94,7 +96,11 @@ class PodMatcher:
     def owner_targets(self, hpa_state: HpaState, matched: MatchedPods) -> list[Target]:
         """Return the targets whose ownership of the pods the decision has to compute."""
         by_owner = SelectionStrategy.OWNER_REFERENCE
-        own = [self.target_of(hpa_state)] if self._strategy(hpa_state) == by_owner else []
+        strategy = self._strategy(hpa_state)
+        needs_owners = strategy == by_owner or (
+            hpa_state.names_plugins and self._needs.needs_owners(strategy)
+        )
+        own = [self.target_of(hpa_state)] if needs_owners else []
         if not matched.conflicting:
             return own
         return [hpa.target for hpa in matched.conflicting if hpa.strategy == by_owner] + own

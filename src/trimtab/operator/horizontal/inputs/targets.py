@@ -132,7 +132,8 @@ class TargetCache:
         try:
             scale = await read_scale(self._client, served, reference.name, namespace)
         except (errors.ClusterError, ValueError) as error:
-            return _failed(server_message(error), "query")
+            advice = _rights_advice(served) if isinstance(error, errors.Forbidden) else ""
+            return _failed(server_message(error), "query", advice)
         target = ResolvedTarget(served=served, scale=scale, is_read=True)
         self._note(target, scale)
         return target
@@ -195,8 +196,13 @@ def server_message(error: Exception) -> str:
     return (error.message if isinstance(error, errors.ApiError) else "") or str(error)
 
 
-def _failed(message: str, step: Literal["parse", "map", "query"]) -> ResolvedTarget:
-    return ResolvedTarget(failure=ScaleFailure(message=message, step=step))
+def _failed(message: str, step: Literal["parse", "map", "query"], advice: str = "") -> ResolvedTarget:
+    return ResolvedTarget(failure=ScaleFailure(message=message, step=step, advice=advice))
+
+
+def _rights_advice(served: Served) -> str:
+    """Return the value of the installation that gives the right to a kind's scale."""
+    return f"install with scalable=[{{group: {served.group}, resource: {served.plural}}}]"
 
 
 def _served(resource: Resource[object]) -> Served:

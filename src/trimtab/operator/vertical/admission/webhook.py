@@ -7,6 +7,7 @@ from urllib.parse import urlsplit
 from trimtab.clock import Clock
 from trimtab.cluster import errors
 from trimtab.cluster.client import Client
+from trimtab.cluster.leases.creation import create_lease
 from trimtab.cluster.resource import LEASES, Json
 from trimtab.model.quantity import Quantity
 from trimtab.model.times import format_micro_time
@@ -192,7 +193,7 @@ class AdmissionWebhook:
                 "metadata": {"name": name},
                 "spec": spec,
             }
-            await self._client.create(LEASES, body, namespace)
+            await create_lease(self._client, LEASES, body, namespace)
         self._renewed_at = now
 
 

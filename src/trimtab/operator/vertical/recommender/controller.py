@@ -5,7 +5,7 @@ Loading and writing await; everything in between is `trimtab.decide.vertical` on
 
 import asyncio
 import logging
-from collections.abc import Callable, Coroutine, Iterator
+from collections.abc import Callable, Coroutine, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import Any
@@ -21,12 +21,15 @@ from trimtab.decide.vertical.control.control import (
     ScopeConflict,
     unreported_conflicts,
 )
+from trimtab.decide.vertical.estimate_records import dumps
+from trimtab.decide.vertical.recommend.plugin_estimates import forget_gone
 from trimtab.decide.vertical.recommend.quality import expectations_of
 from trimtab.decide.vertical.recommend.recommender import VPARecommendation
 from trimtab.model import times
 from trimtab.model.author import Author
 from trimtab.model.core.meta import NamespacedName
 from trimtab.operator.control_loop import NOT_STARTED, ControlLoop, ControlLoopMetrics
+from trimtab.operator.health import HeldByAnotherReplica
 from trimtab.operator.ownership import Ownership
 from trimtab.operator.settings.recommender import RecommenderLoopSettings
 from trimtab.operator.settings.settings import NamespaceRules
@@ -96,10 +99,11 @@ class Recommender(ControlLoop):
         ignored, workers = namespaces.ignored, settings.update_worker_count
         self._view = view
         self._metrics = metrics
+        self._estimators = estimation.estimators
         self._states = ShardedClusterStates(lambda: estimation.new_state(view), deps.ownership)
         self._feeder = ClusterStateFeeder(
             self._states,
-            settings.recommender_name,
+            frozenset({settings.recommender_name, *estimation.estimators}),
             ignored,
             matched_only=settings.memory_saver,
         )
@@ -108,7 +112,13 @@ class Recommender(ControlLoop):
         self._history = HistoryBootstrap(view, self._states, store, metrics, history)
         self._ooms = OomObserver(deps.client, view.pods, view.namespaces, view.compat)
         self._samples = SampleFeeder(
-            self._states, self._feeder, self._history, deps.usage, self._ooms, metrics
+            self._states,
+            self._feeder,
+            self._history,
+            deps.usage,
+            self._ooms,
+            metrics,
+            self._estimators,
         )
         self._builder = StatusBuilder(
             view, self._states, namespaces, estimation, metrics, is_dry_run=is_dry_run
@@ -137,6 +147,20 @@ class Recommender(ControlLoop):
     def recommendation(self, vpa: str) -> VPARecommendation | None:
         """Return the last recommendation for a VPA with its derivation, by `namespace/name`."""
         return self._builder.recommendations.get(vpa)
+
+    def pages(self) -> Mapping[str, Callable[[str], bytes | None]]:
+        """Return the page with the last calls of estimators for the VPA `?name=namespace/name`."""
+        return {"/estimates": self._estimates_page}
+
+    def _estimates_page(self, vpa: str) -> bytes | None:
+        owner = self._deps.ownership.describe_owner(vpa)
+        if owner:
+            raise HeldByAnotherReplica(owner)
+        state = self.model_of(vpa) if "/" in vpa else None
+        estimator = state.vpas[vpa].estimator if state is not None else None
+        if estimator is None:
+            return None
+        return b"".join(dumps(record) + b"\n" for _, record in sorted(estimator.records.items()))
 
     def health(self) -> dict[str, str]:
         """Return the problems of caches, shards and the last step, by name."""
@@ -248,6 +272,7 @@ class Recommender(ControlLoop):
         }
         for state, collector in self._collectors.items():
             collector.collect(state, now_ns, lambda vpa: vpa.key in existing)
+        forget_gone(self._states, self._estimators)
 
     def _count(self, control: ControlSnapshot, loaded: LoadResult) -> None:
         self._metrics.count_objects(self._states.vpas(), frozenset(map(str, loaded.unusable)))

@@ -86,13 +86,14 @@ class ClusterStateFeeder:
     def __init__(
         self,
         states: ShardedClusterStates,
-        recommender_name: str = DEFAULT_RECOMMENDER,
+        served: frozenset[str] = frozenset({DEFAULT_RECOMMENDER}),
         ignored_namespaces: frozenset[str] = frozenset(),
         *,
         matched_only: bool = False,
     ) -> None:
         self._states = states
-        self._name = recommender_name
+        self._served = served
+        """The names of recommenders in VPAs that this recommender serves: its own, and its estimators."""
         self._ignored = ignored_namespaces
         self._matched_only = matched_only
         self._complete: frozenset[ClusterState] = frozenset()
@@ -117,7 +118,7 @@ class ClusterStateFeeder:
             targeted
             for targeted in control.vpas
             if targeted.vpa.metadata.namespace not in self._ignored
-            and is_served_by(targeted.vpa, self._name)
+            and is_served_by(targeted.vpa, self._served)
             and self._states.holds(targeted.name)
         ]
         loaded = self._load_vpas(ours, control)
@@ -356,12 +357,12 @@ def _join(target: Selector, scope: Scope) -> Selector:
     return Selector([*target.requirements, *pods, *marked])
 
 
-def is_served_by(vpa: VerticalPodAutoscaler, name: str) -> bool:
-    """Return whether the recommender of this name handles a VPA.
+def is_served_by(vpa: VerticalPodAutoscaler, served: Collection[str]) -> bool:
+    """Return whether a recommender of one of these names handles a VPA.
 
     A VPA that names several recommenders is handled by all of them, so that the error is reported.
     """
     recommenders = vpa.spec.recommenders
     if not recommenders:
-        return name == DEFAULT_RECOMMENDER
-    return any(recommender.name == name for recommender in recommenders)
+        return DEFAULT_RECOMMENDER in served
+    return any(recommender.name in served for recommender in recommenders)

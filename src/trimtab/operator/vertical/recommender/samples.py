@@ -15,6 +15,7 @@ from trimtab.decide.vertical.cluster_state.cluster import (
 from trimtab.decide.vertical.cluster_state.containers import UsageRows
 from trimtab.decide.vertical.input.oom import OOM
 from trimtab.decide.vertical.input.usage import IntakeReport, record_oom
+from trimtab.decide.vertical.recommend.plugin_estimates import NO_ESTIMATORS, Estimators, collect_samples
 from trimtab.decide.vertical.recommend.quality import Expectations
 from trimtab.model import times
 from trimtab.model.core.meta import NamespacedName
@@ -44,6 +45,7 @@ class SampleFeeder:
         usage: UsageFeed,
         ooms: OomObserver,
         metrics: RecommenderMetrics,
+        estimators: Estimators = NO_ESTIMATORS,
     ) -> None:
         self._states = states
         self._feeder = feeder
@@ -51,6 +53,7 @@ class SampleFeeder:
         self._usage = usage
         self._ooms = ooms
         self._metrics = metrics
+        self._estimators = estimators
         self._has_unreadable = False
         """Whether the last step found usage that could not be read."""
 
@@ -72,6 +75,7 @@ class SampleFeeder:
                 self._count_refused(resource, intake)
                 if intake.usage is not None:
                     self._metrics.quality.judge(state, expected[state], resource, intake.usage)
+                collect_samples(state, self._estimators, resource, intake.usage)
         self._report_unreadable(unreadable)
 
     def _report_unreadable(self, unreadable: list[str]) -> None:
@@ -115,7 +119,7 @@ class SampleFeeder:
                 if refusal:
                     log.info("out-of-memory kill is not counted: %s", refusal)
                 else:
-                    self._judge(state, expected[state], oom)
+                    self._judge(state, expected[state], oom, now_ns)
 
     def _is_in_checkpoint(self, oom: OOM, period_ns: int) -> bool:
         """Return whether the previous leader counted a kill and saved it.
@@ -137,11 +141,12 @@ class SampleFeeder:
         is_elsewhere = not self._feeder.states_of(PodId(oom.namespace, oom.pod))
         return not self._states.is_whole and is_elsewhere and now_ns - oom.time_ns < _HAND_OVER_NS
 
-    def _judge(self, state: ClusterState, expected: Expectations, oom: OOM) -> None:
+    def _judge(self, state: ClusterState, expected: Expectations, oom: OOM, now_ns: int) -> None:
         container = ContainerId(PodId(oom.namespace, oom.pod), oom.container)
         tracked = state.find_container(container)
         if isinstance(tracked, TrackedContainer):
             needed = UsageRows(
-                np.array([tracked.history.row]), np.array([tracked.history.oom_peak]), np.array([0])
+                np.array([tracked.history.row]), np.array([tracked.history.oom_peak]), np.array([now_ns])
             )
+            collect_samples(state, self._estimators, MEMORY, needed)
             self._metrics.quality.judge(state, expected, MEMORY, needed, is_oom=True)

@@ -68,7 +68,9 @@ class StatusBuilder:
         usable = [str(name) for name in loaded.usable]
         for state in self._states:
             vpas = [state.vpas[key] for key in usable if key in state.vpas]
-            for recommended in recommend_vpas(state, vpas, self._estimation.settings, post, now_ns):
+            for recommended in recommend_vpas(
+                state, vpas, self._estimation.settings, post, now_ns, self._estimation.estimators
+            ):
                 recommendations[recommended.vpa] = recommended
                 vpa = state.vpas[recommended.vpa]
                 changes.append(self._change(vpa, refused.get(recommended.vpa, ""), now_ns))

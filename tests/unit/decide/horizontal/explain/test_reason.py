@@ -47,7 +47,9 @@ from trimtab.decide.horizontal import (
 from trimtab.decide.horizontal.explain.wording import SUMMARIES
 from trimtab.decide.horizontal.memory import Recommendation, ScaleEvent
 from trimtab.decide.horizontal.observation.observation import StaleInput
+from trimtab.decide.horizontal.observation.plugin_answers import PolicyAnswer
 from trimtab.model.feature_gates import FeatureGates
+from trimtab.model.hpa.types import ReplicaPolicySpec
 
 QUEUE = external(average(100))
 FULL = pods(4)
@@ -93,6 +95,20 @@ STANDING_STILL = {
         samples({"web-1": 0, "scrape-1": 0}),
         pods=(pod("web-1", owners=(REPLICA_SET,)), pod("scrape-1", owners=(JOB,))),
         owners={REPLICA_SET.uid: OwnerUnavailable(error="timeout"), JOB.uid: OwnerNotFound()},
+    ),
+    DecisionReason.PLUGIN_FAILED: observe(
+        hpa(QUEUE, replica_policies=(ReplicaPolicySpec(name="example.com/Plan"),)),
+        4,
+        series(100),
+        policy_answers=(PolicyAnswer(plugin="example.com/Plan", failure="it raised", reason="PluginRaised"),),
+        settings=NO_WINDOW,
+    ),
+    DecisionReason.REPLICA_POLICY: observe(
+        hpa(QUEUE, replica_policies=(ReplicaPolicySpec(name="example.com/Plan"),)),
+        4,
+        series(100),
+        policy_answers=(PolicyAnswer(plugin="example.com/Plan", replicas=4, reason="by the plan"),),
+        settings=NO_WINDOW,
     ),
     DecisionReason.CACHES_STALE: observe(
         hpa(QUEUE),

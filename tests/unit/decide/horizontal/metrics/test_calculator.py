@@ -1,5 +1,7 @@
 """Metrics specificity (KEP-117) and the combining of metrics: edge cases and scenarios that are decisions."""
 
+import json
+
 import msgspec
 import pytest
 
@@ -32,6 +34,9 @@ from tests.unit.decide.horizontal.builders import (
 from trimtab.decide.horizontal import DEFAULT, KUBERNETES_1_36
 from trimtab.decide.horizontal.observation import samples as readings
 from trimtab.decide.horizontal.observation.requests import ContainerRequests
+from trimtab.lab.tables.tables import find_path
+from trimtab.model.crds.hpa import HORIZONTAL_POD_AUTOSCALERS
+from trimtab.model.hpa.types import MetricStatus
 from trimtab.model.json import wire
 from trimtab.model.labels.selector import LabelSelector, Selector, go_string
 from trimtab.model.metrics_api import ExternalMetricValueList, MetricValueList
@@ -122,21 +127,23 @@ class TestEdgeCases:
         decision = decided(object_metric(value(1)), unreadable("timed out"))
         assert decision.events[0].message == "unable to get metric rps on Ingress shop/main: timed out"
 
-    @pytest.mark.parametrize(
-        ("made", "compat", "types"),
-        [
-            pytest.param(own, DEFAULT, ["External"], id="our own kind has no entry"),
-            pytest.param(own, KUBERNETES_1_36, ["", "External"], id="upstream's has an empty one"),
-            pytest.param(
-                lambda given: given, DEFAULT, ["", "External"], id="kubectl reads the native by place"
-            ),
-        ],
-    )
-    def test_a_failed_metric_leaves_no_reading(self, made, compat, types):
-        """4.3-12."""
+    @pytest.mark.parametrize("made", [own, lambda given: given], ids=["our own kind", "native"])
+    @pytest.mark.parametrize("compat", [DEFAULT, KUBERNETES_1_36], ids=["default", "compat"])
+    def test_a_failed_metric_keeps_its_place_without_a_value(self, made, compat):
+        """4.3-12: kubectl pairs the metrics of both kinds with their values by position."""
         autoscaler = made(hpa(cpu(50), external(average(10))))
         decision = run(observe(autoscaler, 1, unreadable(), series(40), compat=compat))
-        assert [one.type for one in decision.status.current_metrics] == types
+        assert [status.type for status in decision.status.current_metrics] == ["", "External"]
+        assert decision.status.current_metrics[0] == MetricStatus()
+
+    def test_columns_of_kubectl_show_no_other_metric_beside_a_target(self):
+        """Memory without requests failed, and CURRENT was the value of cpu beside the target of memory."""
+        autoscaler = own(hpa(cpu(50), external(average(10))))
+        decision = run(observe(autoscaler, 1, unreadable(), series(40)))
+        shown = json.loads(wire.encode(msgspec.structs.replace(autoscaler, status=decision.status)))
+        paths = {column.name: column.path for column in HORIZONTAL_POD_AUTOSCALERS.columns}
+        assert find_path(shown, paths["Current"]) == []
+        assert find_path(shown, paths["Target"])[0] == 50
 
     def test_a_value_of_zero_asks_for_zero_and_gets_the_minimum(self):
         """4.3-13."""

@@ -2,11 +2,10 @@
 
 import pytest
 
-from tests.unit.decide.horizontal.builders import DEPLOYMENT, JOB, REPLICA_SET, TARGET_UID, pod
+from tests.unit.decide.horizontal.builders import DEPLOYMENT, JOB, REPLICA_SET, TARGET_UID, pod, select_by
 from trimtab.decide.horizontal import Owner, OwnerNotFound, OwnerUnavailable, Target, owners_to_find
 from trimtab.decide.horizontal.observation.owners import OwnerLookup, owner_key
 from trimtab.decide.horizontal.selection.owners import DEEPEST_CHAIN, OwnerChains, OwnerError
-from trimtab.decide.horizontal.selection.selection import keep_owned
 from trimtab.model.core.meta import OwnerReference
 
 TARGET = Target(api_version="apps/v1", kind="Deployment", name="web", uid=TARGET_UID)
@@ -114,7 +113,7 @@ def test_the_next_level_is_looked_up_after_the_first():
 @pytest.mark.parametrize("order", [1, -1], ids=["odd last", "odd first"])
 def test_a_pod_that_is_left_out_does_not_hide_one_that_counts(order):
     pods = (pod("web-1", owners=(REPLICA_SET,)), pod("scrape-1", owners=(OTHER,)), pod("lone"))[::order]
-    kept = keep_owned(pods, TARGET, LOOKUPS)
+    kept = select_by("OwnerReference", pods, TARGET, LOOKUPS)
     assert [member.name for member in kept.pods] == ["web-1"]
     assert {entry.pod: entry.reason for entry in kept.left_out} == {
         "scrape-1": "it belongs to Widget/other",
@@ -127,6 +126,6 @@ def test_while_owners_cannot_be_read_every_pod_counts_and_the_first_by_name_is_n
     hidden = {f"{name}": reference(name) for name in ("a", "b")}
     lookups = {owner_key(entry): OwnerUnavailable(error="forbidden") for entry in hidden.values()}
     pods = tuple(pod(f"web-{name}", owners=(entry,)) for name, entry in hidden.items())[::order]
-    kept = keep_owned((*pods, pod("lone")), TARGET, lookups)
+    kept = select_by("OwnerReference", (*pods, pod("lone")), TARGET, lookups)
     assert (kept.pods, kept.left_out) == ((*pods, pod("lone")), ())
     assert kept.fallback == "owner Widget/a: forbidden"

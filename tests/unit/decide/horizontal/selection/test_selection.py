@@ -26,6 +26,7 @@ from tests.unit.decide.horizontal.builders import (
     run,
     samples,
     scale,
+    select_by,
     series,
     told,
     value,
@@ -41,7 +42,6 @@ from trimtab.decide.horizontal import (
     owners_to_find,
 )
 from trimtab.decide.horizontal.selection.owners import DEEPEST_CHAIN
-from trimtab.decide.horizontal.selection.selection import keep_all, keep_owned
 from trimtab.model.core.meta import OwnerReference
 from trimtab.model.feature_gates import FeatureGates
 from trimtab.model.hpa.types import HorizontalPodAutoscalerStatus
@@ -56,11 +56,11 @@ def reference(kind, name, uid=None, api_version="apps/v1"):
 
 
 def kept(*owned, target=TARGET, found=OWNED):
-    return [one.name for one in keep_owned(owned, target, found).pods]
+    return [one.name for one in select_by("OwnerReference", owned, target, found).pods]
 
 
 def why(one, found=OWNED, target=TARGET):
-    return keep_owned((one,), target, found).left_out[0].reason
+    return select_by("OwnerReference", (one,), target, found).left_out[0].reason
 
 
 def f1(strategy="OwnerReference", metric=None, **fields):
@@ -135,7 +135,9 @@ class TestEdgeCases:
 
     def test_a_broken_chain_is_not_owned_and_no_error(self):
         """1.3-10, SEL-U4."""
-        selection = keep_owned((pod(owners=(REPLICA_SET,)),), TARGET, {REPLICA_SET.uid: OwnerNotFound()})
+        selection = select_by(
+            "OwnerReference", (pod(owners=(REPLICA_SET,)),), TARGET, {REPLICA_SET.uid: OwnerNotFound()}
+        )
         assert (selection.pods, selection.fallback) == ((), "")
         assert selection.left_out[0].reason == "its owner ReplicaSet/web-7f9 is gone: it no longer exists"
 
@@ -183,7 +185,8 @@ class TestEdgeCases:
     def test_one_unreadable_owner_spoils_the_whole_filter(self):
         """1.3-12."""
         other = reference("ReplicaSet", "other-1")
-        selection = keep_owned(
+        selection = select_by(
+            "OwnerReference",
             (pod("a", owners=(REPLICA_SET,)), pod("b", owners=(other,)), pod("c")),
             TARGET,
             OWNED | {other.uid: OwnerUnavailable(error="timeout")},
@@ -354,12 +357,12 @@ class TestScenarios:
 
     def test_the_label_filter_keeps_everything(self):
         """SEL-U1."""
-        selection = keep_all(self.MIXED, TARGET, {})
+        selection = select_by("LabelSelector", self.MIXED, TARGET, {})
         assert (selection.pods, selection.left_out, selection.fallback) == (self.MIXED, (), "")
 
     def test_the_owner_filter_keeps_the_targets_pods_and_names_the_others(self):
         """SEL-U2."""
-        selection = keep_owned(self.MIXED, TARGET, OWNED | {JOB.uid: OwnerNotFound()})
+        selection = select_by("OwnerReference", self.MIXED, TARGET, OWNED | {JOB.uid: OwnerNotFound()})
         assert [one.name for one in selection.pods] == ["owned"]
         assert [one.pod for one in selection.left_out] == ["bare", "scrape-1"]
 

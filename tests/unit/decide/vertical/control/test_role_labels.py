@@ -4,12 +4,13 @@ import msgspec
 import pytest
 
 from tests.unit.decide.vertical.policy_builders import pod, scope, vpa
-from tests.unit.decide.vertical.usage_builders import Load, Recommender, member
+from tests.unit.decide.vertical.usage_builders import MINUTE_NS, Load, Recommender, member
 from trimtab.decide.vertical.cluster_state.cluster import PodId
 from trimtab.decide.vertical.compat import VPA_1_8
 from trimtab.decide.vertical.input.checkpoints import load_checkpoint, save_checkpoints
 from trimtab.model.json import wire
 from trimtab.model.labels.selector import Selector
+from trimtab.model.times import SECOND_NS
 from trimtab.model.vpa.types import VerticalPodAutoscaler, VerticalPodAutoscalerCheckpoint
 
 BUSY = Load(4000, 8 * 10**9)
@@ -104,6 +105,42 @@ def test_scp_n1_a_relabelled_pod_gives_its_new_role_a_sample_at_once_and_leaves_
     aggregate = recommender.state.aggregates[demoted.key]
     assert aggregate.memory.percentile_bucket(0.9) == 36
     assert recommender.buckets("leader") == leader
+
+
+@pytest.mark.parametrize("seconds", [1, 14, 59])
+def test_a_sample_from_before_the_role_change_goes_to_neither_role(seconds):
+    """The loop sees the new labels at once, and the usage of the old role until the pod is measured again.
+
+    A leader's sample made its follower as big as the leader, for as long as the histogram remembers.
+    """
+    recommender = Recommender(leader_and_base(), SCOPES)
+    pods, loads = roles("db-0")
+    recommender.observe(pods)
+    recommender.scrape(loads)
+    before = recommender.targets()
+    recommender.now_ns += seconds * SECOND_NS
+    recommender.observe(roles("db-1")[0])
+    recommender.now_ns -= MINUTE_NS + SECOND_NS  # the sample was taken a second before the change
+    recommender.scrape(loads)
+    recommender.now_ns += SECOND_NS
+    assert recommender.targets() == before == {"base": FOLLOWER_TARGET, "leader": LEADER_TARGET}
+    for _ in range(30):
+        recommender.scrape(roles("db-1")[1])
+    assert recommender.targets() == before
+
+
+def test_a_metrics_clock_that_is_late_stops_no_samples_after_a_role_change():
+    """Samples are compared with the samples before, so that a wrong clock costs two minutes at most."""
+    recommender = Recommender(leader_and_base(), SCOPES)
+    recommender.observe(roles("db-0")[0])
+    for _ in range(5):
+        recommender.scrape(roles("db-0")[1])
+    late = recommender.now_ns
+    recommender.now_ns += 3600 * SECOND_NS
+    recommender.observe(roles("db-1")[0])
+    recommender.now_ns = late
+    cpu = [recommender.scrape(roles("db-1")[1])[0].accepted for _ in range(4)]
+    assert cpu == [1, 1, 3, 3]  # db-2 stays a follower; the other two are left out for two minutes
 
 
 def test_upstream_keeps_the_memory_window_over_a_role_change_and_the_new_role_learns_nothing():

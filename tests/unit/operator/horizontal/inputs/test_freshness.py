@@ -103,3 +103,12 @@ def test_the_caches_are_asked_once_for_many_hpas():
             freshness.stale_inputs(NATIVE_HPAS, hpa(), is_target_read=False)
         counts.append(found.asked)
     assert counts == [1, 1, 2]
+
+
+def test_the_answer_of_the_caches_is_used_for_less_than_a_second():
+    clock, found = VirtualClock(), caches(HPAS)
+    freshness = Freshness(clock, found)
+    for seconds, asked in ((0.0, 1), (CHECK_SECONDS, 2), (0.5, 2), (0.5, 3)):
+        clock.advance(seconds)
+        freshness.stale_inputs(NATIVE_HPAS, hpa(), is_target_read=False)
+        assert found.asked == asked

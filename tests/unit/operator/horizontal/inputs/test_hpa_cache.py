@@ -11,7 +11,7 @@ from trimtab.model.hpa.types import HorizontalPodAutoscaler
 from trimtab.model.json import wire
 from trimtab.operator.horizontal.inputs.hpa_cache import HpaCache
 from trimtab.operator.horizontal.inputs.hpa_state import HpaState
-from trimtab.operator.horizontal.inputs.kinds import NATIVE_HPAS, UndecodedHpa, to_cache_entry
+from trimtab.operator.horizontal.inputs.kinds import NATIVE_HPAS, OWN_HPAS, UndecodedHpa, to_cache_entry
 
 POLICIES = [{"type": "Percent", "value": 900, "periodSeconds": 1}]
 UP = {"stabilizationWindowSeconds": 0, "selectPolicy": "Max", "policies": POLICIES}
@@ -104,7 +104,7 @@ def test_equal_conditions_of_hpas_share_their_texts():
         first, second = (hpa_state.hpa.status.conditions[0] for hpa_state in book)
         assert first == second
         assert first.message == message
-        for field in ("type", "reason", "message"):
+        for field in ("type", "status", "reason", "message"):
             assert getattr(first, field) is getattr(second, field)
 
 
@@ -180,3 +180,24 @@ def test_a_changed_native_spec_acts_at_once_whatever_its_generation_says(generat
         meta = msgspec.structs.replace(hpa.metadata, generation=generation, resource_version=str(version))
         handle(Delta(CacheEvent.UPDATED, new=to_cache_entry(msgspec.structs.replace(hpa, metadata=meta))))
     assert changed == [10, 12]
+
+
+@pytest.mark.parametrize(
+    ("resource", "generations", "is_compared"),
+    [
+        pytest.param(OWN_HPAS, (3, 3), False, id="our own kind: the generation says that nothing changed"),
+        pytest.param(OWN_HPAS, (3, 4), True, id="another generation"),
+        pytest.param(OWN_HPAS, (0, 0), True, id="no generation"),
+        pytest.param(NATIVE_HPAS, (3, 3), True, id="a native HPA of an older server"),
+    ],
+)
+def test_a_changed_spec_is_noticed_where_the_generation_may_not_say(resource, generations, is_compared):
+    book = HpaCache(records=1, on_change=lambda _: None, on_delete=lambda _: None)
+    for version, (generation, most) in enumerate(zip(generations, (10, 20), strict=True), start=7):
+        hpa = seen({**WHOLE["no behavior"], "maxReplicas": most})
+        meta = msgspec.structs.replace(hpa.metadata, generation=generation, resource_version=str(version))
+        entry = to_cache_entry(msgspec.structs.replace(hpa, metadata=meta))
+        book.event_handler(resource)(Delta(CacheEvent.UPDATED, new=entry))
+    found = book.named("shop", "web")
+    assert found is not None
+    assert found.hpa.spec.max_replicas == (20 if is_compared else 10)

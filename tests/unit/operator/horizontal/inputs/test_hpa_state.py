@@ -4,8 +4,11 @@ import msgspec
 import pytest
 
 from tests.unit.decide.horizontal.builders import T, cpu, hpa, observe, pods, run, usage_of
+from tests.unit.operator.horizontal.fakes import hpa_state
 from trimtab.decide.horizontal import Record
+from trimtab.decide.horizontal.observation.samples import FetchFailure
 from trimtab.decide.horizontal.records import record
+from trimtab.metrics.queries import PodUsage
 from trimtab.operator.horizontal.inputs.hpa_state import RecordHistory
 
 
@@ -58,3 +61,50 @@ def test_an_empty_ring_is_false_and_has_no_last_record():
     assert not ring
     with pytest.raises(IndexError):
         ring[-1]
+
+
+@pytest.mark.parametrize("place", [0, 1])
+def test_queries_are_kept_for_their_spec_and_selector_unless_one_failed(place):
+    """The kind of the one that failed may be installed later."""
+    state = hpa_state()
+    spec, usage = state.hpa.spec, PodUsage("shop")
+    state.keep_query_per_metric(spec, "app=web", (usage,))
+    assert state.query_per_metric(spec, "app=web") == (usage,)
+    assert state.query_per_metric(spec, "app=other") is None
+    assert state.query_per_metric(msgspec.structs.replace(spec), "app=web") is None
+    failed: list[PodUsage | FetchFailure] = [usage, usage]
+    failed[place] = FetchFailure(message="no such kind")
+    state.keep_query_per_metric(spec, "app=web", tuple(failed))
+    assert state.query_per_metric(spec, "app=web") is None
+
+
+def test_a_status_that_fails_is_tried_again_later_and_later_and_at_once_after_a_success():
+    state = hpa_state()
+    delays = []
+    for _ in range(7):
+        state.note_status_failure(100.0)
+        delays.append(state.next_status_at - 100.0)
+    assert delays == [1.0, 2.0, 4.0, 8.0, 16.0, 30.0, 30.0]
+    state.note_status_written()
+    assert state.next_status_at < 0
+    state.note_status_failure(100.0)
+    assert state.next_status_at == 101.0
+
+
+def test_a_warning_is_new_once_and_again_after_it_changed():
+    state = hpa_state()
+    assert state.new_warnings("a", "") == ("a", "")
+    assert state.new_warnings("a", "b") == ("", "b")
+    assert state.new_warnings("c", "b") == ("c", "")
+    assert state.new_warnings("", "") == ("", "")
+    assert state.new_warnings("c", "b") == ("c", "b")
+
+
+def test_a_request_that_was_replaced_does_not_finish_the_newer_one():
+    state = hpa_state()
+    first = state.start_reconcile(0.0)
+    second = state.start_reconcile(1.0)
+    first.finish()
+    assert state.is_busy
+    second.finish()
+    assert not state.is_busy

@@ -10,16 +10,21 @@ from trimtab.model.hpa.dry_run import MODE_ANNOTATION
 from trimtab.operator.horizontal.inputs.hpa_cache import HpaCache
 from trimtab.operator.horizontal.inputs.kinds import OWN_HPAS, to_cache_entry
 from trimtab.operator.horizontal.inputs.matched_pods import PodMatcher
+from trimtab.operator.horizontal.inputs.nodes import FilterNeeds
 from trimtab.operator.horizontal.inputs.pod_index import PodIndex
 from trimtab.operator.horizontal.inputs.targets import ResolvedTarget
 from trimtab.operator.pods.decoder import CachedPod
+from trimtab.plugins.guard import Guards
+from trimtab.plugins.registry import NO_PLUGINS
+
+NO_NEEDS = FilterNeeds(Guards(NO_PLUGINS))
 
 
 class World:
     def __init__(self) -> None:
         self.hpas = HpaCache(records=1, on_change=lambda _: None, on_delete=lambda _: None)
         self.pods = PodIndex()
-        self.matcher = PodMatcher(EVERY_GATE, self.hpas, self.pods)
+        self.matcher = PodMatcher(EVERY_GATE, self.hpas, self.pods, NO_NEEDS)
 
     def add_pod(self, name: str, **labels: str) -> None:
         snapshot = msgspec.structs.replace(pod(name), uid=name, labels=labels)

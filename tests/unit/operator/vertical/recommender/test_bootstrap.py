@@ -19,6 +19,7 @@ from trimtab.model.labels.selector import Selector
 from trimtab.model.vpa.types import VerticalPodAutoscalerCheckpoint
 from trimtab.operator.vertical.recommender.bootstrap import HistoryBootstrap
 from trimtab.operator.vertical.recommender.cluster_states import ShardedClusterStates
+from trimtab.operator.vertical.recommender.history_loader import HistoryFailure
 
 BASE = NamespacedName("shop", "base")
 SOON = 5.0
@@ -163,5 +164,54 @@ def test_without_prometheus_nothing_is_waited_for(times_loaded):
         assert not await ends(world.bootstrap.wait_loaded(), world.clock)
         await world.bootstrap.close()
 
+    world.clock.run(main())
+    assert set(world.state.vpas["shop/base"].initial) == {"app"}
+
+
+class Failing(Loader):
+    """A loader whose reads all fail."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.wanted = 0
+
+    def want(self, _namespace: str, _keys: Any) -> None:
+        self.wanted += 1
+
+    def take(self, _namespace: str) -> Any:
+        return HistoryFailure("down")
+
+
+def test_a_history_that_cannot_be_read_is_replaced_by_checkpoints_once():
+    loader = Failing()
+    world = World(checkpoint("app"), loader=loader)
+
+    async def main() -> None:
+        progress = await world.load()
+        assert (progress.waiting, progress.failed) == (frozenset(), {"shop": "down"})
+        world.bootstrap._missing.add(BASE)
+        progress = await world.load()
+        assert progress.failed == {}
+
+    world.clock.run(main())
+    assert set(world.state.vpas["shop/base"].initial) == {"app"}
+    assert loader.wanted == 1
+
+
+def test_a_vpa_whose_shard_was_lost_hides_none_after_it():
+    world = World(checkpoint("app"))
+    gone = NamespacedName("shop", "a-gone")
+
+    async def read(vpas: list[NamespacedName]) -> Any:
+        world.state.vpas.pop("shop/a-gone")
+        return {BASE: [checkpoint("app")]}
+
+    async def main() -> None:
+        world.state.add_or_update_vpa(vpa("a-gone"), Selector.parse("app=db"))
+        control: Any = SimpleNamespace(claims={})
+        nothing: Any = None
+        await world.bootstrap.load(control, [gone, BASE], nothing, world.clock.now())
+
+    world.read = read  # type: ignore[method-assign]  # the shard is lost while the list is read
     world.clock.run(main())
     assert set(world.state.vpas["shop/base"].initial) == {"app"}

@@ -6,7 +6,7 @@ from types import SimpleNamespace
 from typing import Any
 
 import msgspec
-from hypothesis import given
+from hypothesis import example, given
 from hypothesis import strategies as st
 
 from tests.unit.decide.vertical.policy_builders import vpa
@@ -86,6 +86,13 @@ def _checkpoint(container: str, last_sample: datetime | None) -> OwnedCheckpoint
     return OwnedCheckpoint(metadata=metadata, spec=spec, status=status)
 
 
+@example(World(has_pods=False), "gone", WINDOW)
+@example(World(is_complete=False), "gone", WINDOW)
+@example(World(expires=False), "gone", WINDOW)
+@example(World(has_vpa=False), "gone", WINDOW)
+@example(World(), "gone", WINDOW)
+@example(World(), "gone", WINDOW - timedelta(seconds=1))
+@example(World(), "app", WINDOW)
 @given(
     world=st.builds(World, *[st.booleans()] * 4),
     container=st.sampled_from(["app", "gone"]),

@@ -3,13 +3,19 @@
 from types import SimpleNamespace
 from typing import Any
 
+import msgspec
+import pytest
+
 from tests.unit.decide.vertical.policy_builders import FOLLOWER, LEADER, index, pod, scope, vpa, world
 from trimtab.decide.vertical.cluster_state.cluster import ClusterState, PodId
+from trimtab.decide.vertical.compat import VPA_1_8
 from trimtab.model.core.meta import NamespacedName
 from trimtab.model.labels.selector import Selector
+from trimtab.model.vpa.types import RecommenderSelector
 from trimtab.operator.vertical.cluster_view import ControlSnapshot, Targeted
 from trimtab.operator.vertical.recommender.cluster_states import ShardedClusterStates
-from trimtab.operator.vertical.recommender.feeder import ClusterStateFeeder, LoadResult
+from trimtab.operator.vertical.recommender.feeder import ClusterStateFeeder, LoadResult, is_served_by
+from trimtab.operator.vertical.targets import Unsupported
 
 
 class Pods(list[Any]):
@@ -19,16 +25,38 @@ class Pods(list[Any]):
         return next((pod for pod in self if (pod.name, pod.metadata.namespace) == (name, namespace)), None)
 
 
-def load(vpas: Any, pods: Any, scopes: Any = (), victims: Any = ()) -> tuple[ClusterStateFeeder, LoadResult]:
-    seen = world(vpas, [*pods, *victims], scopes)
+def make_feeder(make: Any = ClusterState, **options: Any) -> ClusterStateFeeder:
     everything: Any = SimpleNamespace(held=lambda: (0,), share=lambda _: 0)
-    states = ShardedClusterStates(ClusterState, everything)
+    states = ShardedClusterStates(make, everything)
     states.sync_shards()
-    targeted = tuple(Targeted(entry, Selector.parse("app=db")) for entry in vpas)
+    return ClusterStateFeeder(states, **options)
+
+
+def feed(
+    feeder: ClusterStateFeeder,
+    vpas: Any,
+    pods: Any,
+    scopes: Any = (),
+    victims: Any = (),
+    unsupported: Any = (),
+) -> LoadResult:
+    """Load once, with a target that cannot be resolved for the VPAs in `unsupported`."""
+    seen = world(vpas, [*pods, *victims], scopes)
+    targeted = tuple(
+        Targeted(
+            entry,
+            Unsupported("no target") if entry.metadata.name in unsupported else Selector.parse("app=db"),
+        )
+        for entry in vpas
+    )
     control = ControlSnapshot(targeted, index(seen), seen.owners(), {})
-    feeder = ClusterStateFeeder(states)
     view: Any = SimpleNamespace(pods=Pods(pods))
-    return feeder, feeder.load(view, control, 0, victims)
+    return feeder.load(view, control, 0, victims)
+
+
+def load(vpas: Any, pods: Any, scopes: Any = (), victims: Any = ()) -> tuple[ClusterStateFeeder, LoadResult]:
+    feeder = make_feeder()
+    return feeder, feed(feeder, vpas, pods, scopes, victims)
 
 
 def names(*vpas: str) -> tuple[NamespacedName, ...]:
@@ -69,3 +97,112 @@ def test_a_pod_feeds_its_vpa_and_a_pending_one_does_not():
 def test_a_victim_that_is_gone_feeds_its_vpa_once_more():
     feeder, _ = load([vpa("base")], [pod("db-0")], victims=[pod("db-1")])
     assert len(feeder.states_of(PodId("shop", "db-1"))) == 1
+
+
+def test_a_vpa_that_is_not_supported_hides_none_after_it():
+    vpas = [vpa("bad"), vpa("good", target="StatefulSet/other")]
+    loaded = feed(make_feeder(), vpas, [], unsupported=("bad",))
+    assert loaded.usable == loaded.new == names("good")
+    assert [(name, reason.reason) for name, reason in loaded.unusable.items()] == [
+        (NamespacedName("shop", "bad"), "TargetUnsupported")
+    ]
+
+
+def test_a_vpa_is_new_once_and_gone_when_it_is_deleted():
+    feeder = make_feeder()
+    assert feed(feeder, [vpa("base")], []).new == names("base")
+    loaded = feed(feeder, [vpa("base")], [])
+    assert (loaded.usable, loaded.new) == (names("base"), ())
+    assert feed(feeder, [], []).usable == ()
+
+
+@pytest.mark.parametrize("pending_first", [True, False])
+def test_a_pod_that_is_left_out_hides_none_after_it(pending_first):
+    left_out = [pod("db-1", phase="Pending"), pod("db-2", namespace="other")]
+    pods = [*left_out, pod("db-0")] if pending_first else [pod("db-0"), *left_out]
+    feeder, _ = load([vpa("base")], pods)
+    assert feeder.receivers_of(PodId("shop", "db-0")) == ("shop/base",)
+
+
+def test_a_deleted_pod_is_kept_for_its_last_samples_and_then_forgotten():
+    feeder, _ = load([vpa("base")], [pod("db-0"), pod("db-1")])
+    feed(feeder, [vpa("base")], [pod("db-1")])
+    gone, kept = PodId("shop", "db-0"), PodId("shop", "db-1")
+    (state,) = feeder.states_of(gone)
+    assert gone in state.pods
+    feeder.forget_gone()
+    assert (feeder.states_of(gone), gone in state.pods) == ((), False)
+    assert (feeder.states_of(kept), kept in state.pods) == ((state,), True)
+
+
+def test_groups_of_labels_are_kept_while_a_pod_has_them():
+    """Each role change makes a group, so that unused ones would add up."""
+    feeder = make_feeder()
+    for number in range(5):
+        feed(feeder, [vpa("base")], [pod("db-0"), pod("db-1", {"turn": str(number)})])
+        feeder.forget_gone()
+    assert len(feeder._groups) == 2
+    known = dict(feeder._groups)
+    feed(feeder, [vpa("base")], [pod("db-0"), pod("db-1", {"turn": "4"}), pod("db-2")])
+    assert feeder._groups == known, "a pod like another is in its group"
+
+
+def test_a_pod_that_a_new_vpa_wants_is_added_with_the_memory_saver():
+    """Upstream's VPAs get samples of every pod with their labels, and keep only those that a VPA wants."""
+    upstreams = make_feeder(lambda: ClusterState(compat=VPA_1_8), matched_only=True)
+    other = pod("other-0", owner="StatefulSet/other")
+    plain = PodId("shop", "other-0")
+    apart = vpa("apart", target="StatefulSet/apart", namespace="shop")
+    seen = world([apart], [other])
+
+    def turn(selector: str) -> tuple[ClusterState, ...]:
+        control = ControlSnapshot(
+            (Targeted(apart, Selector.parse(selector)),), index(seen), seen.owners(), {}
+        )
+        view: Any = SimpleNamespace(pods=Pods([other]))
+        upstreams.load(view, control, 0)
+        return upstreams.states_of(plain)
+
+    assert turn("app=else") == ()
+    (state,) = turn("app=db")
+    assert plain in state.pods
+    assert turn("app=else") == ()
+    assert plain not in state.pods
+
+
+def test_with_the_memory_saver_a_pod_without_a_vpa_is_left_out():
+    pods = [pod("db-0"), pod("web-0", owner="StatefulSet/web")]
+    saver, plain = make_feeder(matched_only=True), make_feeder()
+    for feeder in (saver, plain):
+        feed(feeder, [vpa("base")], pods)
+        assert len(feeder.states_of(PodId("shop", "db-0"))) == 1
+    assert saver.states_of(PodId("shop", "web-0")) == ()
+    assert len(plain.states_of(PodId("shop", "web-0"))) == 1
+
+
+@pytest.mark.parametrize(
+    ("recommenders", "name", "is_served"),
+    [
+        ([], "default", True),
+        ([], "mine", False),
+        (["mine"], "mine", True),
+        (["mine"], "default", False),
+        (["other", "mine"], "mine", True),
+        (["mine", "other"], "mine", True),
+    ],
+)
+def test_a_vpa_is_served_by_the_recommenders_that_it_names(recommenders, name, is_served):
+    named = tuple(RecommenderSelector(name=each) for each in recommenders)
+    plain = vpa("base")
+    spec = msgspec.structs.replace(plain.spec, recommenders=named)
+    assert is_served_by(msgspec.structs.replace(plain, spec=spec), {name}) is is_served
+
+
+def test_vpas_of_waiting_namespaces_are_not_usable_and_the_others_are():
+    loaded = LoadResult((*names("a", "b"), NamespacedName("mail", "c")), {}, names("a"))
+    assert loaded.without(frozenset(), {}) is loaded
+    held = loaded.without(frozenset({"shop"}), {"shop": "403", "mail": "404"})
+    assert held.usable == (NamespacedName("mail", "c"),)
+    assert held.waiting == dict.fromkeys(names("a", "b"), "403")
+    assert held.new == names("a")
+    assert held.namespaces == {"shop", "mail"}

@@ -7,9 +7,16 @@ import pytest
 from prometheus_client import CollectorRegistry
 
 from trimtab.clock import VirtualClock
+from trimtab.metrics.prometheus import PrometheusError
+from trimtab.metrics.usage_history import SlowHistoryError
 from trimtab.operator.settings.history import HistorySettings
 from trimtab.operator.vertical.metrics import RecommenderMetrics
-from trimtab.operator.vertical.recommender.history_loader import HistoryLoader, make_history
+from trimtab.operator.vertical.recommender.history_loader import (
+    MAX_PARALLEL,
+    HistoryFailure,
+    HistoryLoader,
+    make_history,
+)
 
 PROMETHEUS: dict[str, Any] = {"storage": "prometheus", "prometheus_address": "http://127.0.0.1:9"}
 
@@ -35,3 +42,94 @@ def test_a_length_that_is_none_is_refused_with_its_flag(flag: str, text: str) ->
 def test_a_storage_that_is_none_is_refused() -> None:
     with pytest.raises(ValueError, match="--storage=disk is not known; use checkpoint or prometheus"):
         made(storage="disk")
+
+
+class Reader:
+    """A Prometheus whose reads take some seconds, and fail as they are told."""
+
+    def __init__(self, clock: VirtualClock, *failures: Exception, seconds: float = 0.0) -> None:
+        self.clock, self.seconds = clock, seconds
+        self.failures = list(failures)
+        self.began: list[float] = []
+        self.is_closed = False
+        self.client: Any = self
+
+    async def read(self, namespace: str, _now: Any, _keys: Any) -> str:
+        self.began.append(self.clock.monotonic())
+        await self.clock.sleep(self.seconds)
+        if self.failures:
+            raise self.failures.pop(0)
+        return namespace
+
+    async def close(self) -> None:
+        self.is_closed = True
+
+
+DOWN = PrometheusError("down")
+
+
+@pytest.mark.parametrize(
+    ("failures", "began", "result"),
+    [
+        pytest.param([], [0.0], "shop", id="at once"),
+        pytest.param([DOWN], [0.0, 10.0], "shop", id="after ten seconds"),
+        pytest.param([DOWN, DOWN], [0.0, 10.0, 20.0], "shop", id="at the third attempt"),
+        pytest.param([DOWN] * 3, [0.0, 10.0, 20.0], HistoryFailure("down"), id="three attempts and no more"),
+        pytest.param([SlowHistoryError("slow")], [0.0], HistoryFailure("slow"), id="no second slow attempt"),
+    ],
+)
+def test_a_prometheus_that_just_starts_is_asked_again(failures, began, result):
+    clock = VirtualClock()
+    reader: Any = Reader(clock, *failures)
+
+    async def main() -> Any:
+        loader = HistoryLoader(clock, reader)
+        loader.want("shop", ())
+        assert loader.take("shop") is None
+        await loader.finished(["shop", "other"])
+        found = loader.take("shop")
+        assert loader.take("shop") is None, "only once"
+        outcome = "failed" if isinstance(found, HistoryFailure) else "read"
+        assert loader.counts == {"reading": 0, "read": 0, "failed": 0} | {outcome: 1}
+        return found
+
+    assert clock.run(main()) == result
+    assert reader.began == began
+
+
+def test_a_few_namespaces_are_read_at_the_same_time_and_each_once():
+    clock = VirtualClock()
+    reader: Any = Reader(clock, seconds=5.0)
+    namespaces = [f"n{number}" for number in range(MAX_PARALLEL + 1)]
+
+    async def main() -> None:
+        loader = HistoryLoader(clock, reader)
+        for namespace in [*namespaces, *namespaces]:
+            loader.want(namespace, ())
+        assert loader.counts["reading"] == len(namespaces)
+        await loader.finished(namespaces)
+        assert [str(loader.take(namespace)) for namespace in namespaces] == namespaces
+        await loader.close()
+
+    clock.run(main())
+    assert reader.began == [0.0] * MAX_PARALLEL + [5.0]
+    assert reader.is_closed
+
+
+def test_progress_is_logged_now_and_then_and_at_the_end(caplog):
+    caplog.set_level("INFO")
+    clock = VirtualClock()
+    reader: Any = Reader(clock, seconds=3.0)
+    namespaces = [f"n{number}" for number in range(5 * MAX_PARALLEL)]
+
+    async def main() -> None:
+        loader = HistoryLoader(clock, reader)
+        for namespace in namespaces:
+            loader.want(namespace, ())
+        await loader.finished(namespaces)
+
+    clock.run(main())
+    logged = [record.getMessage() for record in caplog.records]
+    assert [text.partition(": ")[2] for text in logged] == [
+        f"{read} of 20 namespaces read, 0 failed" for read in (1, 17, 20)
+    ]

@@ -140,3 +140,40 @@ def test_every_recommender_metric_of_upstream_is_there_under_its_name():
         "vpa_quality_mem_recommendations_bytes",
         "vpa_quality_relative_recommendation_changes",
     }
+
+
+def test_usage_that_equals_its_recommendation_is_not_below_it():
+    registry = CollectorRegistry()
+    metrics = QualityMetrics(registry)
+    used, wanted = np.array([1.0, 2.0, 3.0]), np.array([1.0, 3.0, 1.0])
+    for resource in ("cpu", "memory"):
+        metrics._differ(used, wanted, resource, ("Off", "false"), "true")
+    labels = {"update_mode": "Off", "recommendation_missing": "false"}
+    for name, more in (("cpu", {}), ("mem", {"is_oom": "true"})):
+        unit = "cores" if name == "cpu" else "bytes"
+        found = [
+            registry.get_sample_value(
+                f"vpa_quality_{name}_recommendation_{side}_usage_diffs_{unit}_count", labels | more
+            )
+            for side in ("over", "lower_equal")
+        ]
+        assert found == [1.0, 2.0]
+
+
+def test_the_bounds_are_those_of_upstream():
+    registry = CollectorRegistry()
+    metrics = QualityMetrics(registry)
+    cores, sizes = [0.01 * 2**power for power in range(17)], [1e6 * 2**power for power in range(17)]
+    assert cores[-1] == 655.36
+    assert sizes[-1] == 65_536_000_000
+    for histogram in (metrics.cpu, metrics.cpu_over, metrics.cpu_under):
+        assert histogram._edges.tolist() == cores
+    for histogram in (metrics.memory, metrics.memory_over, metrics.memory_under):
+        assert histogram._edges.tolist() == sizes
+    shares = [0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 0.75, 1.0]
+    assert metrics.relative._edges.tolist() == [
+        *(-share for share in reversed(shares)),
+        0.0,
+        *shares,
+        *(2.5, 5.0, 10.0, 25.0, 50.0, 100.0),
+    ]

@@ -1,12 +1,20 @@
 """Usage for the recommender: one list for all where it pays, the namespaces one by one where it does not."""
 
 import asyncio
+from datetime import timedelta
 from typing import Any
 
+import pytest
+
+from tests.unit.decide.vertical.policy_builders import NOW, vpa
+from tests.unit.decide.vertical.usage_builders import Recommender, member
 from tests.unit.metrics.fake_metrics import Api, run
+from trimtab.decide.vertical.cluster_state.cluster import PodId
+from trimtab.decide.vertical.input.usage import LARGEST_NODE, Capacity
 from trimtab.metrics.queries import MetricsError, PodUsage
+from trimtab.model.json import wire
 from trimtab.model.metrics_api import PodMetricsList
-from trimtab.operator.vertical.recommender.usage import UsageFeed
+from trimtab.operator.vertical.recommender.usage import PodCapacities, UsageFeed, add_usage
 
 ALL = PodUsage()
 
@@ -80,3 +88,74 @@ def test_a_namespace_that_cannot_be_read_is_named_and_the_others_are_read():
     reader, whole = Reader(PodUsage("a")), Whole(pays=False)
     answers, feed, _ = read(reader, whole)
     assert (len(answers), feed.failures) == (1, {"a": "forbidden"})
+
+
+DB_0, DB_1 = PodId("shop", "db-0"), PodId("shop", "db-1")
+SMALL, LARGE = Capacity(2000, 2**30), Capacity(64_000, 2**28)
+"""One node has more memory, the other more CPU."""
+
+
+@pytest.mark.parametrize("nodes", [["small", "large"], ["large", "small"]])
+def test_a_pod_whose_node_is_not_known_may_use_the_most_that_any_node_has(nodes):
+    by_node = {name: {"small": SMALL, "large": LARGE}[name] for name in nodes}
+    capacities = PodCapacities(by_node, lambda pod: "small" if pod == DB_0 else "")
+    assert (capacities.of(DB_0), capacities.of_node(DB_0)) == (SMALL, SMALL)
+    assert (capacities.of(DB_1), capacities.of_node(DB_1)) == (Capacity(64_000, 2**30), None)
+    assert PodCapacities({}, lambda _pod: "").of(DB_1) == LARGEST_NODE
+
+
+def item(
+    name: str, *containers: tuple[str, dict[str, str]], date: Any = None, namespace: str = "shop"
+) -> Any:
+    return {
+        "metadata": {"name": name, "namespace": namespace},
+        "timestamp": NOW.isoformat() if date is None else date,
+        "containers": [{"name": container, "usage": used} for container, used in containers],
+    }
+
+
+def added(*items: Any, waiting: frozenset[str] = frozenset()) -> tuple[dict[str, int], list[str]]:
+    """Return how many samples of each resource were added, and what could not be read."""
+    recommender = Recommender([vpa("base")])
+    recommender.observe([member("db-0"), member("db-1")])
+    answer = wire.convert({"items": items}, PodMetricsList)
+    capacities = PodCapacities({}, lambda _pod: "")
+    found = add_usage(recommender.state, [answer], capacities, NOW + timedelta(seconds=10), waiting=waiting)
+    rows = {
+        name: 0 if report.usage is None else len(report.usage.containers)
+        for name, report in found.reports.items()
+    }
+    return rows, found.unreadable
+
+
+USED = {"cpu": "100m", "memory": "1Mi"}
+
+
+@pytest.mark.parametrize("is_first", [True, False])
+@pytest.mark.parametrize(
+    ("odd", "unreadable"),
+    [
+        pytest.param(item("db-0", ("sidecar", USED)), "", id="a container that the pod's spec lacks"),
+        pytest.param(item("db-9", ("app", USED)), "", id="a pod that is not known"),
+        pytest.param(item("db-0", ("app", USED), namespace="other"), "", id="a pod of another namespace"),
+        pytest.param(item("db-0", ("app", {})), "", id="no usage"),
+        pytest.param(item("db-0", ("app", USED), date="soon"), "db-0} has no date", id="no date"),
+        pytest.param(item("db-0", ("app", {"cpu": "much"})), "container app of pod", id="no quantity"),
+    ],
+)
+def test_usage_that_is_left_out_hides_none_after_it(odd, unreadable, is_first):
+    good = item("db-1", ("app", USED))
+    rows, texts = added(*([odd, good] if is_first else [good, odd]))
+    assert rows == {"cpu": 1, "memory": 1}
+    assert len(texts) == (1 if unreadable else 0)
+    assert unreadable in "".join(texts)
+
+
+def test_a_container_that_is_left_out_hides_none_of_its_pod():
+    rows, texts = added(item("db-0", ("sidecar", USED), ("app", USED)))
+    assert (rows, texts) == ({"cpu": 1, "memory": 1}, [])
+
+
+def test_usage_of_a_waiting_namespace_is_not_added():
+    assert added(item("db-0", ("app", USED)), waiting=frozenset({"shop"}))[0] == {"cpu": 0, "memory": 0}
+    assert added(item("db-0", ("app", USED)), waiting=frozenset({"mail"}))[0] == {"cpu": 1, "memory": 1}

@@ -10,7 +10,12 @@ from trimtab.clock import VirtualClock
 from trimtab.cluster import errors
 from trimtab.decide.vertical.update.actions import Action, ActionResult, Evict, Resize
 from trimtab.decide.vertical.update.resize.plan import ResizePlan
-from trimtab.operator.vertical.updater.actuator import ActionRateLimiter, UpdateActuator
+from trimtab.operator.vertical.updater.actuator import (
+    ActionRateLimiter,
+    UpdateActuator,
+    read_live,
+    write_refusal_notes,
+)
 from trimtab.operator.vertical.updater.replacement import REFUSED, Obstacle
 
 PLAN = ResizePlan(operations=({"op": "replace", "path": "/spec", "value": 1},))
@@ -266,3 +271,95 @@ def test_a_pod_that_is_written_all_the_time_is_left_to_the_next_loop(before):
     api = SharedPod(before, 1000)
     assert resized(api) is (ActionResult.DONE if before == "last" else ActionResult.FAILED)
     assert api.sent == WRITES[: WRITES.index(before)]
+
+
+@pytest.mark.parametrize(
+    ("rate", "burst", "times"),
+    [
+        pytest.param(0.0, 1, [0, 0, 0, 0, 0], id="no limit"),
+        pytest.param(1.0, 1, [0, 1, 2, 3, 4], id="one per second"),
+        pytest.param(1.0, 3, [0, 0, 0, 1, 2], id="a burst of three"),
+        pytest.param(1.0, 0, [0, 1, 2, 3, 4], id="a burst of none is one"),
+        pytest.param(0.5, 2, [0, 0, 2, 4, 6], id="one per two seconds"),
+    ],
+)
+def test_actions_wait_for_their_tokens(rate, burst, times):
+    clock = VirtualClock()
+    limiter = ActionRateLimiter(clock, rate, burst)
+
+    async def main() -> list[float]:
+        taken = []
+        for _ in range(5):
+            assert await limiter.take(1000.0)
+            taken.append(clock.monotonic())
+        return taken
+
+    assert clock.run(main()) == times
+
+
+def test_an_idle_limiter_saves_no_more_than_its_burst_and_a_refused_action_takes_none():
+    clock = VirtualClock()
+    limiter = ActionRateLimiter(clock, 1.0, 2)
+
+    async def main() -> None:
+        await clock.sleep(100)
+        assert [await limiter.take(100.0) for _ in range(3)] == [True, True, False]
+        assert not await limiter.take(100.9)
+        assert await limiter.take(101.0)
+        assert clock.monotonic() == 101.0
+
+    clock.run(main())
+
+
+class Notes:
+    """A client whose writes to pods end as they are told, by name."""
+
+    def __init__(self, **ends: Exception) -> None:
+        self.ends = ends
+        self.written: list[str] = []
+
+    async def patch(self, _resource: Any, name: str, *_rest: Any, **_options: Any) -> None:
+        if name in self.ends:
+            raise self.ends[name]
+        self.written.append(name)
+
+    get = patch
+
+
+def noted(api: Notes) -> None:
+    client: Any = api
+    VirtualClock().run(
+        write_refusal_notes(client, [(pod("a"), "too large"), (pod("b"), None), (pod("c"), "no")])
+    )
+
+
+@pytest.mark.parametrize(
+    ("end", "is_logged"),
+    [
+        pytest.param(answer(errors.NotFound, 404), False, id="deleted"),
+        pytest.param(answer(errors.Conflict, 409), False, id="replaced"),
+        pytest.param(answer(errors.Forbidden, 403), True, id="a missing right"),
+        pytest.param(errors.TransportError("lost"), True, id="no answer"),
+    ],
+)
+def test_a_note_that_cannot_be_written_keeps_no_other_back(end, is_logged, caplog):
+    for first in ("a", "b"):
+        caplog.clear()
+        api = Notes(**{first: end})
+        noted(api)
+        assert api.written == [name for name in "abc" if name != first]
+        assert ("is not noted" in caplog.text) is is_logged
+
+
+def test_a_lost_lease_ends_the_notes():
+    api = Notes(b=errors.Fenced("no lease"))
+    with pytest.raises(errors.Fenced):
+        noted(api)
+    assert api.written == ["a"]
+
+
+def test_a_pod_that_is_gone_is_no_error_and_one_that_cannot_be_read_is():
+    client: Any = Notes(a=answer(errors.NotFound, 404), b=answer(errors.Forbidden, 403))
+    assert VirtualClock().run(read_live(client, pod("a"))) is None
+    with pytest.raises(errors.Forbidden):
+        VirtualClock().run(read_live(client, pod("b")))

@@ -1,8 +1,10 @@
 """Which changes of pods and VPAs start an update loop before its interval ends."""
 
+from datetime import timedelta
 from types import SimpleNamespace
 from typing import Any
 
+import msgspec
 import pytest
 from prometheus_client import CollectorRegistry
 
@@ -18,6 +20,7 @@ from tests.unit.decide.vertical.policy_builders import (
 from trimtab.clock import VirtualClock
 from trimtab.cluster.cache.subscriptions import CacheEvent, Delta
 from trimtab.decide.vertical.control.controllers import ControllerKey
+from trimtab.decide.vertical.update.disruption_ledger import Disruption, DisruptionKind
 from trimtab.operator.control_loop import ControlLoopMetrics
 from trimtab.operator.settings.settings import Settings
 from trimtab.operator.vertical.updater.controller import Updater, UpdaterDeps
@@ -119,3 +122,26 @@ def test_an_update_follows_at_once_on_the_first_recommendation_of_a_role(old, ne
     world = World()
     world.on_vpa(Delta(CacheEvent.ADDED, None, vpa(scope="leader", **new)))
     assert not world.is_woken
+
+
+@pytest.mark.parametrize(
+    ("again", "lost", "want"),
+    [
+        pytest.param(None, False, 55.0, id="nothing is due"),
+        pytest.param(20.0, False, 20.0, id="a retry is due earlier"),
+        pytest.param(600.0, False, 55.0, id="a retry is due later"),
+        pytest.param(None, True, 5.0, id="a pod whose write got no answer is read early"),
+        pytest.param(600.0, True, 5.0, id="before a retry"),
+        pytest.param(1.0, True, 1.0, id="after a retry"),
+    ],
+)
+def test_the_next_step_follows_what_is_due_first(again, lost, want):
+    updater = World().updater
+    updater._again_at = None if again is None else NOW + timedelta(seconds=again)
+    if lost:
+        evicted = Disruption(kind=DisruptionKind.EVICTION, requested_at=NOW, response_lost_at=NOW)
+        updater._state = msgspec.structs.replace(updater._state, disruptions={"u1": evicted})
+    assert updater.seconds_to_next(0.0) == want
+    updater.lease_acquired()
+    updater._again_at = None
+    assert updater.seconds_to_next(0.0) == 55.0, "a new leader knows nothing of it"

@@ -1,0 +1,50 @@
+"""The answers of plug-ins that one decision depends on.
+
+They are part of the observation. So a record has them, and a decision can be made again where the plug-in is not installed.
+"""
+
+from typing import Any
+
+from trimtab.model.json.wire import Wire
+
+
+class NodeSnapshot(Wire):
+    """A node of observed pods, reduced to what pod filters see."""
+
+    is_unschedulable: bool = False
+    labels: dict[str, str] = {}
+
+
+class FilterAnswer(Wire):
+    """The answer of the pod filter that `selectionStrategy` names."""
+
+    plugin: str
+    version: str = ""
+    """The version of the plug-in's package; empty if it is not loaded."""
+    left_out: dict[str, str] = {}
+    """The pods that do not count, by name, with the reason."""
+    failure: str = ""
+    """Why there is no answer; empty if there is one."""
+    reason: str = ""
+    """The reason of the condition, if there is no answer."""
+
+
+class PolicyAnswer(Wire):
+    """The answer of one replica policy of the spec."""
+
+    plugin: str
+    version: str = ""
+    """The version of the plug-in's package; empty if it is not loaded."""
+    replicas: int | None = None
+    """What the policy asks for; None if it asks for nothing, or failed."""
+    reason: str = ""
+    """Why it asks for that, or the reason of the condition if it failed."""
+    memory: Any = None
+    """What the policy remembers."""
+    failure: str = ""
+    """Why there is no answer; empty if there is one."""
+
+    @property
+    def name(self) -> str:
+        """Return the policy as conditions and events call it."""
+        return f"replica policy {self.plugin}"

@@ -1,0 +1,99 @@
+"""`trimtab simulate` of VPAs, with Trimtab's own estimates and with those of a plug-in."""
+
+import json
+import math
+from pathlib import Path
+from typing import Any
+
+import pytest
+import yaml
+
+import trimtab
+from tests.plugin_packages import install, install_example
+from trimtab.cli import answer
+
+WEEKDAY_PEAK = "example.com/weekday-peak"
+DAY = 86400
+MONDAY = 1_767_571_200  # 2026-01-05T00:00:00Z
+
+
+@pytest.fixture(autouse=True)
+def load(tmp_path, monkeypatch):
+    """Three weeks of a load that is five times as high on Mondays, in cores, every ten minutes."""
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.syspath_prepend(str(tmp_path))
+    rows = ["time,cpu"]
+    for at in range(MONDAY, MONDAY + 22 * DAY, 600):
+        wave = 1 + 0.2 * math.sin(at / DAY * 2 * math.pi)
+        rows.append(f"{at},{wave * (5.0 if (at - MONDAY) // DAY % 7 == 0 else 1.0):.3f}")
+    Path("weeks.csv").write_text("\n".join(rows) + "\n")
+
+
+def vpa(name, recommender=None):
+    spec: dict[str, Any] = {"targetRef": {"apiVersion": "apps/v1", "kind": "Deployment", "name": "web"}}
+    if recommender:
+        spec["recommenders"] = [{"name": recommender}]
+    data = {
+        "apiVersion": "autoscaling.k8s.io/v1",
+        "kind": "VerticalPodAutoscaler",
+        "metadata": {"name": name},
+    }
+    Path(f"{name}.yaml").write_text(yaml.safe_dump(data | {"spec": spec}))
+    return f"{name}.yaml"
+
+
+def figures(capsys, *arguments):
+    assert answer(["simulate", *arguments, "--trace", "weeks.csv", "--sync-period", "600", "-o", "json"]) == 0
+    return {found["name"]: found for found in json.loads(capsys.readouterr().out)}
+
+
+def test_weekday_peak_wastes_less_between_mondays_than_the_built_in_estimate(capsys, tmp_path):
+    install_example(tmp_path, "weekday-peak")
+    files = [vpa("built-in"), vpa("by-weekday", WEEKDAY_PEAK)]
+    found = figures(capsys, *files, f"--plugins={WEEKDAY_PEAK}")
+    own, peak = (found[file]["sizes"]["cpu"] for file in files)
+    assert found[files[1]]["failed_syncs"] == 0
+    assert peak["target"] == pytest.approx(6000, rel=0.1), "it ends on a Monday"
+    assert peak["short"] < own["short"], "the third Monday is known before it begins"
+
+
+def test_a_table_compares_vpas_and_says_that_a_plugin_failed(capsys, tmp_path):
+    code = "def plugin(seen):\n    raise KeyError('zone')\n"
+    install(tmp_path, "failing_sizes", code, group="trimtab.estimators", name="example.com/failing")
+    arguments = [
+        "simulate",
+        vpa("mine", "example.com/failing"),
+        "--trace",
+        "weeks.csv",
+        "--sync-period",
+        "86400",
+    ]
+    assert answer([*arguments, "--plugins=example.com/failing"]) == 0
+    printed = capsys.readouterr()
+    assert "mine.yaml: estimator example.com/failing 1.2.0 raised KeyError: 'zone'" in printed.err
+    assert "22 of 22" in printed.out
+    assert "syncs without an estimate" in printed.out
+
+
+@pytest.mark.parametrize(
+    ("flags", "complaint"),
+    [
+        ([], "names the estimator example.com/missing, which is not loaded"),
+        (["--plugins=example.com/missing"], "plug-in example.com/missing is not installed"),
+        (["--svg=x.svg"], "--svg draws replicas"),
+    ],
+)
+def test_what_is_missing_is_named(capsys, flags, complaint):
+    assert answer(["simulate", vpa("mine", "example.com/missing"), "--trace", "weeks.csv", *flags]) == 2
+    assert complaint in capsys.readouterr().err
+
+
+def test_the_library_backtests_an_estimator(tmp_path):
+    install_example(tmp_path, "weekday-peak")
+    mine = trimtab.read_autoscaler(vpa("mine", WEEKDAY_PEAK))
+    load = trimtab.Trace.from_csv("weeks.csv")
+    simulated = trimtab.simulate(mine, load, sync_period=3600, plugins=[WEEKDAY_PEAK])
+    (sizes,) = simulated.sizes.values()
+    assert sizes["cpu"].target == pytest.approx(6000, rel=0.1)
+    with pytest.raises(trimtab.ModelError, match="not loaded: name it in plugins"):
+        trimtab.simulate(mine, load)

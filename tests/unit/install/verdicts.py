@@ -1,0 +1,131 @@
+"""Values files that must be refused, and some that must not. Helm's verdict is asked for in tests/real/install/test_verdicts.py."""
+
+from typing import Any
+
+BAD: dict[str, dict[str, Any]] = {
+    "an unknown value": {"bogus": 1},
+    "a misprint in a group": {"horizontal": {"enabeld": False}},
+    "a misprint inside a program": {"vertical": {"updater": {"extraArg": ["--v=1"]}}},
+    "text for a number": {"replicas": "abc"},
+    "a number below zero": {"replicas": -3},
+    "a broken number": {"replicas": 2.5},
+    "text for a switch": {"dryRun": "yes please"},
+    "a number for a switch": {"horizontal": {"enabled": 1}},
+    "a switch for a group": {"adapter": True},
+    "a list for a group": {"image": ["trimtab"]},
+    "a number for a tag": {"image": {"tag": 1.1}},
+    "a repository with its tag": {"image": {"repository": "registry.example.com/trimtab:1.0:2"}},
+    "a digest that is none": {"image": {"digest": "sha256:abc"}},
+    "an unknown pull policy": {"image": {"pullPolicy": "Sometimes"}},
+    "text for a list": {"watchNamespaces": "shop"},
+    "a namespace in capitals": {"watchNamespaces": ["Shop"]},
+    "a namespace with a line break": {"watchNamespaces": ["shop\n"]},
+    "a namespace that is a number": {"vertical": {"ignoredNamespaces": [7]}},
+    "an unknown log format": {"logFormat": "xml"},
+    "an unknown node fit": {"vertical": {"updater": {"nodeFit": "some"}}},
+    "an unknown admission check": {"vertical": {"updater": {"admissionCheck": "hope"}}},
+    "an unknown failure policy": {"vertical": {"admission": {"failurePolicy": "Never"}}},
+    "an unknown version": {"compat": "kubernetes-1.12"},
+    "two versions of Kubernetes": {"compat": "kubernetes-1.36,kubernetes-1.37"},
+    "an unknown gate": {"featureGates": {"HPAScaleToOne": True}},
+    "text for a gate": {"featureGates": {"HPAScaleToZero": "maybe"}},
+    "no gate at all": {"featureGates": {"HPASelectionStrategy": None, "VPASelectorRefinement": None}},
+    "a locked gate": {"compat": "kubernetes-1.37", "featureGates": {"HPAConfigurableTolerance": False}},
+    "a period without a unit": {"horizontal": {"syncPeriod": "15"}},
+    "a negative age": {"horizontal": {"metricsMaxAge": "-1s"}},
+    "too many shards": {"horizontal": {"shards": 17}},
+    "a single shard": {"horizontal": {"shards": 1}},
+    "a single shard of recommenders": {"vertical": {"recommender": {"shards": 1}}},
+    "nothing to run": {"horizontal": {"enabled": False}, "vertical": {"enabled": False}},
+    "a long timeout": {"vertical": {"admission": {"timeoutSeconds": 9}}},
+    "a timeout of zero": {"vertical": {"admission": {"timeoutSeconds": 0}}},
+    "a very long timeout, as upstream": {
+        "compat": "vpa-1.8",
+        "vertical": {"admission": {"timeoutSeconds": 31}},
+    },
+    "evictions in words": {"vertical": {"updater": {"maxEvictionsPerMinute": "ten"}}},
+    "evictions below zero": {"vertical": {"updater": {"maxEvictionsPerMinute": -1}}},
+    "half a kind": {"scalable": [{"group": "argoproj.io"}]},
+    "a kind with a version": {
+        "scalable": [{"group": "argoproj.io", "resource": "rollouts", "version": "v1"}]
+    },
+    "a port above the last": {"adapter": {"prometheusPort": 99999}},
+    "a port by name": {"networkPolicy": {"apiServerPorts": ["https"]}},
+    "an address without its range": {"networkPolicy": {"apiServerCidrs": ["10.0.0.1"]}},
+    "an address above 255": {"networkPolicy": {"apiServerCidrs": ["300.0.0.0/0"]}},
+    "a range of 33 bits": {"networkPolicy": {"apiServerCidrs": ["10.0.0.0/33"]}},
+    "an address of nine numbers": {"networkPolicy": {"apiServerCidrs": ["1:2:3:4:5:6:7:8:9/64"]}},
+    "no address of the API server": {"networkPolicy": {"apiServerCidrs": []}},
+    "an address of Prometheus without a scheme": {"adapter": {"prometheus": "prometheus:9090"}},
+    "an adapter without a CA": {"adapter": {"enabled": True}},
+    "a CA that is not base64": {"adapter": {"enabled": True, "caBundle": "-----BEGIN"}},
+    "a label that is a number": {"nodeSelector": {"pool": 7}},
+    "a label that Services select by": {"podLabels": {"app.kubernetes.io/name": "mine"}},
+    "a key with a blank": {"commonLabels": {"a b": "foo"}},
+    "a key with two slashes": {"podLabels": {"a/b/c": "foo"}},
+    "a label with a blank": {"horizontal": {"podLabels": {"a": "b c"}}},
+    "a node's label with a blank": {"nodeSelector": {"pool name": "infra"}},
+    "memory in words": {"horizontal": {"resources": {"limits": {"memory": "plenty"}}}},
+    "an unknown field of resources": {"horizontal": {"resources": {"limit": {"memory": "1Gi"}}}},
+    "a misprint in a toleration": {"tolerations": [{"key": "infra", "opertor": "Exists"}]},
+    "a variable without a name": {"horizontal": {"extraEnv": [{"value": "1"}]}},
+    "an argument that is no flag": {"horizontal": {"extraArgs": ["v=1"]}},
+    "a spread over nothing": {"dashboard": {"topologySpreadConstraints": [{"maxSkew": 1}]}},
+    "an annotation of an account that is a switch": {
+        "adapter": {"serviceAccount": {"annotations": {"a": True}}}
+    },
+    "a value removed": {"replicas": None},
+    "a group removed": {"vertical": {"admission": None}},
+}
+"""Each differs from the defaults by what its name says."""
+
+GOOD: dict[str, dict[str, Any]] = {
+    "nothing": {},
+    "no replicas": {"replicas": 0},
+    "another gate": {"featureGates": {"HPAScaleToZero": False, "AllAlpha": True}},
+    "as upstream, patiently": {
+        "compat": "vpa-1.8,kubernetes-1.37",
+        "vertical": {"admission": {"timeoutSeconds": 30}},
+    },
+    "a bounded number of evictions": {"vertical": {"updater": {"maxEvictionsPerMinute": 5}}},
+    "the same as text": {"vertical": {"updater": {"maxEvictionsPerMinute": "5"}}},
+    "a pinned image": {"image": {"repository": "ghcr.io/trimtab/trimtab", "digest": "sha256:" + "0a" * 32}},
+    "an adapter alone": {
+        "horizontal": {"enabled": False},
+        "vertical": {"enabled": False},
+        "adapter": {"enabled": True, "caBundle": "Q0E="},
+    },
+    "two shards": {"horizontal": {"shards": 2}, "vertical": {"recommender": {"shards": 16}}},
+    "labels with a domain": {"commonLabels": {"example.com/Team_1": "A.b-c_1", "empty": ""}},
+    "narrow addresses": {"networkPolicy": {"apiServerCidrs": ["10.0.0.1/32", "2001:db8::1/128"]}},
+    "an adapter with a CA": {"adapter": {"enabled": True, "caBundle": "Q0E="}},
+    "numbers as quantities": {"horizontal": {"resources": {"limits": {"cpu": 1, "memory": 1073741824}}}},
+    "a security context of another platform": {"podSecurityContext": {"runAsUser": None, "fsGroup": None}},
+    "odd durations": {"horizontal": {"syncPeriod": "1m30.5s", "metricsMaxAge": "0"}},
+    "everything of one program": {
+        "commonLabels": {"team": "platform"},
+        "vertical": {
+            "updater": {
+                "extraArgs": ["--v=1"],
+                "extraEnv": [{"name": "TZ", "value": "UTC"}],
+                "extraEgress": [{"to": [{"ipBlock": {"cidr": "10.0.0.0/8"}}], "ports": [{"port": 9090}]}],
+                "serviceAccount": {"annotations": {"eks.amazonaws.com/role-arn": "arn:aws:iam::1:role/x"}},
+                "podLabels": {"tier": "infra"},
+                "podAnnotations": {"note": 'it\'s: "quoted" {{ and }} odd'},
+                "podSecurityContext": {"runAsNonRoot": True, "runAsUser": 1000},
+                "securityContext": {"readOnlyRootFilesystem": True},
+                "nodeSelector": {"pool": "infra"},
+                "tolerations": [{"key": "infra", "operator": "Exists", "effect": "NoSchedule"}],
+                "affinity": {"nodeAffinity": {}},
+                "topologySpreadConstraints": [
+                    {
+                        "maxSkew": 2,
+                        "topologyKey": "topology.kubernetes.io/zone",
+                        "whenUnsatisfiable": "DoNotSchedule",
+                    }
+                ],
+            }
+        },
+    },
+}
+"""Accepted, and rendered to the same objects by both."""
