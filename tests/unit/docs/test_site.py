@@ -147,10 +147,14 @@ async def test_search_and_copy_work_without_a_server(folder, tmp_path):
     async with chromium(tmp_path / "profile") as address, tab(address) as page:
         await page.size(1280, 900)
         await page.open((folder / "explain-a-decision.html").as_uri())
+        await page.until("document.querySelector('.md-search__input')")
+        await page.run(LOADED)  # before it the theme does not notice that the field has the focus
         await page.click(".md-search__input")
         await page.send("Input.insertText", text="tolerance")
-        # The theme reads the field whenever a key is released, once its scripts and its index are loaded.
-        await page.until("!document.querySelector('.md-search-result__meta').innerText.includes('Initializing')")
+        # The theme reads the field whenever a key is released, once its index is loaded.
+        await page.until(
+            "!document.querySelector('.md-search-result__meta').innerText.includes('Initializing')"
+        )
         await page.run("document.querySelector('.md-search__input').dispatchEvent(new Event('keyup'))")
         await page.until("document.querySelector('.md-search-result__link')")
         first = await page.run("document.querySelector('.md-search-result__link').pathname")
@@ -160,6 +164,9 @@ async def test_search_and_copy_work_without_a_server(folder, tmp_path):
         assert "AtMaximum" not in copied
         assert page.complaints == []
 
+
+LOADED = "new Promise((done) => document.readyState === 'complete' ? done() : addEventListener('load', () => done()))"
+"""Wait until the scripts of the page have run."""
 
 COPIED = """(() => {
   const code = document.querySelector(".highlight code");
