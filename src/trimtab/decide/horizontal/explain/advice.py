@@ -168,29 +168,41 @@ def more(observation: Observation, decision: Decision) -> tuple[Advice, ...]:
 
 def fewer(observation: Observation, decision: Decision) -> tuple[Advice, ...]:
     """Return the way to fewer replicas, which every metric has to ask for."""
-    trace, current = decision.trace, decision.current
-    beside = _beside(observation, decision, is_up=False) if current else None
-    if beside is None or trace.selection_fallback or trace.stale_hold or trace.policy_hold:
+    beside = _beside(observation, decision, is_up=False) if decision.current else None
+    if beside is None or _keeps_replicas(observation, decision):
         return ()
-    if any(
-        answer.replicas is not None and answer.replicas >= current for answer in observation.policy_answers
-    ):
-        return ()  # whatever the metrics ask for
     changes: list[AdvisedChange] = []
-    for index, result in enumerate(trace.proposals):
-        if isinstance(result, Failure) or (isinstance(result, LossFallback) and result.holds):
-            return ()
-        if isinstance(result, LossFallback):
-            # Only metrics that were read may bring a workload to zero.
-            if current == 1 or (result.replicas is not None and result.replicas >= current):
+    for index, result in enumerate(decision.trace.proposals):
+        if isinstance(result, Proposal):
+            falls = _falls(result, index, decision)
+            if falls is None:
                 return ()
-            continue
-        edges = edges_of(result, trace.tolerance, current)
-        if edges.down < 0 or (edges.down == 0 and not edges.includes_down):
+            changes.append(falls)
+        elif isinstance(result, Failure) or _fallback_keeps_replicas(result, decision.current):
             return ()
-        act = Act.METRIC_AT_MOST if edges.includes_down else Act.METRIC_BELOW
-        changes.append(AdvisedChange(act=act, metric=index, amount=edges.down))
     return (Advice(direction=Direction.DOWN, changes=(*changes, *beside)),) if changes else ()
+
+
+def _keeps_replicas(observation: Observation, decision: Decision) -> bool:
+    """Return whether the replicas are not lowered, whatever the metrics ask for."""
+    trace, answers = decision.trace, observation.policy_answers
+    if trace.selection_fallback or trace.stale_hold or trace.policy_hold:
+        return True
+    return any(answer.replicas is not None and answer.replicas >= decision.current for answer in answers)
+
+
+def _fallback_keeps_replicas(fallback: LossFallback, current: int) -> bool:
+    """Return whether a metric that was lost keeps the replicas. Only metrics that were read may bring a workload to zero."""
+    return fallback.holds or current == 1 or (fallback.replicas is not None and fallback.replicas >= current)
+
+
+def _falls(proposal: Proposal, index: int, decision: Decision) -> AdvisedChange | None:
+    """Return how far a metric must fall to ask for fewer replicas, or None if no value does."""
+    edges = edges_of(proposal, decision.trace.tolerance, decision.current)
+    if edges.down < 0 or (edges.down == 0 and not edges.includes_down):
+        return None
+    act = Act.METRIC_AT_MOST if edges.includes_down else Act.METRIC_BELOW
+    return AdvisedChange(act=act, metric=index, amount=edges.down)
 
 
 def _held(observation: Observation, decision: Decision, *, is_up: bool) -> tuple[Advice, ...]:
