@@ -11,9 +11,12 @@ from typing import Any
 import yaml
 
 from trimtab.install.schema import Problem, problems, values_schema
-from trimtab.install.template import look_up
+from trimtab.install.set_syntax import Assignment, BadPath, Path, parse, parse_path, unescape
 from trimtab.install.value_types import NAMESPACE_NAME, Schema
-from trimtab.install.values import CHART_VALUES, default_values, put
+from trimtab.install.values import CHART_VALUES, default_values
+
+_HELM_SCALAR = re.compile(r"true|false|null|0|-?[1-9][0-9]*", re.ASCII)
+"""The scalars that Helm does not take for texts, where the schema names no type."""
 
 
 class ValueProblem(Exception):  # noqa: N818 - a problem of what was typed, shown as it is
@@ -25,7 +28,7 @@ def set_values(
 ) -> dict[str, Any]:
     """Return the values of a flat installation after values files and `path=value` assignments.
 
-    The value of an assignment is YAML. Raise ValueProblem if a value is invalid.
+    Paths have the syntax of Helm, and the value is YAML. Raise ValueProblem if a value is invalid.
     """
     for problem in problems(NAMESPACE_NAME, namespace):
         raise ValueProblem(f"--namespace: {problem.message}")
@@ -33,11 +36,14 @@ def set_values(
     values["namespace"]["create"] = True
     for file in files:
         _merge(values, file)
-    for assignment in assignments:
-        path, equals, text = assignment.partition("=")
-        if not equals:
-            raise ValueProblem(f"--set {assignment}: expected KEY=VALUE, for example replicas=3")
-        _assign(values, path, text)
+    for text in assignments:
+        if "=" not in text[1:]:
+            raise ValueProblem(f"--set {text}: expected KEY=VALUE, for example replicas=3")
+        try:
+            for assignment in parse(text, lambda path: _schema_at(path) is not None):
+                _assign(values, assignment)
+        except BadPath as problem:
+            raise ValueProblem(f"--set {text}: {problem}") from problem
     _check(values)
     values["namespace"]["name"] = namespace
     return values
@@ -65,23 +71,51 @@ def _sentence(problem: Problem) -> str:
     return f"{path or 'the values'}: {problem.message}{hint}"
 
 
-def _assign(values: dict[str, Any], path: str, text: str) -> None:
-    schema = _schema_at(path)
+def _assign(values: dict[str, Any], assignment: Assignment) -> None:
+    schema = _schema_at(assignment.path)
     if schema is None:
-        raise ValueProblem(f"{path}: there is no such value; {_hint(path)}")
+        raise ValueProblem(f"{assignment.typed}: there is no such value; {_hint(assignment.typed)}")
+    value = _value(assignment, schema)
+    *parents, last = assignment.path
+    container: Any = values
+    for part, following in zip(parents, assignment.path[1:], strict=True):
+        _put(assignment.typed, container, part, [] if isinstance(following, int) else {}, replace=False)
+        container = container[part]
+    if value is None and isinstance(container, dict):
+        container.pop(last, None)
+    else:
+        _put(assignment.typed, container, last, value, replace=True)
+
+
+def _put(typed: str, container: Any, part: str | int, value: Any, *, replace: bool) -> None:
+    """Set a key of a map, or an item of a list or the one after its last."""
+    if isinstance(part, str):
+        if replace or not container.get(part):
+            container[part] = value
+    elif part == len(container):
+        container.append(value)
+    elif part > len(container):
+        raise ValueProblem(
+            f"{typed}: the list has {len(container)} items, so the next index is {len(container)}"
+        )
+    elif replace:
+        container[part] = value
+
+
+def _value(assignment: Assignment, schema: Schema) -> Any:
+    """Return the value in the type of the schema. The check of all values rejects another type."""
+    text = assignment.text
+    if schema.get("type") == "string":
+        return unescape(text)
     try:
         value = yaml.safe_load(text)
     except yaml.YAMLError as error:
-        raise ValueProblem(f"--set {path}: {text!r} is not YAML: {error}") from error
-    if schema.get("type") == "string":
-        value = text
-    elif schema.get("type") == "array" and not isinstance(value, list):
-        value = [_item(item, schema["items"]) for item in _split_items(text)]
-    parent = look_up(values, path.rpartition(".")[0]) if "." in path else values
-    if value is None and schema.get("type") != "string":
-        parent.pop(path.rpartition(".")[2], None)
-    else:
-        put(values, path, value)
+        raise ValueProblem(f"--set {assignment.typed}: {text!r} is not YAML: {error}") from error
+    if schema.get("type") == "array" and not isinstance(value, list | None):
+        return [_item(item, schema["items"]) for item in _split_items(text)]
+    if not schema and not isinstance(value, dict | list) and not _HELM_SCALAR.fullmatch(text):
+        return unescape(text)
+    return value
 
 
 def _item(text: str, schema: Schema) -> Any:
@@ -94,23 +128,28 @@ def _item(text: str, schema: Schema) -> Any:
         return text
 
 
-def _schema_at(path: str) -> Schema | None:
-    """Return the type at a path, which may lead into a map whose keys the user chooses."""
-    schema: Schema | None = values_schema()
-    for name in path.split("."):
-        if schema is None:
+def _schema_at(path: Path) -> Schema | None:
+    """Return the type at a path, which may lead into a map whose keys the user chooses, or None."""
+    schema: Schema = values_schema()
+    for part in path:
+        wanted = "array" if isinstance(part, int) else "object"
+        if schema and schema.get("type", "object") != wanted:
             return None
-        inner = schema.get("properties", {}).get(name, schema.get("additionalProperties", {}))
-        is_map = schema.get("type", "object") == "object"
-        schema = inner if is_map and isinstance(inner, Mapping) else None
-    return schema
+        if isinstance(part, int):
+            inner = schema.get("items", {})
+        else:
+            inner = schema.get("properties", {}).get(part, schema.get("additionalProperties", {}))
+        if not isinstance(inner, Mapping):
+            return None
+        schema = inner
+    return schema if path else None
 
 
 def _hint(path: str) -> str:
     known = [value.path for value in CHART_VALUES]
     parent = path.rpartition(".")[0]
     if parent in known:
-        known = [f"{parent}.{name}" for name in (_schema_at(parent) or {}).get("properties", {})]
+        known = [f"{parent}.{name}" for name in (_schema_at(parse_path(parent)) or {}).get("properties", {})]
     near = difflib.get_close_matches(path, known, 1, 0.75)
     if near:
         return f"did you mean {near[0]}?"

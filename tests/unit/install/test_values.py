@@ -51,10 +51,72 @@ from trimtab.model.feature_gates import FeatureGates
         pytest.param(
             "featureGates.HPAScaleToZero=false", "featureGates.HPAScaleToZero", False, id="one gate"
         ),
+        pytest.param(
+            r"nodeSelector.kubernetes\.io/arch=arm64",
+            "nodeSelector",
+            {"kubernetes.io/arch": "arm64"},
+            id="a dot in a key",
+        ),
+        pytest.param(
+            r"horizontal.serviceAccount.annotations.example\.com/role=arn:a:b",
+            "horizontal.serviceAccount.annotations",
+            {"example.com/role": "arn:a:b"},
+            id="an annotation",
+        ),
+        pytest.param(
+            "tolerations[0].operator=Exists", "tolerations", [{"operator": "Exists"}], id="an item of a list"
+        ),
+        pytest.param(
+            "tolerations[0].operator=Exists,tolerations[0].key=gpu,tolerations[1].key=spot",
+            "tolerations",
+            [{"operator": "Exists", "key": "gpu"}, {"key": "spot"}],
+            id="several assignments",
+        ),
+        pytest.param("watchNamespaces[0]=shop", "watchNamespaces", ["shop"], id="a text in a list"),
+        pytest.param(
+            "networkPolicy.apiServerPorts[0]=443,networkPolicy.apiServerPorts[1]=6443",
+            "networkPolicy.apiServerPorts",
+            [443, 6443],
+            id="numbers by their index",
+        ),
+        pytest.param("dryRun=true,replicas=3", "replicas", 3, id="the second of two assignments"),
+        pytest.param(
+            "horizontal.extraArgs=--a=1,--b=2",
+            "horizontal.extraArgs",
+            ["--a=1", "--b=2"],
+            id="equals signs of flags",
+        ),
+        pytest.param(
+            "watchNamespaces=shop,search,replicas=3",
+            "watchNamespaces",
+            ["shop", "search"],
+            id="a list, then a number",
+        ),
+        pytest.param(r"podAnnotations.note=a\,b\\c", "podAnnotations.note", r"a,b\c", id="escapes in a text"),
+        pytest.param(
+            "podAnnotations.note=a: b: c", "podAnnotations.note", "a: b: c", id="a text that is no YAML"
+        ),
+        pytest.param(
+            "affinity.nodeAffinity.example=yes",
+            "affinity.nodeAffinity.example",
+            "yes",
+            id="a word of YAML 1.1",
+        ),
+        pytest.param(
+            "affinity.nodeAffinity.weights[0].weight=5",
+            "affinity.nodeAffinity.weights",
+            [{"weight": 5}],
+            id="a list without a type",
+        ),
     ],
 )
 def test_a_value_is_set(assignment, path, want):
     assert look_up(set_values([assignment]), path) == want
+
+
+def test_an_item_of_a_list_is_changed_in_a_later_assignment():
+    values = set_values(["watchNamespaces=shop,search", "watchNamespaces[1]=find"])
+    assert values["watchNamespaces"] == ["shop", "find"]
 
 
 @pytest.mark.parametrize(
@@ -98,6 +160,27 @@ def test_a_value_is_set(assignment, path, want):
         pytest.param("horizontal.shards=1", "1 is not 0 or a number from 2 to 16", id="one shard"),
         pytest.param('commonLabels."a b"=foo', "is not the key of a label such as team", id="no key"),
         pytest.param("tolerations=[", "is not YAML", id="broken YAML"),
+        pytest.param(
+            "tolerations[x].key=gpu",
+            r"--set tolerations\[x\].key=gpu: an index is a number, as tolerations\[0\]",
+            id="no index",
+        ),
+        pytest.param("tolerations[0.key=gpu", "an index is a number", id="half an index"),
+        pytest.param("tolerations[-1].key=gpu", "an index is a number", id="an index from the end"),
+        pytest.param(
+            "tolerations[1].key=gpu",
+            r"tolerations\[1\].key: the list has 0 items, so the next index is 0",
+            id="an index past the end",
+        ),
+        pytest.param("replicas[0]=3", r"replicas\[0\]: there is no such value", id="an index of a number"),
+        pytest.param("tolerations.key=gpu", "tolerations.key: there is no such value", id="a key of a list"),
+        pytest.param("image..tag=3", "there is no such value", id="an empty name"),
+        pytest.param("=3", "expected KEY=VALUE", id="no key"),
+        pytest.param(
+            "dryRun=true,replicass=3",
+            "'true,replicass=3' is not true or false",
+            id="a second name that is not known",
+        ),
     ],
 )
 def test_a_mistake_is_named(assignment, words):

@@ -29,7 +29,8 @@ _FLAG = re.compile(r"--[a-z][a-z0-9-]*")
     "assignments",
     multiple=True,
     metavar="KEY=VALUE",
-    help="Set a value of the chart, such as image.tag=1.2 or watchNamespaces=shop,search. May be given often.",
+    help=r"Set a value of the chart in Helm's syntax, such as watchNamespaces=shop,search, tolerations[0].key=gpu or "
+    r"nodeSelector.kubernetes\.io/arch=arm64. May be given often.",
 )
 @click.option(
     "-f",
