@@ -18,7 +18,7 @@ up: $(VENV)/.run ## try Trimtab here, with nothing but Python; ARGS=--real on th
 	@$(if $(filter --real,$(ARGS)),$(BIN)/python -m tools.real_up,$(BIN)/trimtab up) $(ARGS)
 
 test: $(VENV)/.dev ## all tests that need nothing but Python; PYTHON=python3.13 for another one
-	@$(BIN)/pytest -n 2 $(ARGS)
+	@$(if $(CI),$(BIN)/python -m tools.second_run,$(BIN)/pytest) -n 2 $(ARGS)
 
 test-real: $(VENV)/.dev ## the tests against the real programs (built once, about 8 minutes): K8S=1.37 or 1.36, TIER=small
 	@PATH="$(CURDIR)/$(BIN):$$PATH" K8S=$(K8S) TIER=$(TIER) $(BIN)/python -m tools.real $(ARGS)

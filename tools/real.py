@@ -4,17 +4,14 @@
 etcd, kube-apiserver and kubectl. It is the default on a release that we support and do not build whole.
 
 Exit code 0 also where the programs cannot be had (no `go`, no network), after saying so in one clear line. A build that
-fails otherwise, for example of a release that does not exist, is an error with Go's own words. Real programs share two
-cores with the tests and are sometimes slow; what failed is therefore run once more by itself, and the output says which
-tests needed it.
+fails otherwise, for example of a release that does not exist, is an error with Go's own words. What failed is run once
+more by itself.
 """
 
 import os
-import subprocess
 import sys
 
-import pytest
-
+from tools import second_run
 from tools.peers import build, releases
 
 TIERS = {"all": "real", "small": "real and versions and not controllers"}
@@ -25,18 +22,6 @@ SMALL = ("etcd", "kube-apiserver", "kubectl")
 
 WORKERS = ("-n", "2", "--dist", "loadfile")
 """A whole tier runs in two processes, each with an API server of its own: tests wait more than they compute."""
-
-
-class Failures:
-    """A pytest plugin that remembers which tests failed."""
-
-    def __init__(self) -> None:
-        self.names: list[str] = []
-
-    def pytest_runtest_logreport(self, report: pytest.TestReport) -> None:
-        """Take note of a failure in any phase of a test."""
-        if report.failed and report.nodeid not in self.names:
-            self.names.append(report.nodeid)
 
 
 def main() -> None:
@@ -56,7 +41,7 @@ def main() -> None:
     if tier == "all":
         build.ensure_optional()
     print(f"test-real: Kubernetes {release}, tier {tier}, programs in {build.binaries()}", flush=True)
-    sys.exit(run(TIERS[tier], sys.argv[1:]))
+    sys.exit(second_run.run(sys.argv[1:] or WORKERS, ("-m", TIERS[tier], "-rs")))
 
 
 def tier_of(release: str, wanted: str) -> str:
@@ -66,21 +51,6 @@ def tier_of(release: str, wanted: str) -> str:
     if tier not in TIERS:
         raise ValueError(f"TIER={tier} is unknown; use {' or '.join(TIERS)}")
     return tier
-
-
-def run(marks: str, arguments: list[str]) -> int:
-    """Run the tier and, if some tests failed, these once more in a fresh process."""
-    failures = Failures()
-    code = int(pytest.main(["-m", marks, "-rs", *(arguments or WORKERS)], plugins=[failures]))
-    if code != pytest.ExitCode.TESTS_FAILED or not failures.names:
-        return code
-    print(f"test-real: {len(failures.names)} failed and run once more:", flush=True)
-    for name in failures.names:
-        print(f"  {name}", flush=True)
-    again = subprocess.run([sys.executable, "-m", "pytest", "-m", marks, *failures.names], check=False)
-    if again.returncode == 0:
-        print("test-real: all of them passed by themselves", flush=True)
-    return again.returncode
 
 
 if __name__ == "__main__":

@@ -1,15 +1,14 @@
 """Run the tests on real nodes: build what is missing once, then pytest. `make test-node` calls this.
 
 Exit code 0 also where a real node cannot be had (no Go, no network, no Debian packages, another processor), after saying so in
-one line.
+one line. What failed is run once more by itself.
 """
 
 import platform
 import sys
 import time
 
-import pytest
-
+from tools import second_run
 from tools.node import cluster, machine
 from tools.node.packages import NoPackageError
 from tools.peers import build, releases
@@ -43,7 +42,7 @@ def main() -> None:
     print(
         f"test-node: kubelet {releases.chosen()}, ready after {time.monotonic() - started:.0f} s", flush=True
     )
-    sys.exit(pytest.main(["-m", "node", "-rs", *(sys.argv[1:] or ["tests/node"])]))
+    sys.exit(second_run.run(sys.argv[1:] or ["tests/node"], ("-m", "node", "-rs")))
 
 
 if __name__ == "__main__":
