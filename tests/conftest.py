@@ -1,6 +1,7 @@
 """Fixtures for every tier."""
 
 import json
+import logging
 import ssl
 import urllib.request
 from collections.abc import Iterator
@@ -31,6 +32,17 @@ def real_cluster(tmp_path_factory: pytest.TempPathFactory) -> Iterator[peers.Rea
     directory = Path(tmp_path_factory.mktemp("real"))
     with peers.RealCluster(directory) as cluster:
         yield cluster
+
+
+@pytest.fixture(autouse=True)
+def _leave_no_log_behind() -> Iterator[None]:
+    """Undo the log of a program that a test ran: later lines would go to its closed standard error."""
+    root = logging.getLogger()
+    level = root.level
+    yield
+    for handler in [handler for handler in root.handlers if type(handler) is logging.StreamHandler]:
+        root.removeHandler(handler)
+    root.setLevel(level)
 
 
 @pytest.fixture(autouse=True)
