@@ -93,8 +93,9 @@ TOGETHER = {
     "tls_key_file": "tls_cert_file",
     "tls_ca_file": "tls_cert_file",
     "dashboard_address_file": "dashboard_login",
+    "split_namespaces": "shards",
 }
-"""Read only where the other one has a certain value: a file that exists, or `token`."""
+"""Read only where the other one has a certain value: a file that exists, `token`, or more than one shard."""
 
 
 @pytest.fixture(scope="module")

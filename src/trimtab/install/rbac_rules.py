@@ -7,7 +7,7 @@ Rules over the users' namespaces, over cluster-scoped objects and over our own n
 from dataclasses import dataclass
 from typing import Any, Final
 
-from trimtab.cluster.leases.shards import MOST_SHARDS
+from trimtab.cluster.leases.layout import MOST_SHARDS
 from trimtab.install import names
 from trimtab.install.template import (
     Both,

@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from typing import Any, Final
 
 import trimtab
-from trimtab.cluster.leases.shards import MOST_SHARDS
+from trimtab.cluster.leases.layout import MOST_SHARDS
 from trimtab.install import value_types as types
 from trimtab.install.value_types import Schema, choice, list_of, none_or_several, optional, whole_number
 from trimtab.model.feature_gates import ALL_ALPHA, ALL_BETA, GATES, OWN_FEATURES

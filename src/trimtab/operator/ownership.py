@@ -13,7 +13,7 @@ from trimtab.cluster.client import Client
 from trimtab.cluster.leases.election import LeaderElector
 from trimtab.cluster.leases.epoch import UNSHARED, Epoch
 from trimtab.cluster.leases.fence import Fence
-from trimtab.cluster.leases.shards import Shard, Shards, shard_of
+from trimtab.cluster.leases.shards import Shard, Shards
 
 _SILENT_AFTER = 30.0
 """Seconds without reading the Leases after which a replica is not ready, because it could not take over."""
@@ -125,7 +125,7 @@ class ShardedOwner:
         """Return the shard of an object."""
         number = self._shard_of.get(key)
         if number is None:
-            number = self._shard_of[key] = shard_of(key, self._shards.count)
+            number = self._shard_of[key] = self._shards.layout.shard_of(key)
         return number
 
     def owns(self, key: str) -> bool:

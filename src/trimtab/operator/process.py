@@ -8,6 +8,7 @@ from typing import Any, Protocol, runtime_checkable
 
 from trimtab.cluster.client import Client
 from trimtab.cluster.leases.election import LeaderElector, LeaseTimes
+from trimtab.cluster.leases.layout import ShardLayout
 from trimtab.cluster.leases.shards import Shards
 from trimtab.cluster.transport.dry_run import DryRun
 from trimtab.operator.settings.process import LeaseSettings
@@ -89,7 +90,7 @@ def make_shards(client: Client, settings: Settings, identity: str) -> Shards:
         settings.leases.leader_elect_resource_namespace,
         settings.lease_name,
         identity,
-        settings.leases.shards,
+        ShardLayout(settings.leases.shards, settings.leases.split_namespaces),
         times=_lease_times(settings.leases),
         annotations=settings_annotation(settings),
     )

@@ -14,6 +14,7 @@ from tests.scenarios.horizontal.conftest import play_on_lab
 from tests.scenarios.horizontal.stage import Actor, Stage
 from tests.scenarios.line import Break, Line
 from trimtab.cluster.client import Client
+from trimtab.cluster.leases.layout import ShardLayout
 from trimtab.cluster.leases.shards import Shards
 from trimtab.cluster.resource import LEASES
 from trimtab.cluster.transport.transport import Request, Response
@@ -35,7 +36,7 @@ class Copy:
         self._stage = stage
         self._line = Line(stage.transport)
         client = Client(stage.clock, self._line, seed=len(name))
-        self.shards = Shards(client, stage.namespace, "trimtab", name, shards)
+        self.shards = Shards(client, stage.namespace, "trimtab", name, ShardLayout(shards, [stage.namespace]))
         # A status in every sync shows who decided when.
         settings = stage.settings(sync_period=timedelta(seconds=PERIOD), status_max_age=timedelta(0))
         self.actor = Actor(stage, settings, fence=self.shards)
@@ -284,7 +285,9 @@ def test_the_wrong_copy_says_which_one_to_ask():
         told = pages[right.name]["/explain"](key)
         assert told is not None
         assert json.loads(told)["about"] == key
-        words = rf"{key} is in shard \d of 6, held by {right.name}/6: ask that replica"
+        words = (
+            rf"{key} is in shard \d of 6, held by {right.name}/{right.shards.layout.mark}: ask that replica"
+        )
         with pytest.raises(HeldByAnotherReplica, match=words):
             pages[wrong.name]["/explain"](key)
         lines = json.loads(pages[wrong.name]["/autoscalers"]("") or b"")["autoscalers"]

@@ -9,6 +9,7 @@ from typing import Any
 from tests.scenarios.line import Break, Line
 from tests.scenarios.vertical.stage import Actor, Stage
 from trimtab.cluster.client import Client
+from trimtab.cluster.leases.layout import ShardLayout
 from trimtab.cluster.leases.shards import Shards
 from trimtab.cluster.transport.transport import Request
 from trimtab.operator.vertical.kinds import VPAS
@@ -30,7 +31,9 @@ class Copy:
         """When, what kind of object, which one."""
         self._line = Line(stage.transport)
         client = Client(stage.clock, self._line, seed=len(name))
-        self.shards = Shards(client, stage.own_namespace, "trimtab-recommender", name, SHARDS)
+        self.shards = Shards(
+            client, stage.own_namespace, "trimtab-recommender", name, ShardLayout(SHARDS, [stage.namespace])
+        )
         self.actor = Actor(stage, stage.settings(**settings), history=history, fence=self.shards)
         self.actor.line.break_write = self._note
         self._tasks: list[asyncio.Task[None]] = []

@@ -6,7 +6,7 @@ from tests.scenarios.vertical.sharing import SHARDS, Copy, Troupe, owners_in_tur
 from tests.scenarios.vertical.stage import FOLLOWER, FOLLOWER_TARGET, LEADER, LEADER_TARGET, Stage
 from tests.scenarios.vertical.test_history import database, loader
 from tests.scenarios.vertical.test_roles_from_leases import hold, roles
-from trimtab.cluster.leases.shards import shard_of
+from trimtab.cluster.leases.layout import ShardLayout
 from trimtab.decide.vertical.control.role_labels import LEASE_ANNOTATION
 from trimtab.model.times import format_time
 from trimtab.operator.vertical.wiring import UPDATING_SHARD, make_roles
@@ -119,11 +119,12 @@ def test_a_copy_that_joins_and_one_that_leaves_hand_over_every_sample(play_lab):
 
 def shard_apart(stage: Stage, first: str) -> str:
     """Return a name whose VPA is in another shard than `first`."""
-    mine = shard_of(f"{stage.namespace}/{first}", SHARDS)
+    layout = ShardLayout(SHARDS, [stage.namespace])
+    mine = layout.shard_of(f"{stage.namespace}/{first}")
     return next(
         name
         for number in range(99)
-        if shard_of(f"{stage.namespace}/{(name := f'lead-{number}')}", SHARDS) != mine
+        if layout.shard_of(f"{stage.namespace}/{(name := f'lead-{number}')}") != mine
     )
 
 

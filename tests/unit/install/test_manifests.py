@@ -11,7 +11,7 @@ from trimtab.adapter.config import load_configuration
 from trimtab.adapter.sources.prometheus.rules import load_rules
 from trimtab.cli.commands.run import run as run_command
 from trimtab.cli.vpa_flags import with_upstream_flags
-from trimtab.cluster.leases.shards import MOST_SHARDS
+from trimtab.cluster.leases.layout import MOST_SHARDS
 from trimtab.install import ValueProblem, chart_files, manifests, set_values
 from trimtab.install.manifests import parts
 from trimtab.install.monitoring import ALERTS, PANELS

@@ -7,16 +7,18 @@ import pytest
 
 from trimtab.cluster.leases.epoch import UNSHARED
 from trimtab.cluster.leases.fence import ClosedFence, NoFence
-from trimtab.cluster.leases.shards import shard_of
+from trimtab.cluster.leases.layout import ShardLayout
 from trimtab.operator.ownership import ShardedOwner, SingleOwner
 
 COUNT = 4
+LAYOUT = ShardLayout(COUNT, ["shop"])
 
 
 class Shards:
     """Four shards, of which a test says which are ours."""
 
     count = COUNT
+    layout = LAYOUT
 
     def __init__(self, *held: int) -> None:
         self._held = held
@@ -52,7 +54,7 @@ def owner(*held: int) -> tuple[ShardedOwner, Any]:
 
 
 def key_in(shard: int) -> str:
-    return next(key for number in range(1000) if shard_of(key := f"shop/web-{number}", COUNT) == shard)
+    return next(key for number in range(1000) if LAYOUT.shard_of(key := f"shop/web-{number}") == shard)
 
 
 def test_a_shard_is_busy_as_long_as_one_of_its_writes_is_under_way():

@@ -1,16 +1,15 @@
 """Divides the work of a program among replicas: N shards with a Lease each.
 
-A rendezvous hash of its name assigns an object to a shard, so that all replicas agree without communication and a change
-of N moves few objects. Replicas count each other by member Leases, one slot each. A replica with more shards than its
-quota stops writing for a shard, waits for its writes in flight, and then releases the Lease. The holder's name ends with
-N. While other replicas use another N, during a change of the flag, no shard is acquired. See
-docs/decisions/shard-work-by-lease-and-fence-every-write.md.
+A rendezvous hash of its namespace assigns an object to a shard (`ShardLayout`), so that all replicas agree without
+communication and a change of N moves few objects. Replicas count each other by member Leases, one slot each. A replica
+with more shards than its quota stops writing for a shard, waits for its writes in flight, and then releases the Lease.
+The holder's name ends with the mark of its layout. While other replicas use another layout, during a change of the
+flags, no shard is acquired. See docs/decisions/shard-work-by-lease-and-fence-every-write.md.
 """
 
 import asyncio
 import logging
 from collections.abc import Mapping
-from hashlib import blake2b
 from typing import Protocol
 
 from trimtab import tasks
@@ -19,23 +18,11 @@ from trimtab.cluster.client import Client, ListOptions
 from trimtab.cluster.leases.election import LeaderElector, LeaseTimes
 from trimtab.cluster.leases.epoch import Epoch
 from trimtab.cluster.leases.failure_log import FailureLog
+from trimtab.cluster.leases.layout import MOST_SHARDS, ShardLayout, rank
 from trimtab.cluster.resource import LEASES
 from trimtab.cluster.transport.lanes import LEASES as LEASE_LANE
 
 log = logging.getLogger(__name__)
-
-MOST_SHARDS = 16
-"""More shards cost more renewals than they save. The chart's RBAC rules name all their Leases."""
-
-
-def rank(key: str, number: int) -> bytes:
-    """Return the weight of `number` for `key`. The highest weight wins (rendezvous hashing)."""
-    return blake2b(f"{number}/{key}".encode(), digest_size=8).digest()
-
-
-def shard_of(key: str, shards: int) -> int:
-    """Return the shard of `key`."""
-    return max(range(shards), key=lambda number: rank(key, number)) if shards > 1 else 0
 
 
 def quota(shards: int, members: int, position: int) -> int:
@@ -96,17 +83,19 @@ class Shards:
         namespace: str,
         name: str,
         identity: str,
-        count: int,
+        layout: ShardLayout,
         *,
         times: LeaseTimes | None = None,
         annotations: Mapping[str, str] | None = None,
     ) -> None:
-        if not 1 < count <= MOST_SHARDS:
+        if not 1 < layout.count <= MOST_SHARDS:
             raise ValueError(
-                f"--shards: {count} is not possible; use up to {MOST_SHARDS}, or 1 for no sharing"
+                f"--shards: {layout.count} is not possible; use up to {MOST_SHARDS}, or 1 for no sharing"
             )
-        self.count = count
-        self.identity = f"{identity}/{count}"
+        self.count = count = layout.count
+        self.layout = layout
+        self._mark = layout.mark
+        self.identity = f"{identity}/{self._mark}"
         self._client = client.in_lane(LEASE_LANE)
         self._clock = client.clock
         self._failures = FailureLog(log, self._clock)
@@ -127,8 +116,8 @@ class Shards:
         self._users.append(user)
 
     def of(self, key: str) -> Shard:
-        """Return the shard of `key`."""
-        return self._shards[shard_of(key, self.count)]
+        """Return the shard of `namespace/name`."""
+        return self._shards[self.layout.shard_of(key)]
 
     def __getitem__(self, number: int) -> Shard:
         return self._shards[number]
@@ -171,10 +160,10 @@ class Shards:
         if slot is None:
             self._hand_over_uncounted()
             return
-        if others := self._other_counts():
+        if others := self._other_marks():
             self._give_way(max(others))
             return
-        # Replicas with another N take no shard while this one holds any, so that none is left for them.
+        # Replicas with another layout take no shard while this one holds any, so that none is left for them.
         living = [number for number, member in enumerate(self._members) if self._is_one_of_us(member)]
         wanted = quota(self.count, len(living), living.index(slot))
         held = [shard for shard in self._shards if shard.is_held and not shard.is_closing]
@@ -233,32 +222,37 @@ class Shards:
         if held and all(member.is_taken for member in self._members):
             self._hand_over(held, len(held))
 
-    def _other_counts(self) -> set[int]:
-        """Return the numbers of shards that other replicas use now."""
+    def _other_marks(self) -> set[int]:
+        """Return the marks of other layouts that replicas use now."""
         electors = [*(shard.elector for shard in self._shards), *self._beyond]
         holders = [elector.holder for elector in electors if elector.is_taken]
-        counts = {int(count) for holder in holders if (count := holder.rpartition("/")[2]).isdigit()}
-        return counts - {self.count}
+        marks = {int(mark) for holder in holders if (mark := holder.rpartition("/")[2]).isdigit()}
+        return marks - {self._mark}
 
     def _give_way(self, other: int) -> None:
-        """Acquire no shard until replicas with another N are gone. If both hold shards, the larger N stays."""
+        """Acquire no shard until replicas with another layout are gone. If both hold shards, the larger mark stays."""
         held = [shard for shard in self._shards if shard.is_held and not shard.is_closing]
-        log.info("waiting for replicas with --shards=%d to stop (this one: --shards=%d)", other, self.count)
-        if held and self.count < other:
+        log.info(
+            "waiting for replicas with other shards to stop (their names end with /%d, this one's with /%d)",
+            other,
+            self._mark,
+        )
+        if held and self._mark < other:
             self._hand_over(held, len(held))
 
     async def _release(self, shard: Shard) -> None:
         """Wait for the writes in flight, then release the Lease. If they do not end, the Lease expires."""
         try:
             # A write under way ends by its own deadline, which is within the time that is left of the Lease.
-            while self._is_busy(shard.number) and shard.elector.may_write():
+            while self.is_busy(shard.number) and shard.elector.may_write():
                 await self._clock.sleep(0.05)
             await shard.elector.release()
         finally:
             shard.is_closing = False
             self._handing_over.pop(shard.number, None)
 
-    def _is_busy(self, number: int) -> bool:
+    def is_busy(self, number: int) -> bool:
+        """Return whether a write for a shard is in flight."""
         return any(user.is_shard_busy(number) for user in self._users)
 
     async def _leave(self) -> None:
@@ -271,8 +265,8 @@ class Shards:
         )
 
     def _is_one_of_us(self, member: LeaderElector) -> bool:
-        """Return whether a member seems to be alive and uses the same N."""
-        return member.is_leader or (member.is_taken and member.holder.endswith(f"/{self.count}"))
+        """Return whether a member seems to be alive and uses the same layout."""
+        return member.is_leader or (member.is_taken and member.holder.endswith(f"/{self._mark}"))
 
     def _preferred(self, numbers: list[int]) -> list[int]:
         """Order shards by this replica's preference, so that replicas choose different ones."""

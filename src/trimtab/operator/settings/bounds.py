@@ -15,7 +15,7 @@ _NO_NEGATIVE_TIME: Final = ("status_max_age",)
 _ABOVE_ZERO: Final = ("recommender_interval", "updater_interval")
 _PORTS: Final = ("port", "webhook_port", "dashboard_port")
 _LAST_PORT: Final = 65_535
-_NAMESPACES: Final = ("watch_namespaces", "ignored_namespaces")
+_NAMESPACES: Final = ("watch_namespaces", "ignored_namespaces", "split_namespaces")
 
 
 def reject_invalid(settings: Settings) -> None:
@@ -52,7 +52,7 @@ def reject_out_of_range(settings: Settings) -> None:
 
 
 def _reject_many_shards(shards: int) -> None:
-    from trimtab.cluster.leases.shards import MOST_SHARDS  # noqa: PLC0415 - the client, which --help does not need
+    from trimtab.cluster.leases.layout import MOST_SHARDS  # noqa: PLC0415 - the client, which --help does not need
 
     if not 1 <= shards <= MOST_SHARDS:
         raise ValueError(f"--shards={shards}: use 1 to {MOST_SHARDS}")

@@ -77,7 +77,13 @@ class LeaseSettings:
         1,
         "--shards",
         "Number of shards, 1 to 16. Each is a Lease that one replica holds; all replicas need the same flags. The updater runs on the holder of shard 0, admission on all.",
-        why="One replica handles thousands of HPAs and VPAs. With shards, every replica still watches everything.",
+        why="One replica handles thousands of HPAs and VPAs. Namespaces are the unit of sharding.",
+    )
+    split_namespaces: tuple[str, ...] = setting(
+        (),
+        "--split-namespaces",
+        "Namespaces, separated by commas, whose HPAs and VPAs --shards divides by name. Every replica watches them whole. All replicas need the same flags.",
+        why="A namespace is processed by one replica, and its pods are watched by one, unless it is too large for that.",
     )
 
 

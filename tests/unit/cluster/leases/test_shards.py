@@ -7,27 +7,49 @@ from hypothesis import strategies as st
 from tests.unit.cluster.fake_objects import FakeObjects
 from trimtab.clock import VirtualClock
 from trimtab.cluster.client import Client
-from trimtab.cluster.leases.shards import MOST_SHARDS, Shards, quota, shard_of
+from trimtab.cluster.leases.layout import MOST_SHARDS, ShardLayout
+from trimtab.cluster.leases.shards import Shards, quota
 from trimtab.cluster.transport.asgi import AsgiTransport
 
-KEYS = [f"team-{number % 40}/web-{number}" for number in range(4000)]
+SPACES = [f"team-{number}" for number in range(8000)]
+KEYS = [f"{space}/web" for space in SPACES]
 
 
-def test_a_shard_is_a_matter_of_the_name_alone():
+def test_a_shard_is_a_matter_of_the_namespace_alone():
     """Copies of different versions have to agree, so these never change."""
-    assert [shard_of(key, 6) for key in ("shop/web", "shop/api", "a/b", "")] == [4, 1, 5, 1]
-    assert {shard_of(key, 1) for key in KEYS} == {0}
+    layout = ShardLayout(6)
+    assert [layout.shard_of(key) for key in ("shop/web", "shop/api", "a/b", "")] == [2, 2, 5, 1]
+    assert [layout.shard_of_namespace(name) for name in ("shop", "a", "")] == [2, 5, 1]
+    assert {ShardLayout(1).shard_of(key) for key in KEYS} == {0}
+
+
+def test_a_split_namespace_is_divided_by_name_and_others_are_not():
+    layout = ShardLayout(6, ["shop"])
+    assert [layout.shard_of(key) for key in ("shop/web", "shop/api", "a/b")] == [4, 1, 5]
+    assert layout.shard_of_namespace("shop") is None
+    assert layout.shard_of_namespace("a") == 5
+
+
+def test_layouts_have_marks_of_their_own():
+    """While a holder's mark differs, no shard changes hands; marks up to 16 are of releases that went by name."""
+    layouts = [ShardLayout(4), ShardLayout(6), ShardLayout(6, ["a"]), ShardLayout(6, ["a", "b"])]
+    marks = [layout.mark for layout in layouts]
+    assert len(set(marks)) == len(marks)
+    assert min(marks) > MOST_SHARDS
+    assert ShardLayout(6, ["b", "a"]).mark == marks[-1]
 
 
 @pytest.mark.parametrize("shards", [2, 3, 6, 16])
-def test_shards_are_about_equal(shards):
-    sizes = [sum(shard_of(key, shards) == number for key in KEYS) for number in range(shards)]
+@pytest.mark.parametrize("split", [(), SPACES], ids=["namespaces", "names"])
+def test_shards_are_about_equal(shards, split):
+    layout = ShardLayout(shards, split)
+    sizes = [sum(layout.shard_of(key) == number for key in KEYS) for number in range(shards)]
     assert min(sizes) > 0.8 * len(KEYS) / shards
     assert max(sizes) < 1.2 * len(KEYS) / shards
 
 
 def test_one_shard_more_takes_its_share_of_each_and_moves_nothing_else():
-    before, after = ([shard_of(key, shards) for key in KEYS] for shards in (5, 6))
+    before, after = ([ShardLayout(shards).shard_of(key) for key in KEYS] for shards in (5, 6))
     moved = [(old, new) for old, new in zip(before, after, strict=True) if old != new]
     assert {new for _, new in moved} == {5}
     assert 0.8 * len(KEYS) / 6 < len(moved) < 1.2 * len(KEYS) / 6
@@ -45,4 +67,4 @@ def test_quotas_cover_all_shards_and_differ_by_one_at_most(shards, members):
 def test_a_number_of_shards_that_makes_no_sense_is_refused(count):
     client = Client(VirtualClock(), AsgiTransport(FakeObjects()))
     with pytest.raises(ValueError, match=f"--shards: {count} is not possible; use up to 16"):
-        Shards(client, "trimtab", "trimtab", "me", count)
+        Shards(client, "trimtab", "trimtab", "me", ShardLayout(count))

@@ -8,7 +8,8 @@ from tests.unit.cluster.fake_api import Answer, Incoming, status
 from tests.unit.cluster.fake_objects import FakeObjects
 from trimtab.clock import VirtualClock
 from trimtab.cluster.client import Client
-from trimtab.cluster.leases.shards import Shards, shard_of
+from trimtab.cluster.leases.layout import ShardLayout
+from trimtab.cluster.leases.shards import Shards
 from trimtab.cluster.transport.asgi import AsgiTransport
 
 LEASES = "/apis/coordination.k8s.io/v1/namespaces/trimtab/leases"
@@ -70,7 +71,7 @@ class World:
 
     def replica(self, name, count, users=1, **options):
         client = Client(self.clock, AsgiTransport(self.api), seed=len(self.tasks))
-        shards = Shards(client, "trimtab", "hpa", name, count, **options)
+        shards = Shards(client, "trimtab", "hpa", name, ShardLayout(count), **options)
         components = [User() for _ in range(users)]
         for user in components:
             shards.serve(user)
@@ -109,7 +110,7 @@ def test_a_single_replica_holds_all_shards_and_tells_every_component():
         assert first.shards == second.shards == {0, 1, 2, 3}
         assert shards.silence() <= 2
         shard = shards.of("shop/web")
-        assert (shard.number, shard) == (shard_of("shop/web", 4), shards[shard.number])
+        assert (shard.number, shard) == (ShardLayout(4).shard_of("shop/web"), shards[shard.number])
         assert shard.epoch is shard.elector.epoch
         await world.clock.sleep(60)
         assert shards.held() == (0, 1, 2, 3)
@@ -152,7 +153,7 @@ def test_a_late_replica_gets_its_share_after_writes_in_flight_have_ended():
         assert len(user.shards) == 2
         given = set(range(4)) - set(shards.held())
         assert late.held() == ()
-        assert {world.api.holder(f"hpa-shard-{number}") for number in given} == {"a/4"}
+        assert {world.api.holder(f"hpa-shard-{number}") for number in given} == {"a/104"}
         assert all(shards[number].time_left() == 0.0 for number in given)
         assert all(shards[number].is_held and not shards[number].may_write() for number in given)
         user.busy = set()
@@ -205,7 +206,7 @@ def test_of_two_numbers_of_shards_that_both_hold_some_the_larger_stays(count, he
     async def scenario(world):
         shards, _ = world.replica("a", count)
         await world.clock.sleep(10)
-        world.api.hold("hpa-shard-1", "other/9")
+        world.api.hold("hpa-shard-1", "other/109")
         await world.clock.sleep(20)
         assert len(shards.held()) == held
 
@@ -254,7 +255,7 @@ def test_a_replica_without_a_member_slot_hands_its_shards_over():
         shards, user = world.replica("a", 2)
         await world.clock.sleep(10)
         for number in range(16):
-            world.api.hold(f"hpa-member-{number}", f"other-{number}/2")
+            world.api.hold(f"hpa-member-{number}", f"other-{number}/102")
         await world.clock.sleep(20)
         assert shards.held() == ()
         assert user.shards == set()

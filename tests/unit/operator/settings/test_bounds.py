@@ -6,7 +6,7 @@ from datetime import timedelta
 import pytest
 
 from trimtab import cli
-from trimtab.cluster.leases.shards import MOST_SHARDS
+from trimtab.cluster.leases.layout import MOST_SHARDS
 from trimtab.operator.settings.admission import MOST_SECONDS
 from trimtab.operator.settings.bounds import reject_bad_namespaces, reject_invalid, reject_out_of_range
 from trimtab.operator.settings.settings import Settings, declared

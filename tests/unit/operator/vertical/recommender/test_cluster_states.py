@@ -4,13 +4,14 @@ from typing import Any
 
 import pytest
 
-from trimtab.cluster.leases.shards import shard_of
+from trimtab.cluster.leases.layout import ShardLayout
 from trimtab.decide.vertical.cluster_state.cluster import ClusterState
 from trimtab.model.core.meta import NamespacedName
 from trimtab.operator.ownership import ShardedOwner
 from trimtab.operator.vertical.recommender.cluster_states import ShardedClusterStates
 
 SHARDS = 4
+LAYOUT = ShardLayout(SHARDS, ["shop"])
 VPAS = [NamespacedName("shop", f"web-{number}") for number in range(20)]
 
 
@@ -24,7 +25,7 @@ class FakeOwner(ShardedOwner):
         return self.shards
 
     def share(self, key: str) -> int:
-        return shard_of(key, SHARDS)
+        return LAYOUT.shard_of(key)
 
 
 def synced(*held: int) -> tuple[FakeOwner, ShardedClusterStates]:
@@ -35,7 +36,7 @@ def synced(*held: int) -> tuple[FakeOwner, ShardedClusterStates]:
 
 
 def held_by(states: ShardedClusterStates) -> set[int]:
-    return {shard_of(str(vpa), SHARDS) for vpa in VPAS if states.holds(vpa)}
+    return {LAYOUT.shard_of(str(vpa)) for vpa in VPAS if states.holds(vpa)}
 
 
 @pytest.mark.parametrize(
@@ -75,7 +76,7 @@ def test_only_states_that_were_held_all_the_time_are_kept(change, kept):
 
 def test_a_dropped_state_is_readable_until_the_next_sync():
     _, states = synced(1, 3)
-    lost = next(vpa for vpa in VPAS if shard_of(str(vpa), SHARDS) == 1)
+    lost = next(vpa for vpa in VPAS if LAYOUT.shard_of(str(vpa)) == 1)
     before = states.get(lost)
     states.drop_shard(1)
     assert not states.holds(lost)
@@ -84,6 +85,6 @@ def test_a_dropped_state_is_readable_until_the_next_sync():
 
 def test_a_pod_is_in_the_states_of_the_vpas_that_match_it():
     _, states = synced(1, 3)
-    by_shard: dict[int, Any] = {shard_of(str(vpa), SHARDS): vpa for vpa in VPAS}
+    by_shard: dict[int, Any] = {LAYOUT.shard_of(str(vpa)): vpa for vpa in VPAS}
     matching = states.matching([str(by_shard[shard]) for shard in (3, 2)])
     assert matching == (states.get(by_shard[3]),)

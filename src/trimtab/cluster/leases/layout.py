@@ -1,0 +1,51 @@
+"""Which shard an object belongs to.
+
+The unit is the namespace, because HPAs, VPAs, their workloads and their pods share it and the API server can select by
+it. So a replica watches only the namespaces of its shards. A namespace that is too large for one replica is split by
+name, and every replica watches it.
+"""
+
+from collections.abc import Collection
+from hashlib import blake2b
+from zlib import crc32
+
+MOST_SHARDS = 16
+"""More shards cost more renewals than they save. The chart's RBAC rules name all their Leases."""
+
+_BY_NAMESPACE = 100
+"""What a mark has above the number of shards. Marks below are of releases that sharded by name alone."""
+
+_SPLITS = 1_000_000
+"""How many marks there are for sets of split namespaces."""
+
+
+def rank(key: str, number: int) -> bytes:
+    """Return the weight of `number` for `key`. The highest weight wins (rendezvous hashing)."""
+    return blake2b(f"{number}/{key}".encode(), digest_size=8).digest()
+
+
+class ShardLayout:
+    """The assignment of objects to shards. Replicas with different layouts never work at the same time."""
+
+    def __init__(self, count: int, split: Collection[str] = ()) -> None:
+        self.count = count
+        self.split = frozenset(split)
+        """The namespaces that are split by name."""
+
+    @property
+    def mark(self) -> int:
+        """Return the number that ends a holder's name. Equal layouts have equal marks."""
+        digest = 1 + crc32(",".join(sorted(self.split)).encode()) % _SPLITS if self.split else 0
+        return _BY_NAMESPACE * (1 + digest) + self.count
+
+    def shard_of(self, key: str) -> int:
+        """Return the shard of `namespace/name`."""
+        namespace = key.partition("/")[0]
+        return self._winner(key if namespace in self.split else namespace)
+
+    def shard_of_namespace(self, namespace: str) -> int | None:
+        """Return the shard of a namespace, or None if it is split."""
+        return None if namespace in self.split else self._winner(namespace)
+
+    def _winner(self, unit: str) -> int:
+        return max(range(self.count), key=lambda number: rank(unit, number)) if self.count > 1 else 0
