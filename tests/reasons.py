@@ -242,6 +242,9 @@ def _mended(seen, decision, change):
             working = tuple(replace(answer, failure="") for answer in seen.policy_answers)
             chosen = seen.filter_answer and replace(seen.filter_answer, failure="")
             return replace(seen, policy_answers=working, filter_answer=chosen)
+        case Act.COUNT_PODS:
+            spec = replace(seen.hpa.spec, selection_strategy=None)
+            return replace(seen, hpa=replace(seen.hpa, spec=spec))
         case Act.REFRESH_CACHES:
             return replace(seen, stale_inputs=())
         case Act.END_ROLLOUT:

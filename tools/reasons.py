@@ -89,7 +89,7 @@ HORIZONTAL = {
     "FailedRescale": Reason(_WARNING, "The size could not be changed."),
     "FailedUpdateStatus": Reason(_WARNING, "The status could not be written."),
     "StrategyChanged": Reason(_NORMAL, "selectionStrategy is another than before."),
-    "SelectionStrategyActive": Reason(_NORMAL, "Pods are counted by owner from now on."),
+    "SelectionStrategyActive": Reason(_NORMAL, "The selection strategy chooses the pods from now on."),
     "ReplicasChangedElsewhere": Reason(
         _NORMAL, "Somebody else changed the replicas; the decision starts from theirs."
     ),
@@ -126,8 +126,8 @@ HORIZONTAL |= {
 
 HORIZONTAL["PodSelectionFallback"] = Reason(
     _WARNING,
-    "An owner could not be read, so all matching pods are counted and replicas are not lowered.",
-    "The message names the owner; usually a right is missing, see `scalable` in install.md.",
+    "An owner could not be read or a pod filter failed, so all matching pods are counted and replicas are not lowered.",
+    "The message names the owner or the plug-in; for owners usually a right is missing, see `scalable` in install.md.",
 )
 
 HORIZONTAL["OwnersUnreadable"] = Reason(
@@ -155,6 +155,11 @@ HORIZONTAL |= {
         _PLUGIN_CONDITIONS,
         "The operator has no plug-in of that name.",
         "Install its package and name it in --plugins.",
+    ),
+    "PluginWrongKind": Reason(
+        _PLUGIN_CONDITIONS,
+        "The object names a plug-in of another kind, such as an estimator among its replica policies.",
+        "The message says which kind it is and where that kind is named.",
     ),
     "PluginDeclined": Reason(_PLUGIN_CONDITIONS, "The plug-in says that it cannot answer now.", _REPAIR),
     "NodesUnreadable": Reason(
@@ -297,6 +302,7 @@ DECISION_REASONS = {
     "LossPolicy": "A metric cannot be read, and its loss policy asks for the present size.",
     "MetricsFailed": "No metric can be read.",
     "MetricsIncomplete": "One metric cannot be read and the others ask for less: nothing is lowered on half the facts.",
+    "AllPodsLeftOut": "The selection strategy leaves out every pod, so no usage can be measured: nothing changes.",
     "OwnersUnread": "An owner cannot be read and fewer replicas would follow: nothing is lowered.",
     "ReplicaPolicy": "A replica policy asks for the present size, and no metric for more.",
     "PluginFailed": "A pod filter or a replica policy gave no answer and fewer replicas would follow: nothing is lowered.",

@@ -15,6 +15,7 @@ from typing import Any, TypeVar
 import msgspec
 
 from trimtab.model.json.wire import Wire
+from trimtab.model.spelling import nearest
 from trimtab.plugins.errors import DeclinedError, WrongAnswerError, plain_error, quote
 from trimtab.plugins.kinds import DEFAULT_BUDGET, PluginKind
 from trimtab.plugins.registry import Plugin, Plugins
@@ -33,6 +34,8 @@ PAUSE = 300.0
 """Seconds of a pause; the call after it decides about the next."""
 SOURCE_PAUSE = 15.0
 """The same of a metric source: other sources do not wait for it, and a database that restarts is back soon."""
+MOST_MISSING = 1024
+"""Names of plug-ins that are not loaded whose failures are kept; any user may write such a name."""
 MOST_LOGGED = 32
 """Different tracebacks that are logged per plug-in."""
 INSTALL_IT = "install its package and name it in --plugins"
@@ -53,6 +56,7 @@ class FailureReason(StrEnum):
     TOO_SLOW = "PluginTooSlow"
     PAUSED = "PluginPaused"
     NOT_LOADED = "PluginNotLoaded"
+    WRONG_KIND = "PluginWrongKind"
     DECLINED = "PluginDeclined"
 
 
@@ -268,6 +272,7 @@ class Guards:
         self._errors = plugins.errors
         self._advice = advice
         self._guards = {(plugin.kind, plugin.name): Guard(plugin, stopwatch) for plugin in plugins}
+        self._missing: dict[tuple[PluginKind, str], PluginFailure] = {}
 
     def find(self, kind: PluginKind, name: str) -> Guard | None:
         """Return the guard of a loaded plug-in."""
@@ -275,7 +280,23 @@ class Guards:
 
     def not_loaded(self, kind: PluginKind, name: str) -> PluginFailure:
         """Return the failure of an object that names a plug-in which is not loaded."""
-        return not_loaded(kind, name, self._errors.get(name, self._advice))
+        key = (kind, name)
+        if key not in self._missing:
+            if len(self._missing) >= MOST_MISSING:
+                self._missing.clear()
+            self._missing[key] = self._why_missing(kind, name)
+        return self._missing[key]
+
+    def _why_missing(self, kind: PluginKind, name: str) -> PluginFailure:
+        plugins = [guard.plugin for guard in self.all()]
+        for other in [plugin.kind for plugin in plugins if plugin.name == name]:
+            return wrong_kind(kind, name, other)
+        advice = self._errors.get(name, self._advice)
+        if name not in self._errors and (
+            near := nearest(name, [plugin.name for plugin in plugins if plugin.kind is kind])
+        ):
+            advice = f"did you mean {near}, which is? Otherwise {advice}"
+        return not_loaded(kind, name, advice)
 
     def all(self) -> tuple[Guard, ...]:
         """Return all guards."""
@@ -285,6 +306,15 @@ class Guards:
         """Drop what is known about an object that is gone."""
         for guard in self._guards.values():
             guard.forget(user)
+
+
+def wrong_kind(kind: PluginKind, name: str, other: PluginKind) -> PluginFailure:
+    """Return the failure of an object that names a plug-in of another kind."""
+    return PluginFailure(
+        plugin=name,
+        reason=FailureReason.WRONG_KIND,
+        message=f"{name} is {other.article} and no {kind.label}; {other.article} is named in {other.place}",
+    )
 
 
 def not_loaded(kind: PluginKind, name: str, cause: str = INSTALL_IT) -> PluginFailure:

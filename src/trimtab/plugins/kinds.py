@@ -29,6 +29,16 @@ class PluginKind(StrEnum):
         return _LABELS[self]
 
     @property
+    def article(self) -> str:
+        """Return the kind in words, with its article."""
+        return f"{'an' if self is PluginKind.ESTIMATOR else 'a'} {self.label}"
+
+    @property
+    def place(self) -> str:
+        """Return where objects name plug-ins of this kind."""
+        return _PLACES[self]
+
+    @property
     def is_async(self) -> bool:
         """Return whether plug-ins of this kind are coroutine functions."""
         return self is PluginKind.METRIC_SOURCE
@@ -39,6 +49,13 @@ _LABELS = {
     PluginKind.METRIC_SOURCE: "metric source",
     PluginKind.REPLICA_POLICY: "replica policy",
     PluginKind.ESTIMATOR: "estimator",
+}
+
+_PLACES = {
+    PluginKind.POD_FILTER: "spec.selectionStrategy of an HPA",
+    PluginKind.METRIC_SOURCE: "the configuration of the adapter",
+    PluginKind.REPLICA_POLICY: "spec.replicaPolicies of an HPA",
+    PluginKind.ESTIMATOR: "spec.recommenders of a VPA",
 }
 
 

@@ -18,6 +18,7 @@ from importlib.metadata import EntryPoint, entry_points
 from typing import Any
 
 from trimtab.model.plugin_names import RULE, is_plugin_name
+from trimtab.model.spelling import nearest
 from trimtab.plugins.errors import plain_error
 from trimtab.plugins.kinds import (
     LONGEST_BUDGET,
@@ -217,7 +218,7 @@ def _only_one(name: str, installed: list[InstalledPlugin]) -> InstalledPlugin:
     found = [plugin for plugin in installed if plugin.name == name]
     if not found:
         raise PluginNotFoundError(
-            f"plug-in {name} is not installed; {_describe(installed)}; install its package beside Trimtab"
+            f"plug-in {name} is not installed; {describe_installed(installed, name)}; install its package beside Trimtab"
         )
     if len(found) > 1:
         owners = " and ".join(f"{plugin.distribution} ({plugin.kind.label})" for plugin in found)
@@ -225,9 +226,12 @@ def _only_one(name: str, installed: list[InstalledPlugin]) -> InstalledPlugin:
     return found[0]
 
 
-def _describe(installed: list[InstalledPlugin]) -> str:
+def describe_installed(installed: list[InstalledPlugin], name: str) -> str:
+    """Return the installed plug-in that a name probably means, or all of them."""
     if not installed:
         return "no package with plug-ins is installed"
+    if near := nearest(name, [plugin.name for plugin in installed]):
+        return f"did you mean {near}?"
     return "installed are " + ", ".join(f"{plugin.name} ({plugin.kind.label})" for plugin in installed)
 
 

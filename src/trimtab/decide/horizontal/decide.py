@@ -37,6 +37,7 @@ from trimtab.decide.horizontal.status.conditions import (
     CLOCK_WRONG,
     PLUGIN_FAILED,
     SCALED_TO_ZERO,
+    SELECTION_FALLBACK,
     UNSET_SCALED_TO_ZERO,
     EmitEvent,
 )
@@ -228,7 +229,9 @@ def _check_pods(builder: DecisionBuilder, scale: Scale, selection: Selection) ->
         if builder.trace.strategy == SelectionStrategy.LABEL_SELECTOR:
             extra = count_extra_pods(selection.pods, expected)
         builder.apply(extra_pods_changes(extra, expected, before))
-    builder.apply(fallback_changes(builder.observation, selection.fallback, before))
+    if selection.fallback or SELECTION_FALLBACK in before:
+        strategy = builder.trace.strategy
+        builder.apply(fallback_changes(builder.observation, strategy, selection.fallback, before))
     return extra
 
 

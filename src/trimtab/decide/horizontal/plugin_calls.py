@@ -16,7 +16,12 @@ from trimtab.decide.horizontal.decision import Decision
 from trimtab.decide.horizontal.metrics.proposal import Failure, LossFallback, Result
 from trimtab.decide.horizontal.observation.observation import Observation
 from trimtab.decide.horizontal.observation.owners import Owner, OwnerLookup, owner_key
-from trimtab.decide.horizontal.observation.plugin_answers import FilterAnswer, NodeSnapshot, PolicyAnswer
+from trimtab.decide.horizontal.observation.plugin_answers import (
+    NODES_UNREADABLE,
+    FilterAnswer,
+    NodeSnapshot,
+    PolicyAnswer,
+)
 from trimtab.decide.horizontal.selection.owners import DEEPEST_CHAIN
 from trimtab.decide.horizontal.selection.selection import effective_strategy
 from trimtab.model.core.meta import OwnerReference
@@ -38,8 +43,6 @@ from trimtab.plugins.replica_policy import (
     ReplicaProposal,
     check_proposal,
 )
-
-NODES_UNREADABLE = "NodesUnreadable"
 
 
 def names_plugins(spec: HorizontalPodAutoscalerSpec) -> bool:

@@ -21,6 +21,7 @@ from tests.unit.decide.horizontal.builders import (
     samples,
     series,
     unreadable,
+    value,
 )
 from trimtab.dashboard.pages.decision import decision_view
 from trimtab.decide.horizontal import Owner, Record, decide, explain, owner_key
@@ -133,7 +134,9 @@ def test_while_a_filter_fails_all_pods_count_and_nothing_is_lowered(function, re
     assert condition is not None
     assert (condition.status, condition.reason) == ("True", reason)
     assert words in condition.message
-    assert [event.reason for event in decision.events if event.type == "Warning"] == ["PodSelectionFallback"]
+    assert [event.reason for event in decision.events] == ["PodSelectionFallback"], (
+        "and not that it is active"
+    )
     explanation = explain(Record(observation=seen, decision=decision))
     assert explanation.reason == "PluginFailed"
     assert words in explanation.summary
@@ -143,6 +146,68 @@ def test_while_a_filter_fails_all_pods_count_and_nothing_is_lowered(function, re
     later = NOW + timedelta(seconds=15)
     after = decide(add_answers(recovered, guards(leave_out_busy), later), later)
     assert after.status.condition("PodSelectionFallback") is None
+    assert "SelectionStrategyActive" in [event.reason for event in after.events]
+
+
+def leave_out_all(seen: PodFilterInput) -> dict[str, str]:
+    return {one.name: "it is Monday" for one in seen.pods}
+
+
+@pytest.mark.parametrize(
+    ("metric", "reading"),
+    [
+        pytest.param(cpu(50), samples({"busy": 1, "idle": 1}), id="usage of pods"),
+        pytest.param(external(value(100)), series(1), id="a value that ready pods multiply"),
+    ],
+)
+def test_a_filter_that_leaves_out_every_pod_lowers_nothing_and_is_named(metric, reading):
+    """The text blamed pods that might be unready, and a metric that could not be read."""
+    autoscaler = hpa(metric, selection_strategy=FILTER)
+    both = (pod("busy"), pod("idle"))
+    seen = observe(autoscaler, 2, reading, pods=both, settings=NO_WINDOW)
+    seen = add_answers(seen, guards(leave_out_all), NOW)
+    decision = decide(seen, NOW)
+    explanation = explain(Record(observation=seen, decision=decision))
+    assert (decision.desired, explanation.reason) == (2, "AllPodsLeftOut")
+    assert "example.com/Filter leaves out busy: it is Monday" in explanation.summary
+    assert "must count at least one pod" in explanation.next_step
+    assert "unready" not in f"{explanation} {decision.status} {decision.events}"
+
+
+@pytest.mark.parametrize(
+    ("kind", "answer", "advice"),
+    [
+        pytest.param(
+            PluginKind.POD_FILTER, Bad.raises, "correct the plug-in; the operator's log", id="raises"
+        ),
+        pytest.param(PluginKind.POD_FILTER, Bad.a_list, "`trimtab plugin check` shows", id="wrong answer"),
+        pytest.param(PluginKind.POD_FILTER, Bad.declines, "give the plug-in what it misses", id="declines"),
+        pytest.param(PluginKind.ESTIMATOR, Bad.raises, "name a plug-in of the right kind", id="another kind"),
+    ],
+)
+def test_the_advice_fits_the_failure_of_the_plugin(kind, answer, advice):
+    """Every failure ended in the advice to install the plug-in and to name it in --plugins."""
+    calm = msgspec.structs.replace(two_pods(), samples=(samples({"busy": 10, "idle": 0}),))
+    seen = add_answers(calm, Guards(Plugins([Plugin(FILTER, kind, answer, "1.2")])), NOW)
+    explanation = explain(Record(observation=seen, decision=decide(seen, NOW)))
+    assert advice in explanation.next_step
+    assert "--plugins" not in str(explanation)
+
+
+def test_a_plugin_of_another_kind_says_where_it_belongs():
+    """The advice was to install the package of a plug-in that is loaded."""
+    loaded = Guards(Plugins([Plugin(POLICY, PluginKind.ESTIMATOR, asks(1), "1.2")]))
+    (answer,) = add_answers(planned(series(1)), loaded, NOW).policy_answers
+    assert (answer.reason, answer.failure) == (
+        "PluginWrongKind",
+        f"{POLICY} is an estimator and no replica policy; an estimator is named in spec.recommenders of a VPA",
+    )
+
+
+def test_a_misspelt_name_gets_the_name_that_is_loaded():
+    loaded = Guards(Plugins([Plugin("example.com/policies", PluginKind.REPLICA_POLICY, asks(1), "1.2")]))
+    (answer,) = add_answers(planned(series(1)), loaded, NOW).policy_answers
+    assert "is not loaded: did you mean example.com/policies, which is?" in answer.failure
 
 
 def test_a_filter_that_needs_nodes_sees_them_or_is_not_called():

@@ -59,6 +59,9 @@ class Act(StrEnum):
     """The target's scale reports a selector that can be read."""
     REMOVE_CONFLICTING_HPA = "RemoveConflictingHpa"
     REPAIR_PLUGIN = "RepairPlugin"
+    """The plug-in works again, which failed for the reason `value`."""
+    COUNT_PODS = "CountPods"
+    """The selection strategy counts at least one pod."""
     END_ROLLOUT = "EndRollout"
     """The rollout ends, so that the target has as many pods as replicas."""
     RESUME = "Resume"
@@ -101,7 +104,7 @@ _READS = {
     DecisionReason.SELECTOR_INVALID: Act.REPORT_SELECTOR,
     DecisionReason.AMBIGUOUS: Act.REMOVE_CONFLICTING_HPA,
     DecisionReason.OWNERS_UNREAD: Act.READ_OWNERS,
-    DecisionReason.PLUGIN_FAILED: Act.REPAIR_PLUGIN,
+    DecisionReason.ALL_LEFT_OUT: Act.COUNT_PODS,
     DecisionReason.CACHES_STALE: Act.REFRESH_CACHES,
     DecisionReason.SURGE: Act.END_ROLLOUT,
 }
@@ -135,6 +138,8 @@ def advise(observation: Observation, decision: Decision, reason: DecisionReason)
         )
     if reason == DecisionReason.PAUSED:
         return (_either(AdvisedChange(act=Act.RESUME)), *_wake(observation))
+    if reason == DecisionReason.PLUGIN_FAILED:
+        return (_either(AdvisedChange(act=Act.REPAIR_PLUGIN, value=_failure_of(observation))),)
     if reason in _READS:
         return (_either(AdvisedChange(act=_READS[reason])),)
     if reason in _UNREAD:
@@ -259,6 +264,12 @@ def _unread(decision: Decision) -> tuple[Advice, ...]:
     failed += [index for index, result in results if isinstance(result, LossFallback)]
     changes = tuple(AdvisedChange(act=Act.READ_METRIC, metric=index) for index in failed)
     return (Advice(direction=Direction.EITHER, changes=changes),) if changes else ()
+
+
+def _failure_of(observation: Observation) -> str:
+    """Return the reason of the first plug-in that failed, as its condition has it."""
+    answers = [observation.filter_answer, *observation.policy_answers]
+    return next((answer.reason for answer in answers if answer is not None and answer.failure), "")
 
 
 def _gaps(reason: DecisionReason) -> tuple[Advice, ...]:

@@ -13,6 +13,7 @@ from trimtab.decide.horizontal.metrics.proposal import (
     Result,
 )
 from trimtab.decide.horizontal.metrics.tolerance import Tolerance
+from trimtab.model.hpa.types import MetricSourceType
 from trimtab.model.plugin_names import is_plugin_name
 
 
@@ -33,6 +34,7 @@ class DecisionReason(StrEnum):
     AMBIGUOUS = "Ambiguous"
     METRICS_FAILED = "MetricsFailed"
     METRICS_INCOMPLETE = "MetricsIncomplete"
+    ALL_LEFT_OUT = "AllPodsLeftOut"
     OWNERS_UNREAD = "OwnersUnread"
     PLUGIN_FAILED = "PluginFailed"
     REPLICA_POLICY = "ReplicaPolicy"
@@ -94,6 +96,9 @@ _STOPS = {
     "StaleCaches": DecisionReason.CACHES_STALE,
 }
 
+_OF_PODS = frozenset({MetricSourceType.RESOURCE, MetricSourceType.CONTAINER_RESOURCE, MetricSourceType.PODS})
+"""The types of metrics that are averages over pods."""
+
 _OUTCOMES = {
     ProposalOutcome.WITHIN_TOLERANCE: DecisionReason.WITHIN_TOLERANCE,
     ProposalOutcome.WITHIN_AFTER_FILLING: DecisionReason.WITHIN_AFTER_FILLING,
@@ -116,10 +121,25 @@ def reason_for(decision: Decision) -> DecisionReason:
         return DecisionReason.SELECTOR_MISSING if is_missing else DecisionReason.SELECTOR_INVALID
     if decision.desired != decision.current:
         return _change(decision)
+    if leaves_out_all(trace) and _lacks_pods(trace):
+        return DecisionReason.ALL_LEFT_OUT
     if trace.stopped_by == "Metrics":
         all_failed = not any(isinstance(result, Proposal) for result in trace.proposals)
         return DecisionReason.METRICS_FAILED if all_failed else DecisionReason.METRICS_INCOMPLETE
     return _standstill(decision)
+
+
+def leaves_out_all(trace: DecisionTrace) -> bool:
+    """Return whether the selection strategy leaves out every pod that matches the selector."""
+    return trace.counted_pods == 0 and bool(trace.left_out)
+
+
+def _lacks_pods(trace: DecisionTrace) -> bool:
+    """Return whether a metric keeps the replicas for lack of pods that count."""
+    if trace.stopped_by == "Metrics":
+        return any(isinstance(result, Failure) and result.type in _OF_PODS for result in trace.proposals)
+    winner = trace.proposals[trace.winner] if trace.winner is not None else None
+    return isinstance(winner, Proposal) and winner.outcome == ProposalOutcome.NO_READY_PODS
 
 
 def _change(decision: Decision) -> DecisionReason:

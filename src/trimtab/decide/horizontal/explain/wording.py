@@ -19,11 +19,13 @@ from trimtab.decide.horizontal.explain.reason import DecisionReason, reason_for
 from trimtab.decide.horizontal.explain.units import format_value
 from trimtab.decide.horizontal.metrics.proposal import Failure, LossFallback, Proposal
 from trimtab.decide.horizontal.observation.observation import Observation
+from trimtab.decide.horizontal.observation.plugin_answers import NODES_UNREADABLE
 from trimtab.decide.horizontal.selection.selection import foreign_pods
 from trimtab.decide.horizontal.status.dry_run import annotation_problem, must_not_scale
 from trimtab.decide.horizontal.status.ignored_fields import SCALE_TO_ZERO, ignored_fields
 from trimtab.model.hpa.metric_names import label_of, plain_names
 from trimtab.model.times import format_time
+from trimtab.plugins.guard import FailureReason
 
 SUMMARIES = {
     DecisionReason.SCALES_UP: "a metric is above its target",
@@ -39,6 +41,7 @@ SUMMARIES = {
     DecisionReason.AMBIGUOUS: "another autoscaler counts the same pods",
     DecisionReason.METRICS_FAILED: "no metric can be read",
     DecisionReason.METRICS_INCOMPLETE: "the metrics that can be read ask for less, but others cannot be read",
+    DecisionReason.ALL_LEFT_OUT: "the selection strategy leaves out every pod, so no usage can be measured",
     DecisionReason.OWNERS_UNREAD: "the owners of some pods cannot be read, so replicas are not lowered",
     DecisionReason.PLUGIN_FAILED: "a plug-in gave no answer, so replicas are not lowered",
     DecisionReason.REPLICA_POLICY: "a replica policy asks for that many",
@@ -74,12 +77,25 @@ _ACTS = {
     Act.REMOVE_CONFLICTING_HPA: "remove one of the autoscalers, or let each select by OwnerReference",
     Act.READ_OWNERS: "let the autoscaler read the owners of the pods (RBAC, API server)",
     Act.REFRESH_CACHES: "the operator must be able to list and watch that kind again (RBAC, API server)",
-    Act.REPAIR_PLUGIN: "install or correct the plug-in, and name it in --plugins",
+    Act.COUNT_PODS: "the selection strategy must count at least one pod; correct it, or choose another",
     Act.END_ROLLOUT: "the rollout must end, so that the target has as many pods as replicas",
     Act.RESUME: "set replicas to 1 or more to resume",
     Act.READY_POD: "a pod must become ready",
     Act.SAMPLES: "the missing samples must come",
 }
+
+_CORRECT_IT = "correct the plug-in; the operator's log shows where it failed"
+_REPAIRS = {
+    FailureReason.NOT_LOADED: "install or correct the plug-in, and name it in --plugins",
+    FailureReason.WRONG_KIND: "name a plug-in of the right kind there",
+    FailureReason.RAISED: _CORRECT_IT,
+    FailureReason.WRONG_ANSWER: "correct the plug-in; `trimtab plugin check` shows what it may return",
+    FailureReason.TOO_SLOW: "make the plug-in faster, or let it declare a larger budget",
+    FailureReason.PAUSED: f"{_CORRECT_IT}, and it is called again after the pause",
+    FailureReason.DECLINED: "give the plug-in what it misses",
+    NODES_UNREADABLE: "let the operator list and watch nodes (chart: horizontal.watchNodes)",
+}
+"""What ends the failure of a plug-in, by its reason."""
 
 
 def describe_reason(observation: Observation, decision: Decision, reason: DecisionReason) -> str:
@@ -94,14 +110,24 @@ def describe_reason(observation: Observation, decision: Decision, reason: Decisi
                 return f"less is asked for, but {field}"
     if reason == DecisionReason.AT_MAXIMUM and decision.trace.extra_pods:
         return f"{SUMMARIES[reason]}; {extra_pods_text(decision.trace.extra_pods)}"
-    if reason == DecisionReason.CACHES_STALE:
-        return f"{SUMMARIES[reason]}: {decision.trace.stale_hold}"
-    if reason == DecisionReason.PLUGIN_FAILED:
-        return f"{SUMMARIES[reason]}: {decision.trace.selection_fallback or decision.trace.policy_hold}"
     if reason == DecisionReason.REPLICA_POLICY:
         policy = observation.policy_answers[decision.trace.winning_policy or 0]
         return f"{policy.name} asks for that many: {policy.reason}"
-    return SUMMARIES[reason]
+    cause = _cause(decision, reason)
+    return f"{SUMMARIES[reason]}: {cause}" if cause else SUMMARIES[reason]
+
+
+def _cause(decision: Decision, reason: DecisionReason) -> str:
+    """Return what follows the summary of a reason that has different causes."""
+    trace = decision.trace
+    if reason == DecisionReason.ALL_LEFT_OUT:
+        first = trace.left_out[0]
+        return f"{trace.strategy} leaves out {first.pod}: {first.reason}"
+    if reason == DecisionReason.CACHES_STALE:
+        return trace.stale_hold
+    if reason == DecisionReason.PLUGIN_FAILED:
+        return trace.selection_fallback or trace.policy_hold
+    return ""
 
 
 def change_reason(observation: Observation, decision: Decision) -> str:
@@ -187,6 +213,8 @@ def _imperative(decision: Decision, change: AdvisedChange) -> str:
         return _wait(decision, change)
     if change.act == Act.OPEN_GATE:
         return f"turn on the operator's feature gate {change.value}"
+    if change.act == Act.REPAIR_PLUGIN:
+        return _REPAIRS.get(change.value, _REPAIRS[FailureReason.NOT_LOADED])
     if change.act != Act.SET:
         return _ACTS.get(change.act, str(change.act))
     name = change.field.removeprefix("spec.")

@@ -8,6 +8,7 @@ from collections.abc import Callable
 
 import msgspec
 
+from trimtab.decide.horizontal.config import HpaCompat
 from trimtab.decide.horizontal.memory import LastGood, Memory
 from trimtab.decide.horizontal.metrics.external import NO_TARGET, propose_external
 from trimtab.decide.horizontal.metrics.object import is_average, propose_object
@@ -34,6 +35,7 @@ from trimtab.model.core.workloads import Scale
 from trimtab.model.hpa.types import MetricSourceType, MetricSpec, MetricStatus, SelectionStrategy
 from trimtab.model.json.wire import Wire
 from trimtab.model.labels.selector import LabelSelector, Selector, SelectorError
+from trimtab.model.plugin_names import is_plugin_name
 
 UNREAD = FetchFailure(message="nothing was read for this metric")
 FAILED_METRIC = MetricStatus()
@@ -97,7 +99,18 @@ def proposal_context(
         limits=limits_at(now, settings, compat, observation.clock_offset),
         # A pod that the strategy leaves out, or that cannot be shown to be owned, is not averaged in as a stray.
         averages_strays=not compat.ignore_foreign_samples and strategy == SelectionStrategy.LABEL_SELECTOR,
+        all_left_out="" if selection.pods else _describe_left_out(selection, strategy, compat),
     )
+
+
+def _describe_left_out(selection: Selection, strategy: str, compat: HpaCompat) -> str:
+    """Return that a strategy leaves out every pod, with the first reason, or an empty text if there is none."""
+    if not selection.left_out or not compat.clear_messages:
+        return ""
+    text = f"did not receive metrics for targeted pods: {strategy} leaves out every pod that matches the selector"
+    # Pods that the target does not own must change no status, so the texts of our own strategies name none.
+    first = selection.left_out[0]
+    return f"{text}, first {first.pod}: {first.reason}" if is_plugin_name(strategy) else text
 
 
 def compute_replicas(observation: Observation, context: ProposalContext, memory: Memory) -> MetricsResult:

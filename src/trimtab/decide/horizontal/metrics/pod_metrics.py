@@ -157,7 +157,7 @@ def group_counted(samples: PodSamples, context: ProposalContext, *, is_cpu: bool
         if groups.rejected:
             name, rule = min(groups.rejected)
             raise Rejected(f"refused the samples of {len(groups.rejected)} pods, first {name}: {rule}")
-        raise UnusableMetric(NO_SAMPLES)
+        raise UnusableMetric(context.all_left_out or NO_SAMPLES)
     return groups
 
 

@@ -233,6 +233,8 @@ class ProposalContext(Wire):
     limits: SampleAgeLimits
     averages_strays: bool = False
     """Whether samples of pods that are not counted are averaged in, as upstream does."""
+    all_left_out: str = ""
+    """Why no pod counts, if the selection strategy leaves out every pod."""
 
     @property
     def ready_pods(self) -> int:

@@ -7,6 +7,9 @@ from typing import Any
 
 from trimtab.model.json.wire import Wire
 
+NODES_UNREADABLE = "NodesUnreadable"
+"""The reason of a filter that needs nodes which cannot be read."""
+
 
 class NodeSnapshot(Wire):
     """A node of observed pods, reduced to what pod filters see."""

@@ -3,6 +3,7 @@
 from trimtab.decide.horizontal.behavior import normalize, stabilization
 from trimtab.decide.horizontal.memory import Memory
 from trimtab.decide.horizontal.observation.observation import Observation
+from trimtab.decide.horizontal.selection.selection import select_pods
 from trimtab.decide.horizontal.status.conditions import (
     ABLE_TO_SCALE,
     EXTRA_PODS,
@@ -15,6 +16,7 @@ from trimtab.decide.horizontal.status.conditions import (
     SetCondition,
     StatusChange,
 )
+from trimtab.decide.horizontal.status.selection_status import active_event
 from trimtab.model.hpa.types import SelectionStrategy
 
 _DISABLED = "scaling is disabled since the replica count of the target is zero"
@@ -30,6 +32,7 @@ _READY = SetCondition(ABLE_TO_SCALE, "True", "ReadyForNewScale", "recommended si
 def strategy_changes(observation: Observation, before: str, strategy: str) -> list[StatusChange]:
     """Return the events of a changed strategy, and of an active one that a new spec brings.
 
+    A strategy that cannot be applied now is not active. Its event comes with the end of the fallback.
     An annotation that names a strategy changes no generation, so a change of the strategy is new as well.
     """
     changes: list[StatusChange] = []
@@ -39,9 +42,9 @@ def strategy_changes(observation: Observation, before: str, strategy: str) -> li
         changes.append(EmitEvent("Normal", "StrategyChanged", message))
     if strategy == SelectionStrategy.LABEL_SELECTOR:
         return changes
-    if is_changed or _is_new_spec(observation, before, strategy):
-        message = f"Pod selection strategy '{strategy}' is active"
-        changes.append(EmitEvent("Normal", "SelectionStrategyActive", message))
+    is_new = is_changed or _is_new_spec(observation, before, strategy)
+    if is_new and not select_pods(observation, strategy).fallback:
+        changes.append(active_event(strategy))
     return changes
 
 

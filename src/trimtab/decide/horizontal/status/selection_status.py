@@ -13,6 +13,7 @@ from trimtab.decide.horizontal.status.conditions import (
     SetCondition,
     StatusChange,
 )
+from trimtab.model.hpa.types import SelectionStrategy
 
 OVERLAP = "SelectorOverlap"
 UNREADABLE = "OwnersUnreadable"
@@ -34,11 +35,15 @@ def extra_pods_changes(extra: int, expected: int, before: Mapping[str, str]) -> 
 
 
 def fallback_changes(
-    observation: Observation, fallback: str, before: Mapping[str, str]
+    observation: Observation, strategy: str, fallback: str, before: Mapping[str, str]
 ) -> tuple[StatusChange, ...]:
-    """Return the condition and the event of a filter that cannot decide, so that all pods count."""
+    """Return the condition and the event of a filter that cannot decide, so that all pods count, or of the end of that."""
     if not fallback:
-        return (RemoveCondition(SELECTION_FALLBACK),) if before.get(SELECTION_FALLBACK) == "True" else ()
+        if before.get(SELECTION_FALLBACK) != "True":
+            return ()
+        ended = RemoveCondition(SELECTION_FALLBACK)
+        is_default = strategy == SelectionStrategy.LABEL_SELECTOR
+        return (ended,) if is_default else (ended, active_event(strategy))
     lowered = ", and replicas are not lowered" if observation.compat.fallback_never_shrinks else ""
     answer = observation.filter_answer
     message = f"all pods that match the selector are counted{lowered}: {fallback}"
@@ -46,6 +51,11 @@ def fallback_changes(
         SetCondition(SELECTION_FALLBACK, "True", UNREADABLE if answer is None else answer.reason, message),
         EmitEvent("Warning", "PodSelectionFallback", message, is_limited=True),
     )
+
+
+def active_event(strategy: str) -> EmitEvent:
+    """Return the event of a strategy that chooses the pods from now on."""
+    return EmitEvent("Normal", "SelectionStrategyActive", f"Pod selection strategy '{strategy}' is active")
 
 
 def selector_changes(problem: SelectorProblem) -> tuple[StatusChange, ...]:

@@ -55,15 +55,14 @@ NO_ESTIMATORS: Final[Estimators] = {}
 def loaded_estimators(guards: Guards, names: Iterable[str]) -> Estimators:
     """Return the estimators of these plug-ins by name, each called through its guard.
 
-    A plug-in that could not be loaded fails at every call, so that the VPAs that name it say why.
+    A plug-in that could not be loaded, or is of another kind, fails at every call, so that the VPAs that name it say why.
     """
-    kinds = {guard.plugin.name: guard.plugin.kind for guard in guards.all()}
     estimators = {}
     for name in names:
         guard = guards.find(PluginKind.ESTIMATOR, name)
         if guard is not None:
             estimators[name] = _guarded(guard)
-        elif name not in kinds:
+        else:
             failure = guards.not_loaded(PluginKind.ESTIMATOR, name)
             estimators[name] = LoadedEstimator(name, "", partial(_repeat, failure))
     return estimators

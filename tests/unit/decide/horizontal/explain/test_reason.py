@@ -47,7 +47,7 @@ from trimtab.decide.horizontal import (
 from trimtab.decide.horizontal.explain.wording import SUMMARIES
 from trimtab.decide.horizontal.memory import Recommendation, ScaleEvent
 from trimtab.decide.horizontal.observation.observation import StaleInput
-from trimtab.decide.horizontal.observation.plugin_answers import PolicyAnswer
+from trimtab.decide.horizontal.observation.plugin_answers import FilterAnswer, PolicyAnswer
 from trimtab.model.feature_gates import FeatureGates
 from trimtab.model.hpa.types import ReplicaPolicySpec
 
@@ -89,6 +89,13 @@ STANDING_STILL = {
     ),
     DecisionReason.METRICS_FAILED: observe(hpa(QUEUE), 4, unreadable()),
     DecisionReason.METRICS_INCOMPLETE: observe(hpa(cpu(), QUEUE), 4, unreadable(), series(100)),
+    DecisionReason.ALL_LEFT_OUT: observe(
+        hpa(cpu(50), selection_strategy="example.com/None"),
+        1,
+        samples({"web-1": 100}),
+        pods=(pod("web-1"),),
+        filter_answer=FilterAnswer(plugin="example.com/None", left_out={"web-1": "it is Monday"}),
+    ),
     DecisionReason.OWNERS_UNREAD: observe(
         hpa(cpu(), selection_strategy="OwnerReference"),
         1,

@@ -40,7 +40,9 @@ from trimtab.decide.horizontal import (
     Target,
     found_owner,
     owners_to_find,
+    reason_for,
 )
+from trimtab.decide.horizontal.config import KUBERNETES_1_37
 from trimtab.decide.horizontal.selection.owners import DEEPEST_CHAIN
 from trimtab.model.core.meta import OwnerReference
 from trimtab.model.feature_gates import FeatureGates
@@ -243,11 +245,16 @@ class TestEdgeCases:
         assert kept(pod(owners=(DEPLOYMENT,)), target=target, found={}) == ["web-1"]
 
     def test_with_every_pod_left_out_the_metric_is_invalid(self):
-        """1.3-20."""
-        decision = run(f1(pods=(pod("scrape-1", owners=(JOB,)),)))
-        message = "did not receive metrics for targeted pods (pods might be unready)"
-        assert condition(decision, "ScalingActive").message.endswith(message)
-        assert decision.desired == 1
+        """1.3-20; the proposal's sentence blames the pods, so ours names the strategy."""
+        seen = f1(pods=(pod("scrape-1", owners=(JOB,)),))
+        decision = run(seen)
+        message = condition(decision, "ScalingActive").message
+        ours = "did not receive metrics for targeted pods: OwnerReference leaves out every pod that matches the selector"
+        assert message.endswith(ours)
+        assert (decision.desired, reason_for(decision)) == (1, "AllPodsLeftOut")
+        theirs = run(msgspec.structs.replace(seen, compat=KUBERNETES_1_37))
+        proposed = "did not receive metrics for targeted pods (pods might be unready)"
+        assert condition(theirs, "ScalingActive").message.endswith(proposed)
 
     def test_a_foreign_pod_without_a_request_breaks_nothing(self):
         """1.3-21."""

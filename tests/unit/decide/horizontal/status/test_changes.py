@@ -91,9 +91,9 @@ def test_replicas_changed_elsewhere(remembered, compat, want):
             ["RemoveCondition SelectorMatchesExtraPods"],
         ),
         (extra_pods_changes(2, 3, {}), ["SetCondition SelectorOverlap"]),
-        (fallback_changes(observe(), "", {}), []),
+        (fallback_changes(observe(), "OwnerReference", "", {}), []),
         (
-            fallback_changes(observe(), "owner x", {}),
+            fallback_changes(observe(), "OwnerReference", "owner x", {}),
             ["SetCondition OwnersUnreadable", "EmitEvent PodSelectionFallback"],
         ),
         (selector_changes(MISSING), ["EmitEvent SelectorRequired", "SetCondition InvalidSelector"]),
