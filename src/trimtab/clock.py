@@ -10,6 +10,7 @@ import selectors
 import time
 from collections.abc import Coroutine, Mapping
 from datetime import UTC, datetime, timedelta
+from math import inf
 from typing import Any, Protocol, TypeVar
 
 T = TypeVar("T")
@@ -88,6 +89,9 @@ class FastClock:
     Inside `run` all timers of asyncio follow it, as with `VirtualClock`. Sockets work as usual. With a `past` it starts so
     many seconds ago and jumps, as a `VirtualClock` does, until it has caught up with the machine's clock. What happens
     until then takes no time. Clients on sockets should connect when `behind` is 0.
+
+    A clock that runs faster than the machine's slows down while the event loop is busy. Otherwise a second in which a busy machine
+    runs another program would be a minute of silence, which watches and Leases take for a failure.
     """
 
     def __init__(self, speed: float, *, past: float = 0.0) -> None:
@@ -99,6 +103,7 @@ class FastClock:
         self._created = self._began = time.monotonic()
         self._elapsed = 0.0
         self._jumps = past > 0
+        self._longest = self._step
 
     @property
     def behind(self) -> float:
@@ -114,7 +119,25 @@ class FastClock:
         """Return the fast seconds since the start."""
         if self._jumps:
             return self._elapsed
-        return self._elapsed + (time.monotonic() - self._began) * self.speed
+        return self._elapsed + min((time.monotonic() - self._began) * self.speed, self._longest)
+
+    @property
+    def _step(self) -> float:
+        """Return the fast seconds that may pass while the event loop is busy."""
+        return _BUSY_SECONDS if self.speed > 1 else inf
+
+    def begin_wait(self, timeout: float | None) -> None:
+        """Let no more than `timeout` and a step pass until `end_wait`."""
+        self._advance(inf if timeout is None else timeout + self._step)
+
+    def end_wait(self) -> None:
+        """Let no more than a step pass until the next wait."""
+        self._advance(self._step)
+
+    def _advance(self, longest: float) -> None:
+        if not self._jumps:
+            self._elapsed, self._began = self.monotonic(), time.monotonic()
+        self._longest = longest
 
     def jump(self, seconds: float) -> None:
         """Advance a clock that is behind, to the machine's time at most. From there it runs."""
@@ -138,6 +161,8 @@ class FastClock:
             return runner.run(main)
 
 
+_BUSY_SECONDS = 5.0
+"""How many fast seconds pass at most while the event loop is busy. Watches wait 60 s, and requests 10 s."""
 _CATCH_UP_SECONDS = 0.001
 """The shortest sleep of a clock that catches up: a sleep of 0 would let no time pass."""
 
@@ -219,4 +244,7 @@ class _FastSelector(_Selector):
             if not ready:
                 self._clock.jump(timeout)
             return ready
-        return self._inner.select(None if timeout is None else timeout / self._clock.speed)
+        self._clock.begin_wait(timeout)
+        ready = self._inner.select(None if timeout is None else timeout / self._clock.speed)
+        self._clock.end_wait()
+        return ready

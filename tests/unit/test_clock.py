@@ -1,6 +1,7 @@
 """The virtual clock jumps; nothing sleeps."""
 
 import asyncio
+import time
 from datetime import UTC, datetime, timedelta
 
 import pytest
@@ -107,3 +108,26 @@ def test_a_clock_that_has_caught_up_runs_at_its_speed():
 def test_a_clock_that_stands_still_is_refused():
     with pytest.raises(ValueError, match="0 times as fast"):
         FastClock(0)
+
+
+def test_a_fast_clock_slows_down_while_its_loop_is_busy():
+    """A busy second at 60x was a minute without a sign of life, and every watch reported it."""
+    clock = FastClock(1_000_000)
+
+    async def stall():
+        before = clock.monotonic()
+        time.sleep(0.01)  # noqa: ASYNC251 - the loop is blocked on purpose
+        return clock.monotonic() - before
+
+    assert clock.run(stall()) <= 10
+
+
+def test_a_fast_clock_is_on_time_after_a_wait():
+    clock = FastClock(1_000_000)
+
+    async def wait():
+        before = clock.monotonic()
+        await clock.sleep(3600)
+        return clock.monotonic() - before
+
+    assert 3600 <= clock.run(wait()) <= 3620

@@ -1,6 +1,8 @@
 """The stories of `trimtab up`: objects, load and text of each."""
 
+import re
 from dataclasses import dataclass
+from datetime import timedelta
 from importlib import resources
 from typing import Any
 
@@ -8,6 +10,9 @@ import yaml
 
 from trimtab.lab.load.plan import KIND as LOAD_PLAN
 from trimtab.lab.load.plan import LoadPlan, parse_plan
+from trimtab.model.readable import readable_span
+
+_SPAN = re.compile(r"\{([0-9]+) s\}")
 
 
 @dataclass(frozen=True, slots=True)
@@ -18,7 +23,7 @@ class Story:
     """The name for `--scenario`, and the namespace."""
     title: str
     look: str
-    """What the story shows."""
+    """What the story shows. Spans of the cluster's time are in braces, as `{300 s}`."""
     try_this: str
     """A command to try next."""
 
@@ -26,6 +31,10 @@ class Story:
     def file(self) -> str:
         """Return the name of the story's file."""
         return f"{STORIES.index(self) + 1}-{self.name}.yaml"
+
+    def see(self, speed: float) -> str:
+        """Return what the story shows, with spans of the user's time on a cluster that runs so fast."""
+        return _SPAN.sub(lambda found: readable_span(timedelta(seconds=int(found[1]) / speed)), self.look)
 
     def objects(self) -> list[dict[str, Any]]:
         """Return the objects to apply."""
@@ -45,32 +54,37 @@ STORIES = (
     Story(
         "same-labels",
         "A Job that shares its labels",
-        "shop-by-label scales up for a Job's CPU; shop-by-owner, with the same load, counts only its own pods",
-        "trimtab explain hpa/shop-by-owner -n same-labels",
+        "two shops with the same load, and beside each a busy Job with the labels of the shop; shop-by-label counts the "
+        "Job's pod and grows to its maximum of 8, shop-by-owner counts its own pods only and stays at 2",
+        "trimtab explain hpa/shop-by-label -n same-labels",
     ),
     Story(
         "tolerance",
         "A tolerance of its own",
-        "within a minute both are 7 % over target: api-5-percent adds a pod, api-default stays within 10 %",
+        "the load of both workloads rises to 7 % above its target within {60 s}; api-5-percent has a tolerance of 5 % and "
+        "goes from 10 to 11 pods, api-default has the default of 10 % and stays at 10",
         "kubectl get thpa -n tolerance -w",
     ),
     Story(
         "to-zero",
         "To zero and back",
-        "mailer goes to zero when its queue is empty and wakes up with the next burst, every five minutes",
+        "mail arrives for {60 s} of every {300 s}; mailer wakes up with the first mail, grows with the queue, and is "
+        "back at zero within {60 s} once the queue is empty",
         "kubectl describe thpa mailer -n to-zero",
     ),
     Story(
         "one-series",
         "One series of a metric",
-        "the backlog of images grows, that of videos does not: one metric name, told apart by its label",
+        "the metric backlog has a series per queue; that of images rises to 30, and its workers from 1 to 6; "
+        "that of videos stays at 4, and its single worker is enough",
         "trimtab explain hpa/images -n one-series",
     ),
     Story(
         "roles",
         "A size for each role",
-        "the pod of db that leads needs four times as much; its VPAScope gives it, in place, whoever leads",
-        "kubectl get vpa -n roles; kubectl get pods -n roles -L role",
+        "a pod of db leads and uses 800m of CPU, its two followers use 100m each; VPA db-leader sizes the pod that leads, "
+        "VPA db the followers, in place; another pod leads every {600 s}, and the sizes follow within {180 s}",
+        "kubectl get vpa -n roles; kubectl get pods -n roles -L role; trimtab explain pod/db-0 -n roles",
     ),
 )
 

@@ -4,6 +4,7 @@ import asyncio
 import shutil
 import signal
 import sys
+import textwrap
 from collections.abc import AsyncIterator, Sequence
 from contextlib import AbstractAsyncContextManager, AsyncExitStack, asynccontextmanager
 from dataclasses import dataclass
@@ -25,6 +26,7 @@ from trimtab.serving.server import served
 
 LOOPBACK = "127.0.0.1"
 _SHOW_SECONDS = 5.0
+_TEXT_WIDTH = 100
 
 
 @dataclass(frozen=True)
@@ -89,7 +91,7 @@ class Session:
 
     async def _open(self, stack: AsyncExitStack) -> Stage:
         opened = await stack.enter_async_context(self._cluster)
-        stage = Stage(self._clock, opened.cluster, say, self._plugins)
+        stage = Stage(self._clock, opened.cluster, say, self._plugins, speed=self._clock.speed)
         programs = await stage.open(self._examples, stack)
         await self._clock.catch_up()
         self._kubeconfig.write(opened.kubeconfig)
@@ -113,14 +115,15 @@ class Session:
             say(f'  export PATH="{folder}:$PATH"')
         self._propose()
         say("\nTurn the load of any workload up and down under Load in the dashboard, and watch it follow.")
-        say("\nCtrl-C ends it. Changes of replicas are printed here:\n")
+        say("\nCtrl-C ends it. Changes of replicas are printed here, with the cluster's time in UTC:\n")
 
     def _propose(self) -> None:
         stories = [example for example in self._examples if isinstance(example, Story)]
         say("\nWhat to look at, and what to try next (in another terminal, after the lines above):")
         for story in stories:
             say(
-                f"\n  {story.title} (namespace {story.name})\n    see: {story.look}\n    try: {story.try_this}"
+                f"\n  {story.title} (namespace {story.name})\n"
+                f"{_wrapped('see: ', story.see(self._clock.speed))}\n    try: {story.try_this}"
             )
         if not stories:
             say("\n  trimtab top                       # every autoscaler, and what holds it")
@@ -139,6 +142,18 @@ class Session:
                     say(f"{self._clock.now():%H:%M:%S}  {key[0]}/{key[1]}: {before} -> {now}")
                 known[key] = now
             await self._clock.sleep(_SHOW_SECONDS)
+
+
+def _wrapped(label: str, text: str) -> str:
+    """Return a text of several lines, indented below its label."""
+    indent = " " * 4
+    return textwrap.fill(
+        text,
+        _TEXT_WIDTH,
+        initial_indent=indent + label,
+        subsequent_indent=indent + " " * len(label),
+        break_on_hyphens=False,
+    )
 
 
 def say(text: str) -> None:

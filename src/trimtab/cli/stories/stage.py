@@ -8,6 +8,7 @@ import asyncio
 from collections.abc import Callable, Iterable, Mapping
 from contextlib import AsyncExitStack, suppress
 from dataclasses import dataclass
+from datetime import timedelta
 from typing import Any, Final, Protocol
 
 from prometheus_client import CollectorRegistry
@@ -106,10 +107,13 @@ class Stage:
         cluster: Cluster,
         show: Callable[[str], None] = lambda _step: None,
         plugins: tuple[str, ...] = (),
+        *,
+        speed: float = 1.0,
     ) -> None:
         self._clock = clock
         self._cluster = cluster
         self._show = show
+        self._speed = speed
         self._stories: list[StoryView] = []
         self.settings = Settings.of(
             components=("horizontal", "recommender", "updater"),
@@ -117,12 +121,15 @@ class Stage:
             leader_elect=False,
             plugins=plugins,
             native_hpas=True,  # no kube-controller-manager acts on them here
+            # The default of 12 h would let a pod that led once keep the leader's size for the rest of the session.
+            in_bounds_lifetime=timedelta(minutes=1),
+            round_memory_bytes=1024**2,
         )
 
     async def open(self, examples: Iterable[Example], stack: AsyncExitStack) -> Programs:
         """Put the examples up, let them work, start Trimtab and wait for its first decisions."""
         examples = tuple(examples)
-        self._stories = [_view(example) for example in examples if isinstance(example, Story)]
+        self._stories = [_view(example, self._speed) for example in examples if isinstance(example, Story)]
         await self._put_up(examples)
         await self._wait_measured()
         self._show("starting Trimtab")
@@ -209,8 +216,14 @@ class Stage:
         return await rows_of(self._cluster.client, "", self.settings)
 
 
-def _view(story: Story) -> StoryView:
-    return StoryView(namespace=story.name, title=story.title, see=story.look, command=story.try_this)
+def _view(story: Story, speed: float) -> StoryView:
+    see = story.see(speed)
+    return StoryView(
+        namespace=story.name,
+        title=story.title,
+        see=f"{see[0].upper()}{see[1:]}",
+        command=story.try_this,
+    )
 
 
 def _is_decided(row: Mapping[str, Any]) -> bool:
