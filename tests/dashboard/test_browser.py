@@ -107,6 +107,21 @@ async def test_the_what_if_answers_as_the_decision_would(tab):
         await tab.until(has(".whatif-answer", "Nothing is written"))
 
 
+async def test_bytes_are_typed_in_the_unit_of_the_target(tab):
+    """The field held 268435456, of which seven digits fitted."""
+    one, chosen = stage.autoscaler(hpa=given.hpa(given.memory_value("256Mi"))), given.pods(3)
+    stage.decided(one, 3, given.usage_of(chosen, 256 * 1024**2 * 1000), pods=chosen)
+    app = app_of(one)
+    async with serving(app) as port:
+        await tab.open(app.url(port))
+        await tab.until(LIST)
+        await tab.run("location.hash = '#/hpa/shop/web'")
+        await tab.until(has(".slider .unit", "MiB per pod"))
+        assert await tab.run("document.querySelector('.slider .exact').value") == "256"
+        await tab.type(".slider .exact", "512")
+        await tab.until(has(".whatif-answer .big", "6"))
+
+
 async def test_the_slider_moves_by_keyboard_alone(tab):
     app = app_of(stage.steady())
     async with serving(app) as port:

@@ -27,7 +27,7 @@ from trimtab.decide.horizontal.explain.from_status import NOT_ALLOWED, explain_f
 from trimtab.decide.horizontal.observation.owners import OwnerLookup
 from trimtab.model.core.meta import Condition
 from trimtab.model.hpa.metric_names import plain_names
-from trimtab.model.hpa.types import HorizontalPodAutoscaler, MetricSpec
+from trimtab.model.hpa.types import HorizontalPodAutoscaler, HorizontalPodAutoscalerStatus, MetricSpec
 from trimtab.model.json import wire
 from trimtab.operator.horizontal.inputs.hpa_state import HpaState
 
@@ -123,7 +123,7 @@ class OperatorHorizontal:
             return msgspec.structs.replace(
                 page,
                 notice=". ".join((explanation.summary, *explanation.operator)),
-                conditions=view_conditions(hpa.status.conditions),
+                conditions=_view_conditions(hpa, hpa.status),
             )
         if record.decision.trace.extra_pods:
             record = await self._with_owners(record)
@@ -132,7 +132,7 @@ class OperatorHorizontal:
         if not self._is_read_only():
             return page
         # Another process acts, so the stored conditions apply. Those of this decision are never written.
-        return msgspec.structs.replace(page, conditions=view_conditions(hpa.status.conditions))
+        return msgspec.structs.replace(page, conditions=_view_conditions(hpa, hpa.status))
 
     async def _list_events(self, identity: str, hpa_state: HpaState) -> tuple[EventView, ...]:
         if self._events is not None:
@@ -209,7 +209,7 @@ def _with_record(page: HorizontalPage, record: Record, *, can_look_up: bool) -> 
     return msgspec.structs.replace(
         page,
         decision=decision_view(record),
-        conditions=view_conditions(record.decision.status.conditions),
+        conditions=_view_conditions(observation.hpa, record.decision.status),
         honours_tolerance=observation.gates.hpa_configurable_tolerance,
         owners_unknown=owners_unknown(observation, can_look_up=can_look_up),
     )
@@ -233,6 +233,16 @@ def view_conditions(conditions: Iterable[Condition]) -> tuple[ConditionView, ...
             since=condition.last_transition_time.timestamp() if condition.last_transition_time else None,
         )
         for condition in conditions
+    )
+
+
+def _view_conditions(
+    hpa: HorizontalPodAutoscaler, status: HorizontalPodAutoscalerStatus
+) -> tuple[ConditionView, ...]:
+    """Return the conditions of an HPA with short metric names. The status keeps upstream's wording."""
+    return tuple(
+        msgspec.structs.replace(view, message=plain_names(view.message, hpa.spec.metrics))
+        for view in view_conditions(status.conditions)
     )
 
 

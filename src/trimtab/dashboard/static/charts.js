@@ -1,6 +1,6 @@
 // Charts over time, drawn by uPlot with the page's own colours; each has a sentence and a table for those who cannot see it.
 import { html, useEffect, useLayoutEffect, useRef, useState } from "./lib.js";
-import { amount, clock } from "./format.js";
+import { amount, clock, ticksOf } from "./format.js";
 import { Scroll } from "./parts.js";
 
 const colour = (name) => getComputedStyle(document.documentElement).getPropertyValue(name).trim();
@@ -24,9 +24,11 @@ function axes(unit) {
   const grid = { stroke: colour("--line"), width: 1 };
   return [
     { ...shared, grid: { show: false }, space: 70, values: (_, splits) => times(splits) },
-    { ...shared, grid, size: 62, values: (_, splits) => splits.map((value) => amount(value, unit)) },
+    { ...shared, grid, size: 62, ...binarySplits(unit), values: (_, splits) => splits.map((value) => amount(value, unit)) },
   ];
 }
+
+const binarySplits = (unit) => (unit === "bytes" ? { splits: (_chart, _axis, _low, high) => ticksOf(high, unit, 4) } : {});
 
 function times(splits) {
   const withSeconds = splits.length > 1 && splits[1] - splits[0] < 60;

@@ -19,6 +19,21 @@ export function bytes(value) {
   return `${plain(value)} ${BINARY[step]}B`.replace(" B", " B");
 }
 
+// The binary unit that bytes of this size are read in, and its size.
+export function binaryUnit(value) {
+  const step = Math.min(Math.max(Math.floor(Math.log2(value || 1) / 10), 0), BINARY.length - 1);
+  return { name: `${BINARY[step]}B`, size: 1024 ** step };
+}
+
+// Whole steps of the unit that an axis is read in: 2 GiB, 4 GiB and not 2.58.
+export function ticksOf(top, unit, most) {
+  const base = unit === "bytes" ? binaryUnit(top).size : 1;
+  const rough = top / base / Math.max(most, 2);
+  const power = 10 ** Math.floor(Math.log10(rough));
+  const step = [1, 2, 5, 10].map((digit) => digit * power).find((step) => step >= rough) * base;
+  return Array.from({ length: Math.floor(top / step) + 1 }, (_, index) => index * step);
+}
+
 export function plain(value) {
   if (value === 0) return "0";
   const size = Math.abs(value);

@@ -1,6 +1,6 @@
 // One VPA: usage history per container, target and bounds against requests, who controls which pod, and what comes next.
 import { html } from "./lib.js";
-import { amount, bytes, many } from "./format.js";
+import { amount, bytes, many, ticksOf } from "./format.js";
 import { Back, Badge, Card, Conditions, Copyable, Empty, Hidden, Scroll, Title, useWidth } from "./parts.js";
 import { Events, Without, usePage } from "./hpa.js";
 
@@ -87,16 +87,6 @@ function Histogram({ view, requested }) {
     ${ticks.map((value) => html`<text class="tick-text" x=${Math.min(Math.max(place(value), 22), width - 34)} y=${HEIGHT - 7} text-anchor="middle">${amountText(value, view.unit)}</text>`)}
     ${requested.map((value) => line(value, "request", "request", 40))} ${line(view.target, "target", "target", 26)}
   </svg></div>`;
-}
-
-// Whole steps of the unit that the axis is read in: 2 GiB, 4 GiB and not 2.58.
-function ticksOf(top, unit, most) {
-  let base = 1;
-  while (unit === "bytes" && top / base >= 1024) base *= 1024;
-  const rough = top / base / Math.max(most, 2);
-  const power = 10 ** Math.floor(Math.log10(rough));
-  const step = [1, 2, 5, 10].map((digit) => digit * power).find((step) => step >= rough) * base;
-  return Array.from({ length: Math.floor(top / step) + 1 }, (_, index) => index * step);
 }
 
 const Pods = ({ page }) =>

@@ -1,4 +1,5 @@
 // What if: the last observation with other numbers, through the very decision that runs in production. Nothing is written.
+import { binaryUnit } from "./format.js";
 import { html, useEffect, useMemo, useRef, useState } from "./lib.js";
 import { post } from "./api.js";
 import { Badge, Copyable, Words } from "./parts.js";
@@ -146,17 +147,20 @@ const Answer = ({ decision, patch, before }) =>
       ? html`<h3>To make it so</h3><${Copyable} text=${patch} label="The edits as a patch" />`
       : html`<p class="quiet">Only the load was changed, so there is nothing to apply to the HPA.</p>`}`;
 
+// Bytes are typed in the unit of the target: 256 MiB and not 268435456.
 function MetricSlider({ metric, value, change }) {
-  const top = Math.max(metric.target * 3, metric.value * 1.5, 1);
+  const { name, size } = metric.unit === "bytes" ? binaryUnit(metric.target || metric.value) : { name: metric.unit, size: 1 };
+  const top = Math.max(metric.target * 3, metric.value * 1.5, 1) / size;
   const step = metric.unit === "%" ? 1 : 10 ** Math.floor(Math.log10(top / 200));
   const round = (number) => (metric.unit === "%" ? Math.round(number) : Number(number.toPrecision(6)));
-  const typed = (event) => event.target.value !== "" && change(round(Number(event.target.value)));
+  const typed = (event) => event.target.value !== "" && change(round(Number(event.target.value)) * size);
+  const shown = round(value / size);
   return html`<div class="slider">
     <label><span>${metric.label} <span class="quiet">target ${metric.targetText}</span></span>
-      <input type="range" min="0" max=${top} step=${step} value=${value} onInput=${typed}
-        aria-valuetext=${`${value} ${metric.unit}`} /></label>
-    <input type="number" class="exact" min="0" step="any" value=${value} onInput=${typed} aria-label=${`${metric.label}, exact value`} />
-    <span class="unit">${metric.unit}${metric.isPerPod ? " per pod" : ""}</span>
+      <input type="range" min="0" max=${top} step=${step} value=${shown} onInput=${typed}
+        aria-valuetext=${`${shown} ${name}`} /></label>
+    <input type="number" class="exact" min="0" step="any" value=${shown} onInput=${typed} aria-label=${`${metric.label}, exact value`} />
+    <span class="unit">${name}${metric.isPerPod ? " per pod" : ""}</span>
   </div>`;
 }
 
