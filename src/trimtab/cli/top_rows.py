@@ -1,6 +1,6 @@
 """The rows of `trimtab top`: HPAs of both kinds and VPAs, from their statuses."""
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Final
 
@@ -9,10 +9,13 @@ from trimtab.cluster.errors import NotFound
 from trimtab.cluster.resource import Resource
 from trimtab.decide.horizontal.explain.from_status import StatusReason, is_decided, reason_from_status
 from trimtab.decide.horizontal.status.dry_run import UNKNOWN_ANNOTATION
+from trimtab.model.core.pod import MEMORY
 from trimtab.model.hpa.dry_run import DRY_RUN, MODE_ANNOTATION, mode_problem
-from trimtab.model.hpa.metric_values import metric_readings
+from trimtab.model.hpa.metric_values import MOST_IN_A_COLUMN, metric_readings
 from trimtab.model.hpa.selection_strategy import named_strategies, strategy_problem
 from trimtab.model.hpa.types import ConditionType, HorizontalPodAutoscaler
+from trimtab.model.quantity import Quantity
+from trimtab.model.readable import quantity_of_bytes
 from trimtab.model.vpa.types import VerticalPodAutoscaler, VPAConditionType
 from trimtab.operator.horizontal.inputs.kinds import NATIVE_HPAS, OWN_HPAS
 from trimtab.operator.settings.settings import Settings
@@ -148,20 +151,32 @@ def cells_of(row: Mapping[str, Any], *, is_wide: bool = False, room: int = 0) ->
 
 
 def _metrics(row: Mapping[str, Any], *, is_wide: bool, room: int) -> str:
-    """Return the first metric, or the first container of a recommendation, and how many more there are."""
+    """Return the first metrics, or the first containers of a recommendation, and how many more there are."""
     if row["kind"] == "vpa":
         pairs = [
-            (container, " ".join(f"{name}={amount}" for name, amount in sizes.items()))
+            (container, " ".join(f"{name}={_size(name, amount)}" for name, amount in sizes.items()))
             for container, sizes in row["recommendation"].items()
         ]
     else:
         pairs = [(metric["name"], f"{metric['current']}/{metric['target']}") for metric in row["metrics"]]
-    if is_wide or not pairs:
-        return ", ".join(f"{name} {value}" for name, value in pairs)
+    if is_wide:
+        return _listed(pairs, len(pairs))
+    several = _listed(pairs, MOST_IN_A_COLUMN)
+    if not room or len(several) <= room:
+        return several
     (name, value), *others = pairs
     value += f" +{len(others)}" if others else ""
-    left = max(room - len(value) - 1, 1) if room else len(name)
+    left = max(room - len(value) - 1, 1)
     return f"{name if len(name) <= left else name[: left - 1] + '…'} {value}"
+
+
+def _listed(pairs: Sequence[tuple[str, str]], most: int) -> str:
+    text = ", ".join(f"{name} {value}" for name, value in pairs[:most])
+    return f"{text} +{len(pairs) - most}" if len(pairs) > most else text
+
+
+def _size(resource: str, amount: str) -> str:
+    return quantity_of_bytes(Quantity.parse(amount)) if resource == MEMORY else amount
 
 
 def _replicas(row: Mapping[str, Any]) -> str:

@@ -1,13 +1,15 @@
-"""Readable text of amounts and time spans: `250m`, `18.2 cores`, `1,330 cores`, `250 MiB`, `12 h`."""
+"""Readable text of amounts and time spans: `250m`, `18.2 cores`, `1,330 cores`, `250 MiB`, `250Mi`, `12 h`."""
 
 from datetime import timedelta
 from typing import Final
 
 from trimtab.model.core.pod import CPU, MEMORY
+from trimtab.model.quantity import Quantity
 
 _MANY_MILLICORES: Final = 10_000
 """From here on millicores are noise: 18.2 cores, not 18218m."""
 _BYTES: Final = ("B", "KiB", "MiB", "GiB", "TiB", "PiB")
+_LARGE_UNITS: Final = ("M", "G", "T", "P", "E", "Mi", "Gi", "Ti", "Pi", "Ei")
 _SPANS: Final = (("d", 86_400), ("h", 3_600), ("min", 60), ("s", 1))
 
 
@@ -18,6 +20,14 @@ def readable_amount(resource: str, thousandths: int) -> str:
     if resource == CPU and thousandths >= _MANY_MILLICORES:
         return f"{_three_digits(thousandths / 1000)} cores"
     return f"{thousandths // 1000}" if thousandths % 1000 == 0 else f"{thousandths}m"
+
+
+def quantity_of_bytes(quantity: Quantity) -> str:
+    """Return bytes as a manifest writes them. Those without a large unit are rounded to 3 digits: `878Mi`, `1.5Gi`."""
+    text = str(quantity)
+    if text.endswith(_LARGE_UNITS):
+        return text
+    return _readable_bytes(quantity.as_float()).removesuffix("B").replace(" ", "").replace(",", "")
 
 
 def readable_span(span: timedelta) -> str:

@@ -38,9 +38,6 @@ GROUP = "autoscaling.trimtab.dev"
 MAX_POLICIES = 20
 
 _MODE = ".metadata.annotations." + MODE_ANNOTATION.replace(".", r"\.")
-_SOURCES = "['{}']".format("','".join(types.SOURCE_FIELDS.values()))
-_NUMBERS = "['averageUtilization','averageValue','value']"
-"""A server prints the first value that a path finds: the utilization of a metric that has one, else its amount."""
 # A class needs no backslash, which CEL would read.
 _STRATEGY_NAMES = "|".join((*types.SelectionStrategy, PLUGIN_NAME.replace("\\.", "[.]")))
 _QUOTED_STRATEGIES = ", ".join(f'"{strategy}"' for strategy in types.SelectionStrategy)
@@ -250,6 +247,12 @@ _NOTES = Notes(
     },
     status=Notes(
         fields={
+            (types.HorizontalPodAutoscalerStatus, "targets"): described(
+                "The values of the first metrics beside their targets, as `kubectl get` shows them."
+            ),
+            (types.HorizontalPodAutoscalerStatus, "memory"): described(
+                "What the next replica of Trimtab goes on from: windows, rate limits, the size before zero."
+            ),
             (types.HorizontalPodAutoscalerStatus, "conditions"): {
                 "x-kubernetes-list-type": "map",
                 "x-kubernetes-list-map-keys": ["type"],
@@ -270,8 +273,8 @@ HORIZONTAL_POD_AUTOSCALERS = Crd(
     columns=(
         PrinterColumn("Kind", ".spec.scaleTargetRef.kind"),
         PrinterColumn("Reference", ".spec.scaleTargetRef.name"),
-        PrinterColumn("Current", f".status.currentMetrics[0]{_SOURCES}.current{_NUMBERS}"),
-        PrinterColumn("Target", f".spec.metrics[0]{_SOURCES}.target{_NUMBERS}"),
+        # A path prints a single value, so the operator writes the text of all metrics.
+        PrinterColumn("Targets", ".status.targets"),
         PrinterColumn("MinPods", ".spec.minReplicas", "integer"),
         PrinterColumn("MaxPods", ".spec.maxReplicas", "integer"),
         PrinterColumn("Replicas", ".status.currentReplicas", "integer"),

@@ -1,6 +1,10 @@
 """Current values and targets of an HPA's metrics as text, as `kubectl get hpa` writes them: `cpu 45%/50%`."""
 
-from trimtab.model.hpa.metric_names import label_of
+from collections import Counter
+from collections.abc import Sequence
+
+from trimtab.model.core.pod import MEMORY
+from trimtab.model.hpa.metric_names import label_of, name_of
 from trimtab.model.hpa.types import (
     HorizontalPodAutoscaler,
     MetricSpec,
@@ -10,7 +14,10 @@ from trimtab.model.hpa.types import (
 )
 from trimtab.model.json.wire import Wire
 from trimtab.model.quantity import Quantity
+from trimtab.model.readable import quantity_of_bytes
 
+MOST_IN_A_COLUMN = 2
+"""How many metrics `kubectl get hpa` shows of an HPA."""
 UNKNOWN = "<unknown>"
 """The value of a metric that was not read yet, or cannot be read."""
 
@@ -28,9 +35,23 @@ class MetricReading(Wire, frozen=True):
 
 def metric_readings(hpa: HorizontalPodAutoscaler) -> tuple[MetricReading, ...]:
     """Return a reading per metric of the spec, in its order."""
+    return _readings(hpa.spec.metrics, hpa.status.current_metrics)
+
+
+def targets_text(metrics: Sequence[MetricSpec], statuses: tuple[MetricStatus, ...]) -> str:
+    """Return the values beside their targets for a column of `kubectl get`, as `cpu: 45%/50%, jobs: 3/10 + 1 more...`."""
+    shown, left = metrics[:MOST_IN_A_COLUMN], len(metrics) - MOST_IN_A_COLUMN
+    names = Counter(map(name_of, shown))
+    text = ", ".join(
+        f"{reading.name if names[name_of(metric)] > 1 else name_of(metric)}: {reading.current}/{reading.target}"
+        for metric, reading in zip(shown, _readings(metrics, statuses), strict=False)
+    )
+    return f"{text} + {left} more..." if left > 0 else text
+
+
+def _readings(metrics: Sequence[MetricSpec], statuses: tuple[MetricStatus, ...]) -> tuple[MetricReading, ...]:
     return tuple(
-        _reading(metric, _status_of(metric, index, hpa.status.current_metrics))
-        for index, metric in enumerate(hpa.spec.metrics)
+        _reading(metric, _status_of(metric, index, statuses)) for index, metric in enumerate(metrics)
     )
 
 
@@ -64,9 +85,15 @@ def _reading(metric: MetricSpec, status: MetricStatus) -> MetricReading:
         return MetricReading(name=name, current=value, target=f"{target.average_utilization}%")
     if target.average_value is not None:
         return MetricReading(
-            name=name, current=_text(current.average_value), target=f"{target.average_value} (avg)"
+            name=name,
+            current=_text(metric, current.average_value, target.average_value),
+            target=f"{_text(metric, target.average_value, target.average_value)} (avg)",
         )
-    return MetricReading(name=name, current=_text(current.value), target=_text(target.value))
+    return MetricReading(
+        name=name,
+        current=_text(metric, current.value, target.value),
+        target=_text(metric, target.value, target.value),
+    )
 
 
 def target_of(metric: MetricSpec) -> MetricTarget:
@@ -81,5 +108,9 @@ def current_of(status: MetricStatus) -> MetricValueStatus:
     return MetricValueStatus() if read is None else read.current
 
 
-def _text(value: Quantity | None) -> str:
-    return UNKNOWN if value is None else str(value)
+def _text(metric: MetricSpec, value: Quantity | None, target: Quantity | None) -> str:
+    """Return a value in the notation of its target. Memory is written in binary units in any case."""
+    if value is None:
+        return UNKNOWN
+    is_binary = target is not None and target.format == "BinarySI"
+    return quantity_of_bytes(value) if is_binary or name_of(metric) == MEMORY else str(value)

@@ -291,6 +291,8 @@ class HorizontalPodAutoscalerStatus(Wire):
     desired_replicas: int = 0
     current_metrics: tuple[MetricStatus, ...] = ()
     conditions: tuple[HpaCondition, ...] = ()
+    targets: str = ""
+    """The values of the metrics beside their targets, for the column TARGETS (autoscaling.trimtab.dev only)."""
     memory: str = ""
     """What must outlive a restart, in a compact form (autoscaling.trimtab.dev only)."""
 

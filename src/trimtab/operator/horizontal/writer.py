@@ -35,6 +35,7 @@ from trimtab.decide.horizontal.status.writes import (
 )
 from trimtab.model.author import Author
 from trimtab.model.core.objects import ObjectReference
+from trimtab.model.hpa.metric_values import targets_text
 from trimtab.model.hpa.types import ConditionType, HorizontalPodAutoscalerStatus
 from trimtab.operator.horizontal.inputs.hpa_cache import HpaCache
 from trimtab.operator.horizontal.inputs.hpa_state import HpaState
@@ -58,9 +59,9 @@ _STATUS_FIELDS = tuple(
         HorizontalPodAutoscalerStatus.__struct_encode_fields__,
         strict=True,
     )
-    if name != "memory"
+    if name not in ("memory", "targets")
 )
-"""The fields of a status, by our name and the API's. The memory is written separately."""
+"""The fields of a status, by our name and the API's. Those that native HPAs lack are written separately."""
 
 
 class ScaleUnknown(Exception):  # noqa: N818 - it is a state, not an error
@@ -335,7 +336,7 @@ class Writer:
 
 
 def status_patch(hpa_state: HpaState, new: HorizontalPodAutoscalerStatus, memory: Memory) -> dict[str, Any]:
-    """Return the merge patch from the known status to `new`, with the memory."""
+    """Return the merge patch from the known status to `new`, with the memory and the text of the column TARGETS."""
     old = hpa_state.hpa.status
     status: dict[str, Any] = {
         api_name: None if value == () else value  # null removes an empty list
@@ -347,6 +348,7 @@ def status_patch(hpa_state: HpaState, new: HorizontalPodAutoscalerStatus, memory
         return {"metadata": {"annotations": {MEMORY_ANNOTATION: text}}, "status": status}
     # This field has no omitempty upstream, so readers may rely on it from the first write on.
     status.setdefault("desiredReplicas", new.desired_replicas)
+    status["targets"] = targets_text(hpa_state.hpa.spec.metrics, new.current_metrics)
     status["memory"] = text
     return {"status": status}
 

@@ -323,7 +323,14 @@ def test_every_row_is_one_line_for_other_programs():
     """Lines were padded to 240 characters."""
     header, first, second = lines_of(ROWS)
     assert header.split() == ["NAMESPACE", "NAME", "METRICS", "REPLICAS", "MIN-MAX", "MODE", "REASON"]
-    cells = ["same-labels", "thpa/shop-by-label", f"{QUEUE} 26/30 (avg) +1", "8", "1-8", "AtMaximum"]
+    cells = [
+        "same-labels",
+        "thpa/shop-by-label",
+        f"{QUEUE} 26/30 (avg), cpu <unknown>/50%",
+        "8",
+        "1-8",
+        "AtMaximum",
+    ]
     assert re.split(" {3,}", first) == cells
     cells = ["roles", "vpa/db-leader", "db cpu=247m memory=1938Mi", "InPlaceOrRecreate"]
     assert re.split(" {3,}", second) == [*cells, "RecommendationProvided"]
@@ -359,3 +366,34 @@ def test_wide_shows_targets_all_metrics_and_messages():
     assert header.split()[-2:] == ["TARGET", "MESSAGE"]
     assert "26/30 (avg), cpu <unknown>/50%" in row
     assert row.endswith("Deployment/shop-by-label   some words on this")
+
+
+def many_metrics(count):
+    """An HPA whose metrics all have short names."""
+    spec = {"averageValue": "10"}
+    metrics = [
+        {"type": "External", "external": {"metric": {"name": name}, "target": spec}}
+        for name in "abcd"[:count]
+    ]
+    found = wire.convert({"metadata": {"name": "w"}, "spec": {"metrics": metrics}}, HorizontalPodAutoscaler)
+    return hpa_row("thpa", found, NO_SETTINGS)
+
+
+@pytest.mark.parametrize(
+    ("count", "room", "text"),
+    [
+        pytest.param(1, 0, "a <unknown>/10 (avg)", id="one"),
+        pytest.param(2, 0, "a <unknown>/10 (avg), b <unknown>/10 (avg)", id="two"),
+        pytest.param(4, 0, "a <unknown>/10 (avg), b <unknown>/10 (avg) +2", id="two of four"),
+        pytest.param(4, 30, "a <unknown>/10 (avg) +3", id="one of four, where two do not fit"),
+    ],
+)
+def test_as_many_metrics_are_shown_as_fit(count, room, text):
+    """The second metric of an HPA was shown by -o wide alone."""
+    assert cells_of(many_metrics(count), room=room)["metrics"] == text
+
+
+def test_memory_is_written_as_in_manifests():
+    """A recommendation of 920733364 bytes says little to people."""
+    row = {**vpa_row(VPA), "recommendation": {"db": {"cpu": "920m", "memory": "920733364"}}}
+    assert cells_of(row)["metrics"] == "db cpu=920m memory=878Mi"

@@ -4,7 +4,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from trimtab.model.hpa.metric_values import UNKNOWN, metric_readings
+from trimtab.model.hpa.metric_values import UNKNOWN, metric_readings, targets_text
 from trimtab.model.hpa.types import SOURCE_FIELDS, HorizontalPodAutoscaler
 from trimtab.model.json import wire
 
@@ -101,3 +101,64 @@ def test_two_targets_for_one_metric_have_the_value_at_their_place():
     values = [current, current | {"averageUtilization": 45}]
     statuses = [{"type": "Resource", "resource": {"name": "cpu", "current": value}} for value in values]
     assert [reading.current for reading in metric_readings(hpa_of(cpu, statuses))] == ["225m", "45%"]
+
+
+@pytest.mark.parametrize(
+    ("source", "target", "current", "text"),
+    [
+        pytest.param("resource", "256Mi", "268435456", "256Mi/256Mi (avg)", id="memory"),
+        pytest.param("resource", "268435456", "134217728", "128Mi/256Mi (avg)", id="memory written in bytes"),
+        pytest.param("containerResource", "1Gi", "1610612736", "1.5Gi/1Gi (avg)", id="memory of a container"),
+        pytest.param("pods", "200Mi", "209715200", "200Mi/200Mi (avg)", id="a metric with a binary target"),
+        pytest.param(
+            "pods", "200M", "209715200", "209715200/200M (avg)", id="a metric with a decimal target"
+        ),
+        pytest.param("resource", "1938Mi", "965482455", "921Mi/1938Mi (avg)", id="a target as it is written"),
+        pytest.param("resource", "200M", "100M", "100M/200M (avg)", id="memory in decimal units"),
+        pytest.param("resource", "1Ki", "800", "800/1Ki (avg)", id="fewer than 1 Ki"),
+    ],
+)
+def test_bytes_are_written_as_in_manifests(source, target, current, text):
+    names = {"name": "memory"} if "esource" in source else {"metric": {"name": "heap"}}
+    spec = {"type": source, source: {**names, "target": {"averageValue": target}}}
+    status = {"type": source, source: {**names, "current": {"averageValue": current}}}
+    (reading,) = metric_readings(hpa_of([spec], [status]))
+    assert f"{reading.current}/{reading.target}" == text
+
+
+def cpu(current=45):
+    spec = {"type": "Resource", "resource": {"name": "cpu", "target": {"averageUtilization": 50}}}
+    status = {"type": "Resource", "resource": {"name": "cpu", "current": {"averageUtilization": current}}}
+    return spec, status
+
+
+def series(name, **labels):
+    metric = queue(name, **labels)
+    spec = {"type": "External", "external": {"metric": metric, "target": {"averageValue": "10"}}}
+    return spec, {"type": "External", "external": {"metric": metric, "current": {"averageValue": "3"}}}
+
+
+@pytest.mark.parametrize(
+    ("metrics", "text"),
+    [
+        pytest.param([], "", id="no metric"),
+        pytest.param([cpu()], "cpu: 45%/50%", id="one"),
+        pytest.param(
+            [cpu(), series("jobs", queue="a")], "cpu: 45%/50%, jobs: 3/10 (avg)", id="two, without selectors"
+        ),
+        pytest.param(
+            [series("jobs", queue="a"), series("jobs", queue="b")],
+            'jobs{queue="a"}: 3/10 (avg), jobs{queue="b"}: 3/10 (avg)',
+            id="two of the same name",
+        ),
+        pytest.param(
+            [cpu(), series("a"), series("b"), series("c")],
+            "cpu: 45%/50%, a: 3/10 (avg) + 2 more...",
+            id="as many as a column holds",
+        ),
+    ],
+)
+def test_the_targets_of_an_hpa_fit_into_a_column(metrics, text):
+    specs, statuses = [spec for spec, _status in metrics], [status for _spec, status in metrics]
+    found = hpa_of(specs, statuses)
+    assert targets_text(found.spec.metrics, found.status.current_metrics) == text

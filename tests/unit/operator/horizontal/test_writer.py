@@ -288,7 +288,14 @@ STATUS = HorizontalPodAutoscalerStatus(
         pytest.param(
             OWN_HPAS,
             msgspec.structs.replace(STATUS, current_replicas=3),
-            {"status": {"currentReplicas": 3, "desiredReplicas": 4, "memory": "{}"}},
+            {
+                "status": {
+                    "currentReplicas": 3,
+                    "desiredReplicas": 4,
+                    "targets": "cpu: <unknown>/50%",
+                    "memory": "{}",
+                }
+            },
             id="only what changed, and desiredReplicas",
         ),
         pytest.param(
@@ -300,7 +307,14 @@ STATUS = HorizontalPodAutoscalerStatus(
         pytest.param(
             OWN_HPAS,
             HorizontalPodAutoscalerStatus(observed_generation=1, desired_replicas=4, conditions=()),
-            {"status": {"conditions": None, "desiredReplicas": 4, "memory": "{}"}},
+            {
+                "status": {
+                    "conditions": None,
+                    "desiredReplicas": 4,
+                    "targets": "cpu: <unknown>/50%",
+                    "memory": "{}",
+                }
+            },
             id="null removes an empty list",
         ),
     ],
