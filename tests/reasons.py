@@ -258,7 +258,7 @@ def _mended(seen, decision, change):
             )
         case Act.READY_POD:
             return replace(seen, pods=ready) if decision.trace.counted_pods else None
-        case Act.SAMPLES:
+        case Act.SAMPLES | Act.FIRST_SAMPLES:
             return replace(
                 seen, pods=ready, samples=tuple(_complete(one, ready, decision.now) for one in seen.samples)
             )

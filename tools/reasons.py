@@ -180,6 +180,12 @@ HORIZONTAL["SpecUnreadable"] = Reason(
     "The message names the field; correct it.",
 )
 
+HORIZONTAL["WarmingUp"] = Reason(
+    "condition ScalingActive",
+    "All pods started less than 120 s ago and none has a sample yet. It goes away by itself.",
+    "Wait for the first samples. CPU takes two periods of metrics-server, about 30 s.",
+)
+
 HORIZONTAL["CachesStale"] = Reason(
     _WARNING,
     "The operator could not follow a kind for more than 60 s, so replicas are not lowered. Scaling up goes on.",
@@ -303,6 +309,7 @@ DECISION_REASONS = {
     "MetricsFailed": "No metric can be read.",
     "MetricsIncomplete": "One metric cannot be read and the others ask for less: nothing is lowered on half the facts.",
     "AllPodsLeftOut": "The selection strategy leaves out every pod, so no usage can be measured: nothing changes.",
+    "WarmingUp": "All pods are younger than 120 s and have no sample yet. It goes away by itself.",
     "OwnersUnread": "An owner cannot be read and fewer replicas would follow: nothing is lowered.",
     "ReplicaPolicy": "A replica policy asks for the present size, and no metric for more.",
     "PluginFailed": "A pod filter or a replica policy gave no answer and fewer replicas would follow: nothing is lowered.",

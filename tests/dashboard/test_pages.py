@@ -36,7 +36,7 @@ def test_every_verdict_has_a_state():
     assert told[DecisionReason.SCALES_UP] == "scaling"
     assert told[DecisionReason.DOWN_WINDOW] == "held"
     assert told[DecisionReason.METRICS_FAILED] == "problem"
-    assert set(told.values()) == {"scaling", "steady", "held", "paused", "problem"}
+    assert set(told.values()) == {"scaling", "steady", "held", "paused", "problem", "waiting"}
     assert set(SUMMARIES) == set(DecisionReason)
 
 
@@ -45,6 +45,15 @@ def test_an_own_and_a_native_hpa_of_one_name_have_their_own_pages():
     source = OperatorHorizontal([own, native])
     assert [row.id for row in source.rows()] == ["hpa/shop/web", "native/shop/web"]
     assert asyncio.run(source.record("native/shop/web")) is native.records[-1]
+
+
+def test_conditions_name_metrics_in_short():
+    """The page showed `queue(&LabelSelector{MatchLabels:map[string]string{...` in its conditions."""
+    metric = given.external(given.average(30), selector={"matchLabels": {"queue": "mail"}})
+    one = stage.autoscaler(hpa=given.hpa(metric))
+    stage.decided(one, 3, given.series(90))
+    (active,) = (found for found in page_of(one).conditions if found.type == "ScalingActive")
+    assert active.message.endswith('from external metric queue{queue="mail"}')
 
 
 def test_an_autoscaler_without_a_decision_waits():

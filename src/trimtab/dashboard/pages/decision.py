@@ -38,6 +38,7 @@ _STATES = {
     DecisionReason.WITHIN_AFTER_FILLING: STEADY,
     DecisionReason.IDLE_AT_ZERO: STEADY,
     DecisionReason.ENOUGH: STEADY,
+    DecisionReason.WARMING_UP: WAITING,
     DecisionReason.DIRECTION_UNSURE: HELD,
     DecisionReason.NO_READY_PODS: HELD,
     DecisionReason.DOWN_WINDOW: HELD,

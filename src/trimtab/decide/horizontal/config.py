@@ -36,6 +36,9 @@ class HpaCompat(Wire):
     ignore_foreign_samples: bool = True
     """Only samples of the pods that are counted enter the averages."""
 
+    wait_for_first_samples: bool = True
+    """Pods that are too young for a sample are the reason WarmingUp, without a Warning, and not a failure."""
+
     loss_policies: bool = True
     """A metric's `onLoss` says what it counts as while it cannot be read."""
 

@@ -251,9 +251,10 @@ def _without_replicas(builder: DecisionBuilder) -> Decision:
         builder.error = result.error
         builder.apply((EmitEvent("Warning", "FailedComputeMetricsReplicas", result.error),))
         return _rescale(builder, lowest, BELOW_MIN)
-    builder.apply(
-        (EmitEvent("Warning", "FailedComputeMetricsReplicas", result.error, is_limited, is_last=True),)
-    )
+    if not result.is_warming_up:
+        builder.apply(
+            (EmitEvent("Warning", "FailedComputeMetricsReplicas", result.error, is_limited, is_last=True),)
+        )
     reference = observation.reference
     return builder.failed(
         f"failed to compute desired number of replicas based on listed metrics for {reference}: {result.error}"

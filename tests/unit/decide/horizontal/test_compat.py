@@ -79,6 +79,7 @@ SHOWN_BY = {
     ),
     "reject_implausible_samples": observe(hpa(QUEUE), 4, series(900, age=9999)),
     "ignore_foreign_samples": observe(hpa(pods_metric(10)), 1, samples({"web-1": 10_000, "x": 99_000})),
+    "wait_for_first_samples": observe(hpa(cpu()), 1, samples({}), pods=(pod(age=30.0),)),
     "loss_policies": observe(hpa(losing(QUEUE, "Replicas", replicas=6)), 4, unreadable()),
     "effective_ambiguity": observe(
         hpa(QUEUE, selection_strategy="OwnerReference"),

@@ -69,6 +69,8 @@ class Act(StrEnum):
     READY_POD = "ReadyPod"
     SAMPLES = "Samples"
     """The pods without usable samples are measured."""
+    FIRST_SAMPLES = "FirstSamples"
+    """Pods that just started are measured."""
 
 
 WINDOW = "stabilizationWindowSeconds"
@@ -110,6 +112,7 @@ _READS = {
 }
 _UNREAD = {DecisionReason.METRICS_FAILED, DecisionReason.METRICS_INCOMPLETE, DecisionReason.LOSS_POLICY}
 _GAPS = {
+    DecisionReason.WARMING_UP: Act.FIRST_SAMPLES,
     DecisionReason.NO_READY_PODS: Act.READY_POD,
     DecisionReason.WITHIN_AFTER_FILLING: Act.SAMPLES,
     DecisionReason.DIRECTION_UNSURE: Act.SAMPLES,
@@ -144,6 +147,8 @@ def advise(observation: Observation, decision: Decision, reason: DecisionReason)
         return (_either(AdvisedChange(act=_READS[reason])),)
     if reason in _UNREAD:
         return _unread(decision)
+    if reason == DecisionReason.WARMING_UP:
+        return _gaps(reason)
     by_owner = _own_pods(observation, decision)
     if reason == DecisionReason.AT_MAXIMUM and _is_enough(by_owner, decision.current):
         return by_owner  # a larger maximum would serve the load of other pods

@@ -48,6 +48,8 @@ class MetricExplanation(Wire):
     """`below` or `at … or less`: where it asks for fewer; empty if no value does."""
     is_winner: bool = False
     problem: str = ""
+    is_warming_up: bool = False
+    """Whether the pods are too young for a sample, which is the problem then."""
     fallback: str = ""
     """What it counts as while it is lost; empty if it was read, or has no loss policy."""
     notes: tuple[str, ...] = ()
@@ -187,7 +189,11 @@ def _metric(observation: Observation, decision: Decision, index: int) -> MetricE
     trace, metrics = decision.trace, observation.hpa.spec.metrics
     result = trace.proposals[index]
     if isinstance(result, Failure):
-        return MetricExplanation(name=label_of(metrics[index]), problem=plain_names(result.message, metrics))
+        return MetricExplanation(
+            name=label_of(metrics[index]),
+            problem=plain_names(result.message, metrics),
+            is_warming_up=result.is_warming_up,
+        )
     if isinstance(result, LossFallback):
         return MetricExplanation(
             name=label_of(metrics[index]),
@@ -305,6 +311,8 @@ def _metric_line(metric: MetricExplanation) -> str:
     crown = " (wins)" if metric.is_winner else ""
     if metric.fallback:
         return f"metric: {metric.name} is lost; {metric.fallback}{crown}; {metric.problem}"
+    if metric.is_warming_up:
+        return f"metric: {metric.name} has no sample yet"
     if metric.problem:
         return f"metric: {metric.name} failed: {metric.problem}"
     more = f"more above {metric.more_above}" if metric.more_above else "more at no value"

@@ -35,6 +35,7 @@ class DecisionReason(StrEnum):
     METRICS_FAILED = "MetricsFailed"
     METRICS_INCOMPLETE = "MetricsIncomplete"
     ALL_LEFT_OUT = "AllPodsLeftOut"
+    WARMING_UP = "WarmingUp"
     OWNERS_UNREAD = "OwnersUnread"
     PLUGIN_FAILED = "PluginFailed"
     REPLICA_POLICY = "ReplicaPolicy"
@@ -124,6 +125,9 @@ def reason_for(decision: Decision) -> DecisionReason:
     if leaves_out_all(trace) and _lacks_pods(trace):
         return DecisionReason.ALL_LEFT_OUT
     if trace.stopped_by == "Metrics":
+        failures = [result for result in trace.proposals if isinstance(result, Failure)]
+        if failures and all(failure.is_warming_up for failure in failures):
+            return DecisionReason.WARMING_UP
         all_failed = not any(isinstance(result, Proposal) for result in trace.proposals)
         return DecisionReason.METRICS_FAILED if all_failed else DecisionReason.METRICS_INCOMPLETE
     return _standstill(decision)

@@ -42,6 +42,7 @@ SUMMARIES = {
     DecisionReason.METRICS_FAILED: "no metric can be read",
     DecisionReason.METRICS_INCOMPLETE: "the metrics that can be read ask for less, but others cannot be read",
     DecisionReason.ALL_LEFT_OUT: "the selection strategy leaves out every pod, so no usage can be measured",
+    DecisionReason.WARMING_UP: "its pods are too young for a first sample",
     DecisionReason.OWNERS_UNREAD: "the owners of some pods cannot be read, so replicas are not lowered",
     DecisionReason.PLUGIN_FAILED: "a plug-in gave no answer, so replicas are not lowered",
     DecisionReason.REPLICA_POLICY: "a replica policy asks for that many",
@@ -82,6 +83,7 @@ _ACTS = {
     Act.RESUME: "set replicas to 1 or more to resume",
     Act.READY_POD: "a pod must become ready",
     Act.SAMPLES: "the missing samples must come",
+    Act.FIRST_SAMPLES: "wait for the first samples, which usually come within a minute",
 }
 
 _CORRECT_IT = "correct the plug-in; the operator's log shows where it failed"

@@ -37,6 +37,8 @@ from trimtab.model.json.wire import Wire
 from trimtab.model.labels.selector import LabelSelector, Selector, SelectorError
 from trimtab.model.plugin_names import is_plugin_name
 
+WARM_UP_SECONDS = 120.0
+"""How long the first sample of a pod may take: two periods of metrics-server, whose period is 15 to 60 s."""
 UNREAD = FetchFailure(message="nothing was read for this metric")
 FAILED_METRIC = MetricStatus()
 NO_METRICS = Failure(
@@ -69,6 +71,8 @@ class MetricsResult(Wire):
     """The failure that the condition names when there are no replicas."""
     error: str = ""
     """What the reconcile reports; there may be replicas nevertheless."""
+    is_warming_up: bool = False
+    """Whether there are no replicas only because the pods are too young for samples."""
     stopped_by: str = ""
     """Why there are no replicas: `Metrics`, or the reason of a selector problem."""
     last_good: tuple[LastGood, ...] = ()
@@ -130,6 +134,8 @@ def compute_replicas(observation: Observation, context: ProposalContext, memory:
         if isinstance(result, Proposal):
             statuses.append(result.status)
         else:
+            if result.is_unmeasured and _is_warming_up(observation, context):
+                result = msgspec.structs.replace(result, is_warming_up=True)
             failures.append(result)
             # It keeps its place: kubectl pairs metrics with their statuses by position.
             statuses.append(FAILED_METRIC)
@@ -155,6 +161,16 @@ def compute_replicas(observation: Observation, context: ProposalContext, memory:
     return combined if winner is not None and not failures else _weigh_failures(combined, context.current)
 
 
+def _is_warming_up(observation: Observation, context: ProposalContext) -> bool:
+    """Return whether all pods, or an HPA without any that started, are too young for a first sample."""
+    if not context.current:
+        return False
+    created = observation.hpa.metadata.creation_timestamp
+    started = [pod.started for pod in context.pods if pod.started is not None]
+    began = started or ([] if created is None else [created.timestamp()])
+    return bool(began) and context.now < min(began) + WARM_UP_SECONDS
+
+
 def _weigh_failures(result: MetricsResult, current: int) -> MetricsResult:
     """Return the result without replicas if a metric that failed might need those that there are."""
     replicas = result.replicas or 0
@@ -175,6 +191,7 @@ def _weigh_failures(result: MetricsResult, current: int) -> MetricsResult:
         name="",
         blocked_by=first,
         error=error or first.error,
+        is_warming_up=all(failure.is_warming_up for failure in holding or (first,)),
         stopped_by="Metrics",
     )
 
@@ -250,6 +267,7 @@ def propose_replicas(
             error=f"{_prefix(spec)}{cause.detail}{cause}",
             is_misconfigured=cause.is_misconfigured,
             is_rejected=cause.is_rejected,
+            is_unmeasured=cause.is_unmeasured and context.compat.wait_for_first_samples,
         )
 
 

@@ -8,6 +8,7 @@ from trimtab.decide.horizontal.metrics.proposal import (
     Proposal,
     ProposalContext,
     Rejected,
+    Unmeasured,
     UnusableMetric,
     replicas_from_ratio,
 )
@@ -19,6 +20,7 @@ from trimtab.decide.horizontal.metrics.utilization import (
     requests_of,
 )
 from trimtab.decide.horizontal.observation.samples import (
+    FetchFailure,
     MetricSamples,
     PodSamples,
     failure_of,
@@ -141,13 +143,15 @@ def _proposal(
 def _resource_samples(resource: str, samples: MetricSamples) -> PodSamples:
     if isinstance(samples, PodSamples):
         return samples
-    raise UnusableMetric(f"unable to get metrics for resource {resource}: {failure_of(samples)}")
+    is_empty = isinstance(samples, FetchFailure) and samples.is_empty
+    kind = Unmeasured if is_empty else UnusableMetric
+    raise kind(f"unable to get metrics for resource {resource}: {failure_of(samples)}")
 
 
 def group_counted(samples: PodSamples, context: ProposalContext, *, is_cpu: bool) -> Groups:
     """Group the counted pods, or raise UnusableMetric if no sample is left."""
     if not context.has_pods:
-        raise UnusableMetric(NO_PODS)
+        raise Unmeasured(NO_PODS)
     groups = group_pods(
         context.pods, samples.samples, context.now, context.settings, is_cpu=is_cpu, limits=context.limits
     )
@@ -157,7 +161,9 @@ def group_counted(samples: PodSamples, context: ProposalContext, *, is_cpu: bool
         if groups.rejected:
             name, rule = min(groups.rejected)
             raise Rejected(f"refused the samples of {len(groups.rejected)} pods, first {name}: {rule}")
-        raise UnusableMetric(context.all_left_out or NO_SAMPLES)
+        if context.all_left_out:
+            raise UnusableMetric(context.all_left_out)
+        raise Unmeasured(NO_SAMPLES)
     return groups
 
 

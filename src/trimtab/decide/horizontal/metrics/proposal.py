@@ -112,6 +112,10 @@ class Failure(Wire, tag="failure", tag_field="result"):
     """Whether the spec of the metric or of the pods is at fault, so that no answer could have helped."""
     is_rejected: bool = False
     """Whether an answer came, and a sample in it was rejected."""
+    is_unmeasured: bool = False
+    """Whether no pod has a sample."""
+    is_warming_up: bool = False
+    """Whether no pod has a sample because all of them are too young."""
 
 
 class LossFallback(Wire, tag="fallback", tag_field="result"):
@@ -152,6 +156,7 @@ class UnusableMetric(Exception):  # noqa: N818 - it ends one metric's computatio
 
     is_misconfigured = False
     is_rejected = False
+    is_unmeasured = False
 
     def __init__(self, message: str, detail: str = "") -> None:
         super().__init__(message)
@@ -172,6 +177,12 @@ class Rejected(UnusableMetric):
     """The metric gives no number because its samples were rejected."""
 
     is_rejected = True
+
+
+class Unmeasured(UnusableMetric):
+    """The metric gives no number because no pod has a sample."""
+
+    is_unmeasured = True
 
 
 class RatioResult(Wire, kw_only=False):

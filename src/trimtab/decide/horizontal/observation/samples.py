@@ -54,6 +54,8 @@ class FetchFailure(Wire, tag="failed"):
     message: str
     is_forbidden: bool = False
     """Whether the caller has no permission to read the metric."""
+    is_empty: bool = False
+    """Whether the answer contains no pod."""
 
 
 MetricSamples = PodSamples | Series | FetchFailure
@@ -78,7 +80,7 @@ def read_usage(
     upstream's does.
     """
     if not items:
-        return FetchFailure(message="no metrics returned from resource metrics API")
+        return FetchFailure(message="no metrics returned from resource metrics API", is_empty=True)
     values = None if wraps else each_usage(items, resource, container)
     if values is not None:
         try:

@@ -6,8 +6,8 @@ Data that does not have the shape of a record stays as it is, so that the decode
 from collections.abc import Mapping
 from typing import Any
 
-_RULINGS = {"conditionGenerations": False}
-"""The rulings that came later and change a decision of an HPA that has a generation."""
+_RULINGS = {"conditionGenerations": False, "waitForFirstSamples": False}
+"""The rulings that came later and change decisions."""
 _GATES = {"hpa_scale_to_zero": False}
 """The gates whose default changed later."""
 

@@ -20,7 +20,9 @@ LAST_GOOD = "LastGoodValue"
 TOO_OLD = "LastGoodValueTooOld"
 FALL_BACK = "FallBackReplicas"
 ALL_READ = "EveryMetricRead"
+WARMING_UP = "WarmingUp"
 
+_WARMING_UP_MESSAGE = "the HPA waits for the first samples of its pods"
 _ALL_READ_MESSAGE = "every metric that has a loss policy can be read"
 
 
@@ -28,7 +30,11 @@ def metrics_changes(
     hpa: HorizontalPodAutoscaler, result: MetricsResult, before: Mapping[str, str]
 ) -> tuple[StatusChange, ...]:
     """Return an event per failed metric, then the conditions MetricLost and ScalingActive."""
-    events = [EmitEvent("Warning", failure.reason, failure.message) for failure in result.failures]
+    events = [
+        EmitEvent("Warning", failure.reason, failure.message)
+        for failure in result.failures
+        if not failure.is_warming_up
+    ]
     return (*events, *_loss_changes(hpa, result.fallbacks, before), _scaling_active(result))
 
 
@@ -37,6 +43,8 @@ def _scaling_active(result: MetricsResult) -> SetCondition:
     if failure is None:
         message = f"the HPA was able to successfully calculate a replica count from {result.name}"
         return SetCondition(SCALING_ACTIVE, "True", "ValidMetricFound", message)
+    if failure.is_warming_up:
+        return SetCondition(SCALING_ACTIVE, "False", WARMING_UP, f"{_WARMING_UP_MESSAGE}: {failure.message}")
     message = f"the HPA was unable to compute the replica count: {failure.message}"
     return SetCondition(SCALING_ACTIVE, "False", failure.reason, message)
 
