@@ -94,10 +94,11 @@ class Generator:
     def __init__(self, api: Api, etcd: str) -> None:
         self._api = api
         self._etcd = Etcd(etcd)
+        self._seeds: dict[str, Seed] = {}
 
     def fill(self, load: Load) -> float:
         """Write all objects, wait until the API server has seen them, and return the pods written per second."""
-        seeds = self._plant(load)
+        seeds = self._seeds = self._plant(load)
         self.clean()
         began = time.monotonic()
         with ThreadPoolExecutor(_WRITERS) as writers:
@@ -106,6 +107,12 @@ class Generator:
         rate = load.workloads * load.pods / (time.monotonic() - began)
         self._wait_seen(load)
         return rate
+
+    def touch(self, load: Load) -> None:
+        """Write every pod once more, so that each watch of pods gets an event about it."""
+        pods = (pair for pair in clones(load, self._seeds) if pair[0].startswith("/registry/pods/"))
+        for batch in _batches(pods):
+            self._etcd.put(batch)
 
     def clean(self) -> None:
         """Remove everything that was ever written here, and wait until the API server knows."""

@@ -1,6 +1,7 @@
 """ServiceAccounts, roles and bindings, from the rules of `rbac_rules`."""
 
 from collections.abc import Iterator
+from functools import reduce
 from typing import Final
 
 from trimtab.install.names import (
@@ -17,6 +18,7 @@ from trimtab.install.rbac_rules import RIGHTS, SETTINGS_READ, USER_READ, USER_WR
 from trimtab.install.template import (
     NAMESPACE,
     Each,
+    Either,
     If,
     Item,
     Not,
@@ -26,6 +28,8 @@ from trimtab.install.template import (
 
 _RBAC: Final = "rbac.authorization.k8s.io"
 _ALL_NAMESPACES: Final = Not(Val("watchNamespaces"))
+_FEW: Final = 2
+"""Roles with more rules have one that always applies."""
 
 
 def accounts() -> list[Tree]:
@@ -76,8 +80,9 @@ def _program_roles(component: str, rights: Rights) -> Iterator[Tree]:
 
 
 def _unless_empty(rules: tuple[Tree, ...], *trees: Tree) -> Iterator[Tree]:
-    """Yield a role and its binding. If the only rule is conditional, both are, so that no role is empty."""
-    condition = rules[0].condition if len(rules) == 1 and isinstance(rules[0], If) else None
+    """Yield a role and its binding. If its one or two rules are conditional, both are, so that no role is empty."""
+    conditions = [rule.condition for rule in rules if isinstance(rule, If)]
+    condition = reduce(Either, conditions) if len(conditions) == len(rules) <= _FEW else None
     for tree in trees:
         yield tree if condition is None else If(condition, tree)
 

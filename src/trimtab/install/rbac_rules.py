@@ -202,7 +202,14 @@ RIGHTS: Final[dict[str, Rights]] = {
             ),
             _EMIT_EVENTS,
         ),
-        cluster=(If(Val("horizontal.watchNodes"), _NODES),),
+        cluster=(
+            If(Val("horizontal.watchNodes"), _NODES),
+            # A shard's watches leave out the namespaces of other shards.
+            If(
+                Both(Val("horizontal.shards"), Not(Val("watchNamespaces"))),
+                _rule("", ("namespaces",), "list"),
+            ),
+        ),
         home=(
             *_sharing("horizontal.shards"),
             *_leases("horizontal.shards", None, "trimtab-horizontal"),

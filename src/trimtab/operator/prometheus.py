@@ -9,6 +9,7 @@ from prometheus_client.core import CounterMetricFamily, GaugeMetricFamily
 from prometheus_client.metrics_core import HistogramMetricFamily, Metric
 from prometheus_client.registry import Collector
 
+from trimtab.cluster.cache.informers import InformerFactory
 from trimtab.cluster.client import Client
 
 
@@ -27,6 +28,34 @@ class RequestMetrics(Collector):
         for (verb, code), number in sorted(self._counts.sent.items()):
             family.add_metric([verb, str(code)], number)
         yield family
+
+
+class CacheMetrics(Collector):
+    """Collects what the caches of a process hold and receive, by resource."""
+
+    def __init__(self, informers: InformerFactory, registry: CollectorRegistry) -> None:
+        self._informers = informers
+        registry.register(self)
+
+    def collect(self) -> Iterable[Metric]:
+        """Yield the numbers so far."""
+        objects = GaugeMetricFamily("trimtab_cached_objects", "Objects in a cache.", labels=["resource"])
+        received = CounterMetricFamily(
+            "trimtab_cache_received_bytes",
+            "Bytes of lists and watch events for a cache.",
+            labels=["resource"],
+        )
+        dropped = CounterMetricFamily(
+            "trimtab_cache_dropped_objects",
+            "Objects of other shards that were sent for a cache.",
+            labels=["resource"],
+        )
+        for informer in self._informers:
+            name = ".".join(filter(None, (informer.resource.plural, informer.resource.group)))
+            objects.add_metric([name], len(informer))
+            received.add_metric([name], informer.received())
+            dropped.add_metric([name], informer.dropped())
+        yield from (objects, received, dropped)
 
 
 Labels = tuple[str, ...]

@@ -21,7 +21,9 @@ from trimtab.metrics.reader import MetricsReader
 from trimtab.model.author import Author
 from trimtab.operator.ownership import ownership_of
 from trimtab.operator.process import acting_client
+from trimtab.operator.prometheus import CacheMetrics
 from trimtab.operator.settings.settings import Settings
+from trimtab.operator.share_keeper import share_of
 from trimtab.plugins.guard import ASK_THE_OPERATOR, INSTALL_IT, Guards
 from trimtab.plugins.metrics import PluginMetrics
 from trimtab.plugins.registry import Plugins, load_usable_plugins
@@ -57,7 +59,8 @@ class Runtime:
         self.ownership = ownership_of(self.client, self.fence)
         self.instance = instance
         self.discovery = Discovery(self.client)
-        self.informers = InformerFactory(self.client, settings.watch_namespaces)
+        self.informers = InformerFactory(self.client, share_of(self.client, self.fence, settings))
+        CacheMetrics(self.informers, self.registry)
         self.events = EventBroadcaster(self.writer, instance)
         self.guards = Guards(
             load_usable_plugins(settings.plugins) if plugins is None else plugins,

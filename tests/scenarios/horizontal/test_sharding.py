@@ -6,6 +6,7 @@ import json
 from collections import defaultdict
 from collections.abc import Awaitable, Callable
 from datetime import timedelta
+from typing import Any
 
 import pytest
 
@@ -29,17 +30,19 @@ NAMES = [f"web-{number}" for number in range(12)]
 class Copy:
     """One process with `--shards`: its rounds, its Leases, and when it wrote what."""
 
-    def __init__(self, stage: Stage, name: str, shards: int = SHARDS) -> None:
+    def __init__(self, stage: Stage, name: str, layout: int | ShardLayout = SHARDS, **settings: Any) -> None:
         self.name = name
         self.writes: list[tuple[float, str]] = []
         self.crash_at = -1
         self._stage = stage
         self._line = Line(stage.transport)
         client = Client(stage.clock, self._line, seed=len(name))
-        self.shards = Shards(client, stage.namespace, "trimtab", name, ShardLayout(shards, [stage.namespace]))
+        if isinstance(layout, int):
+            layout = ShardLayout(layout, [stage.namespace])
+        self.shards = Shards(client, stage.namespace, "trimtab", name, layout)
         # A status in every sync shows who decided when.
-        settings = stage.settings(sync_period=timedelta(seconds=PERIOD), status_max_age=timedelta(0))
-        self.actor = Actor(stage, settings, fence=self.shards)
+        usual = {"sync_period": timedelta(seconds=PERIOD), "status_max_age": timedelta(0)}
+        self.actor = Actor(stage, stage.settings(**usual | settings), fence=self.shards)
         self.actor.line.break_write = self._note
         self._tasks: list[asyncio.Task[None]] = []
 

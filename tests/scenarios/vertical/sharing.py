@@ -17,6 +17,7 @@ from trimtab.operator.vertical.recommender.history_loader import HistoryLoader
 
 SHARDS = 6
 MIB = 2**20
+LOOPS = ("recommender", "updater", "roles")
 
 
 class Copy:
@@ -34,7 +35,9 @@ class Copy:
         self.shards = Shards(
             client, stage.own_namespace, "trimtab-recommender", name, ShardLayout(SHARDS, [stage.namespace])
         )
-        self.actor = Actor(stage, stage.settings(**settings), history=history, fence=self.shards)
+        self.actor = Actor(
+            stage, stage.settings(components=LOOPS, **settings), history=history, fence=self.shards
+        )
         self.actor.line.break_write = self._note
         self._tasks: list[asyncio.Task[None]] = []
 

@@ -107,7 +107,7 @@ def test_an_installation_in_namespace_trimtab_keeps_its_names(everything):
     """A binding's role cannot be changed, so that a new name would be a new object beside the old one."""
     programs = ("horizontal", "recommender", "updater", "admission", "adapter", "dashboard")
     wanted = {f"trimtab-{name}" for name in (*programs, "view", "edit", "kube-state-metrics")}
-    wanted |= {f"trimtab-{name}-cluster" for name in programs if name != "horizontal"}
+    wanted |= {f"trimtab-{name}-cluster" for name in programs}
     assert {one["metadata"]["name"] for one in of_kind(everything, "ClusterRole")} == wanted
     assert {one["metadata"]["name"] for one in of_kind(everything, "ClusterRoleBinding")} == wanted - {
         "trimtab-view",
@@ -480,6 +480,24 @@ def test_watching_some_namespaces_gives_rights_in_those_only():
     assert bound == {(namespace, program) for namespace in ("shop", "search") for program in programs}
     whole = {one["roleRef"]["name"] for one in of_kind(found, "ClusterRoleBinding")}
     assert whole == {f"{program}-cluster" for program in programs - {"trimtab-horizontal"}}
+
+
+@pytest.mark.parametrize(
+    ("values", "rights"),
+    [
+        ((), []),
+        (("horizontal.shards=6",), [["namespaces"]]),
+        (("horizontal.shards=6", "watchNamespaces=shop"), []),
+        (("horizontal.shards=6", "horizontal.watchNodes=true"), [["nodes"], ["namespaces"]]),
+    ],
+)
+def test_shards_of_all_namespaces_give_the_right_to_list_namespaces(values, rights):
+    found = [
+        one
+        for one in of_kind(manifests(set_values(values)), "ClusterRole")
+        if one["metadata"]["name"] == "trimtab-horizontal-cluster"
+    ]
+    assert [rule["resources"] for one in found for rule in one["rules"]] == rights
 
 
 def test_every_binding_names_a_role_and_an_account_that_exist(everything):

@@ -83,6 +83,8 @@ class ListPage(Generic[T]):
     resource_version: str
     continue_token: str
     unreadable: Sequence[Unreadable] = ()
+    size: int = 0
+    """The bytes of its text, if it arrived in pieces."""
 
 
 class _RawList(wire.Wire, frozen=True):
@@ -94,7 +96,7 @@ class _Head(wire.Wire, frozen=True):
     metadata: ListMeta = ListMeta()
 
 
-class WatchEvent(msgspec.Struct, Generic[T], frozen=True):
+class WatchEvent(msgspec.Struct, Generic[T]):
     """An event of a watch: its type and its object."""
 
     type: str
@@ -102,6 +104,8 @@ class WatchEvent(msgspec.Struct, Generic[T], frozen=True):
     bookmark: str = ""
     status: Status | None = None
     unreadable: Unreadable | None = None
+    size: int = 0
+    """The bytes of its line."""
 
 
 class _StatusEvent(wire.Wire, frozen=True):

@@ -20,6 +20,10 @@ class InformerCounts:
     watches: int = 0
     events: int = 0
     stale_events: int = 0
+    received: int = 0
+    """Bytes of lists and watch events."""
+    dropped: int = 0
+    """Objects of other shards that arrived in lists and watches."""
     stale_lists: int = 0
     failures: int = 0
     unreadable: dict[tuple[str, str], UnreadableObject] = field(default_factory=dict)

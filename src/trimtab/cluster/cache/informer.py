@@ -18,6 +18,7 @@ from trimtab.cluster.cache.list_progress import ListedObjects, ListProgress
 from trimtab.cluster.cache.recovery import Recovery
 from trimtab.cluster.cache.refusals import Refusals
 from trimtab.cluster.cache.retry_pace import RetryPace
+from trimtab.cluster.cache.share import Part
 from trimtab.cluster.cache.store import Index, Store, is_older, later
 from trimtab.cluster.cache.subscriptions import Cache, CacheEvent, Delta
 from trimtab.cluster.cache.watch import Watch, WatchBrokenError, WatchPace
@@ -52,7 +53,7 @@ class Informer(Generic[T]):
         self,
         client: Client,
         what: Resource[T] | TransformedResource[T],
-        selection: ListOptions = EVERYTHING,
+        selection: ListOptions | Part = EVERYTHING,
         *,
         pace: WatchPace | None = None,
         page_size: int = PAGE_SIZE,
@@ -68,6 +69,9 @@ class Informer(Generic[T]):
         self._refusals = refusals or Refusals()
         self._client = client
         self._clock = client.clock
+        self._part = selection if isinstance(selection, Part) else Part("")
+        if isinstance(selection, Part):
+            selection = ListOptions(namespace=selection.namespace or None)
         # No cached type has managedFields.
         self._selection = selection = replace(selection, drops_managed_fields=True)
         self._namespace = selection.namespace or ""
@@ -172,6 +176,11 @@ class Informer(Generic[T]):
         """Record the resourceVersion of one of our own writes. Older lists are then rejected."""
         self._highest = later(self._highest, resource_version)
 
+    def clear(self) -> None:
+        """Drop all objects, as deleted, and end all waits. Cancel `run` first."""
+        self._settled.set()
+        self._cache.replace(Store(), {})
+
     async def run(self) -> None:
         """Follow the server until cancelled. Failures are retried and never raised."""
         while True:
@@ -190,6 +199,7 @@ class Informer(Generic[T]):
         self.counts.failures += 1
         self._progress.stop()
         self.last_error = str(error)
+        self._part.note_failure(error)
         self._note_refusal(error if isinstance(error, errors.Forbidden | errors.NotFound) else None)
         self._report_stale()
         if self.is_refused:
@@ -248,12 +258,33 @@ class Informer(Generic[T]):
 
     async def _read_pages(self, limit: int) -> ListedObjects[T]:
         listed: ListedObjects[T] = ListedObjects()
-        asked = self._client.pages(self.resource, self._selection, limit=limit, retry=False)
+        asked = self._client.pages(self.resource, self._options(), limit=limit, retry=False)
         async with aclosing(asked) as pages:
             async for page in pages:
                 self._add_page(listed, page)
                 del page  # its whole objects are not to wait for the next one
         return listed
+
+    def _options(self) -> ListOptions:
+        """Return what to select now. Which namespaces are left out changes while an informer runs."""
+        fields = ",".join(filter(None, (self._selection.fields, self._part.fields())))
+        return (
+            self._selection if fields == self._selection.fields else replace(self._selection, fields=fields)
+        )
+
+    def _drops(self, meta: Meta) -> bool:
+        """Return whether an object belongs to another part."""
+        if self._part.accepts(meta.namespace):
+            return False
+        self.counts.dropped += 1
+        self._part.note_dropped(meta.namespace)
+        return True
+
+    def _without_others(self, page: ListPage[Any]) -> ListPage[Any]:
+        """Return a page without the objects of other parts."""
+        items = [obj for obj in page.items if not self._drops(obj.metadata)]
+        unreadable = [obj for obj in page.unreadable if not self._drops(obj.metadata)]
+        return replace(page, items=items, unreadable=unreadable)
 
     def _add_page(self, listed: ListedObjects[T], page: ListPage[Any]) -> None:
         if is_older(page.resource_version, self._highest):
@@ -262,6 +293,9 @@ class Informer(Generic[T]):
                 f"{self.resource.plural}: the server answered as of version {page.resource_version}, "
                 f"we have seen {self._highest}; waiting for it to catch up"
             )
+        self.counts.received += page.size
+        if self._part.is_filtered:
+            page = self._without_others(page)
         arrived, unreadable = listed.add(page, self._transform, self._cache.known)
         if self.on_page is not None and not self.has_synced:
             for obj in arrived:
@@ -291,6 +325,7 @@ class Informer(Generic[T]):
         self.counts.watches += 1
         is_doubtful = self.last_error is not None
         try:
+            self._watch.selection = self._options()
             async with aclosing(self._watch.events(self._version, is_doubtful=is_doubtful)) as events:
                 async for event in events:
                     self._take(event)
@@ -309,6 +344,9 @@ class Informer(Generic[T]):
             self._steady = asyncio.get_running_loop().call_later(STEADY_SECONDS, self._recovery.notify)
 
     def _take(self, event: WatchEvent[Any]) -> None:
+        self.counts.received += event.size
+        if self._part.is_filtered and self._is_of_others(event):
+            return
         obj = self._read_object(event)
         if obj is not None:
             self._apply(event.type, obj)
@@ -318,6 +356,16 @@ class Informer(Generic[T]):
             log.warning(
                 "%s: a watch event of the unknown type %r is ignored", self.resource.plural, event.type
             )
+
+    def _is_of_others(self, event: WatchEvent[Any]) -> bool:
+        """Return whether an event is about an object of another part. It still shows how far the watch is."""
+        sent = event.object if event.object is not None else event.unreadable
+        if sent is None or not self._drops(sent.metadata):
+            return False
+        self._watch.progressed()
+        self._pace.note_progress()
+        self._advance(sent.metadata.resource_version)
+        return True
 
     def _read_object(self, event: WatchEvent[Any]) -> T | Unreadable | None:
         if event.object is None:

@@ -9,6 +9,7 @@ from trimtab.cluster.cache.codec import Object
 from trimtab.cluster.cache.namespaced_informer import NamespacedInformer, resource_of
 from trimtab.cluster.cache.recovery import Recovery
 from trimtab.cluster.cache.refusals import Refusals
+from trimtab.cluster.cache.share import Share
 from trimtab.cluster.client import Client
 from trimtab.cluster.resource import Resource, TransformedResource
 
@@ -18,9 +19,11 @@ T = TypeVar("T", bound=Object)
 class InformerFactory:
     """Starts at most one informer per resource and type that it is decoded into."""
 
-    def __init__(self, client: Client, namespaces: Sequence[str] = ()) -> None:
+    def __init__(self, client: Client, share: Share | Sequence[str] = ()) -> None:
+        """Cache the objects of a share, or those of the given namespaces. No namespace means all."""
         self._client = client
-        self.namespaces = tuple(namespaces)
+        self.share = share if isinstance(share, Share) else Share(share)
+        self.namespaces = self.share.namespaces
         """The watched namespaces; none means all."""
         self._recovery = Recovery(client.clock, client.sender.random)
         self._refusals = Refusals()
@@ -33,10 +36,13 @@ class InformerFactory:
         informer: NamespacedInformer[T] | None = self._informers.get(resource)
         if informer is None:
             informer = self._informers[resource] = NamespacedInformer(
-                self._client, what, self.namespaces, self._recovery, self._refusals
+                self._client, what, self.share, self._recovery, self._refusals
             )
             self._tasks.append(tasks.keep_running(f"the cache of {resource.plural}", informer.run))
         return informer
+
+    def __iter__(self) -> Iterator[NamespacedInformer[Any]]:
+        yield from self._informers.values()
 
     def has(self, resource: Resource[Any]) -> bool:
         """Return whether the informer of a resource, decoded into this type, runs."""
@@ -55,6 +61,7 @@ class SharedInformers:
     def __init__(self, factory: InformerFactory) -> None:
         self._factory = factory
         self.namespaces = factory.namespaces
+        self.share = factory.share
         self._informers: dict[tuple[str, str], NamespacedInformer[Any]] = {}
 
     def get(self, what: Resource[T] | TransformedResource[T]) -> NamespacedInformer[T]:
@@ -96,3 +103,9 @@ class SharedInformers:
         for kind, informer in list(self._informers.items()):
             if kind not in without:
                 await informer.wait_settled()
+
+    async def wait_parts(self, names: Collection[str], *, without: NamespacedInformer[Any]) -> None:
+        """Wait until the first lists of these parts are complete, or refused, except those of one informer."""
+        for informer in list(self._informers.values()):
+            if informer is not without:
+                await informer.wait_parts(names)

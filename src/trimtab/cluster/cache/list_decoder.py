@@ -40,6 +40,7 @@ class ListDecoder(Generic[T]):
         self._found: list[T] = []
         self._pieces: list[bytes] = []
         self._size = 0
+        self._received = 0
         self._enough = SLICE
         self._is_sliced = True
 
@@ -47,6 +48,7 @@ class ListDecoder(Generic[T]):
         """Add a chunk. Never raises, because errors are reported at the end."""
         self._pieces.append(piece)
         self._size += len(piece)
+        self._received += len(piece)
         if self._is_sliced and self._head is None:
             self._begin()
         if self._size >= self._enough and self._is_sliced:
@@ -68,6 +70,7 @@ class ListDecoder(Generic[T]):
             head.resource_version or rest.resource_version,
             head.continue_ or rest.continue_token,
             rest.unreadable,
+            self._received,
         )
 
     def _all(self, last: Sequence[T]) -> list[T]:

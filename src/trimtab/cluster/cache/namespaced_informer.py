@@ -1,18 +1,20 @@
 """Caches the objects of one kind, in all namespaces or in the watched ones.
 
-`--watch-namespaces` means one informer per namespace instead of one for all.
+`--watch-namespaces` means one informer per namespace instead of one for all, and `--shards` one per shard that is held.
 """
 
 import asyncio
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from typing import Any, Generic, TypeVar
 
+from trimtab import tasks
 from trimtab.cluster.cache.codec import Object
 from trimtab.cluster.cache.informer import Informer
 from trimtab.cluster.cache.recovery import Recovery
 from trimtab.cluster.cache.refusals import Refusals
+from trimtab.cluster.cache.share import Part, ShardedShare, Share
 from trimtab.cluster.cache.subscriptions import Delta
-from trimtab.cluster.client import Client, ListOptions
+from trimtab.cluster.client import Client
 from trimtab.cluster.resource import Resource, TransformedResource
 
 T = TypeVar("T", bound=Object)
@@ -25,34 +27,74 @@ class NamespacedInformer(Generic[T]):
         self,
         client: Client,
         what: Resource[T] | TransformedResource[T],
-        namespaces: Sequence[str],
+        share: Share | Sequence[str],
         recovery: Recovery | None = None,
         refusals: Refusals | None = None,
     ) -> None:
+        """Cache the objects of a share, or those of the given namespaces. No namespace means all."""
         self.resource: Resource[Any] = resource_of(what)
-        self._informers = {
-            namespace: Informer(
-                client,
-                what,
-                ListOptions(namespace=namespace or None),
-                recovery=recovery,
-                refusals=refusals,
-            )
-            for namespace in (namespaces if self.resource.namespaced and namespaces else [""])
-        }
+        share = share if isinstance(share, Share) else Share(share)
+        self._share = share if self.resource.namespaced else Share()
+        self._client = client
+        self._what = what
+        self._recovery = recovery
+        self._refusals = refusals
+        self._subscribers: list[Callable[[Delta[T]], None]] = []
+        self._on_page: Callable[[], None] | None = None
+        self._tasks: dict[str, asyncio.Task[None]] = {}
+        self._is_running = False
+        self._received_before = self._dropped_before = 0
+        """What parts received and dropped that are no longer watched."""
+        self._informers = {name: self._make(part) for name, part in self._share.parts.items()}
         self._has_synced = False
+        if isinstance(self._share, ShardedShare):
+            self._share.listen(self._change_part)
+
+    def _make(self, part: Part) -> Informer[T]:
+        return Informer(self._client, self._what, part, recovery=self._recovery, refusals=self._refusals)
+
+    def _change_part(self, part: Part, is_added: bool) -> None:
+        """Start to watch a part, or stop and drop its objects."""
+        if not is_added:
+            if task := self._tasks.pop(part.name, None):
+                task.cancel()
+            gone = self._informers.pop(part.name)
+            self._received_before += gone.counts.received
+            self._dropped_before += gone.counts.dropped
+            gone.clear()
+            return
+        informer = self._informers[part.name] = self._make(part)
+        informer.on_page = self._on_page
+        for subscriber in self._subscribers:
+            informer.subscribe(subscriber)
+        if self._is_running:
+            self._start(part.name)
+
+    def _start(self, name: str) -> None:
+        informer = self._informers[name]
+
+        async def follow() -> None:
+            await self._share.prepare()
+            await informer.run()
+
+        self._tasks[name] = tasks.keep_running(f"the cache of {self.resource.plural}", follow)
 
     @property
     def has_synced(self) -> bool:
         """Return whether every first list is complete."""
-        if not self._has_synced:
+        if not self._has_synced or not self._share.is_fixed:
             self._has_synced = all(informer.has_synced for informer in self._informers.values())
         return self._has_synced
 
     @property
     def is_settled(self) -> bool:
         """Return whether every first list is complete, or was refused."""
-        return self._has_synced or all(informer.is_settled for informer in self._informers.values())
+        return self.has_synced or all(informer.is_settled for informer in self._informers.values())
+
+    def has_settled(self, namespace: str) -> bool:
+        """Return whether the first list of a namespace is complete, or was refused."""
+        informer = self.informer_of(namespace)
+        return informer is not None and informer.is_settled
 
     @property
     def is_read(self) -> bool:
@@ -73,6 +115,7 @@ class NamespacedInformer(Generic[T]):
 
     def publish_pages(self, on_page: Callable[[], None]) -> None:
         """Cache the objects of the first list page by page, and call `on_page` after each."""
+        self._on_page = on_page
         for informer in self._informers.values():
             informer.on_page = on_page
 
@@ -106,7 +149,7 @@ class NamespacedInformer(Generic[T]):
     def stale_reasons(self) -> dict[str, str]:
         """Return why the cache may lack recent changes, by namespace.
 
-        An empty name means all.
+        An empty name means all. With shards they are named by their part.
         """
         reasons = {namespace: informer.stale_reason() for namespace, informer in self._informers.items()}
         return {namespace: reason for namespace, reason in reasons.items() if reason}
@@ -136,7 +179,7 @@ class NamespacedInformer(Generic[T]):
         return informer.store.get(name, namespace) if informer else None
 
     def __iter__(self) -> Iterator[T]:
-        for informer in self._informers.values():
+        for informer in list(self._informers.values()):
             yield from informer.store
 
     def __len__(self) -> int:
@@ -144,7 +187,15 @@ class NamespacedInformer(Generic[T]):
 
     def informer_of(self, namespace: str) -> Informer[T] | None:
         """Return the informer of a namespace. None if it is not watched."""
-        return self._informers.get("") or self._informers.get(namespace)
+        return self._informers.get("") or self._informers.get(self._share.part_of(namespace))
+
+    def received(self) -> int:
+        """Return the bytes of lists and watch events so far."""
+        return self._received_before + sum(informer.counts.received for informer in self._informers.values())
+
+    def dropped(self) -> int:
+        """Return how many objects of other shards arrived so far."""
+        return self._dropped_before + sum(informer.counts.dropped for informer in self._informers.values())
 
     def count_in(self, namespace: str) -> int:
         """Return the number of objects in a namespace."""
@@ -157,6 +208,7 @@ class NamespacedInformer(Generic[T]):
 
     def subscribe(self, subscriber: Callable[[Delta[T]], None]) -> None:
         """Call `subscriber` with every change."""
+        self._subscribers.append(subscriber)
         for informer in self._informers.values():
             informer.subscribe(subscriber)
 
@@ -168,17 +220,34 @@ class NamespacedInformer(Generic[T]):
 
     async def wait_synced(self) -> None:
         """Wait for the first lists."""
-        for informer in self._informers.values():
+        for informer in list(self._informers.values()):
             await informer.wait_synced()
 
     async def wait_settled(self) -> None:
         """Wait for the first lists, except for those that are refused."""
-        for informer in self._informers.values():
+        for informer in list(self._informers.values()):
             await informer.wait_settled()
+
+    async def wait_parts(self, names: Iterable[str]) -> None:
+        """Wait for the first lists of these parts, as far as they are watched, except for refused ones."""
+        for name in names:
+            informer = self._informers.get(name) or self._informers.get("")
+            if informer is not None:
+                await informer.wait_settled()
 
     async def run(self) -> None:
         """Follow the server until cancelled."""
-        await asyncio.gather(*(informer.run() for informer in self._informers.values()))
+        self._is_running = True
+        try:
+            for name in self._informers:
+                self._start(name)
+            await asyncio.Event().wait()
+        finally:
+            self._is_running = False
+            running, self._tasks = list(self._tasks.values()), {}
+            for task in running:
+                task.cancel()
+            await asyncio.gather(*running, return_exceptions=True)
 
 
 def resource_of(what: Resource[T] | TransformedResource[T]) -> Resource[Any]:

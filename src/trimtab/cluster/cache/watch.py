@@ -60,7 +60,7 @@ class Watch(Generic[T]):
         self._on_open = on_open
         self._clock = client.clock
         self._resource = resource
-        self._selection = selection
+        self.selection = selection
         self._pace = pace
         self._decode = event_decoder(resource.struct)
         self._act = f"watching {resource.describe(selection.namespace, None)}"
@@ -113,6 +113,7 @@ class Watch(Generic[T]):
                 async for line in lines(stream, request.max_line):
                     self._heard_at = self._clock.monotonic()
                     event = self._decode(line)
+                    event.size = len(line) + 1
                     if event.status is not None:
                         raise errors.error_from_status(self._act, event.status)
                     yield event
@@ -138,11 +139,11 @@ class Watch(Generic[T]):
 
     def _request(self, version: str, seconds: float) -> Request:
         query: list[tuple[str, Any]] = [
-            *self._selection.query(),
+            *self.selection.query(),
             ("watch", "true"),
             ("allowWatchBookmarks", "true"),
             ("resourceVersion", version),
             ("timeoutSeconds", f"{seconds:.0f}"),
         ]
-        path = self._resource.path(self._selection.namespace)
-        return Request("GET", path, query, self._selection.headers())
+        path = self._resource.path(self.selection.namespace)
+        return Request("GET", path, query, self.selection.headers())

@@ -6,6 +6,7 @@ from typing import Any
 import msgspec
 
 from trimtab.cluster.cache.namespaced_informer import NamespacedInformer
+from trimtab.cluster.cache.share import ShardedShare
 from trimtab.cluster.leases.shards import Shards
 from trimtab.decide.horizontal.observation.observation import Observation
 from trimtab.decide.horizontal.observation.owners import OwnerLookup
@@ -85,6 +86,9 @@ class HpaController:
         self._pods_before = 0
         """How many pods were cached when HPAs were last enqueued at the start."""
         self._is_started = False
+        self._is_watching = False
+        self._open_shards: set[int] = set()
+        """The held shards whose HPAs and targets are listed, if only shards are watched."""
         self._metrics.hpas.set_function(self._count_owned)
         fence = runtime.fence
         if isinstance(fence, Shards):
@@ -94,9 +98,7 @@ class HpaController:
     def _make_fetcher(self) -> MetricFetcher:
         runtime = self.runtime
         runtime.metrics.believe_versions_for(runtime.settings.horizontal.sync_period.total_seconds())
-        list_all = ListAllPolicy(
-            runtime.clock, self._caches, is_allowed=not runtime.settings.watch_namespaces
-        )
+        list_all = ListAllPolicy(runtime.clock, self._caches)
         is_strict = self._config.compat.reject_implausible_samples
         return MetricFetcher(
             runtime.metrics,
@@ -166,6 +168,10 @@ class HpaController:
             keeps_nodes=self._needs.any_nodes,
         )
         await self._watches.start(self._pod_cache)
+        self._is_watching = True
+        if isinstance(self._caches.share, ShardedShare):
+            for shard in self.ownership.held():
+                self.shard_gained(shard)
 
     async def _wait_for_all_lists(self) -> None:
         assert self._pod_cache is not None
@@ -208,9 +214,14 @@ class HpaController:
 
     def _may_reconcile(self, key: str) -> bool:
         """Return whether this replica owns an HPA, and the pods of its namespace are all cached."""
-        return self.ownership.owns(key) and (
-            self._is_started
-            or (self._pod_cache is not None and self._pod_cache.has_listed(key.partition("/")[0]))
+        pods = self._pod_cache
+        if pods is None or not self.ownership.owns(key):
+            return False
+        if self._caches.share.is_fixed:
+            return self._is_started or pods.has_listed(key.partition("/")[0])
+        namespace = key.partition("/")[0]
+        return self.ownership.share(key) in self._open_shards and (
+            pods.has_listed(namespace) or pods.has_settled(namespace)
         )
 
     async def _before_waiting(self) -> None:
@@ -263,11 +274,27 @@ class HpaController:
         self._loop.enqueue_now()
 
     def shard_gained(self, shard: int) -> None:
-        """Reconcile the HPAs of a shard at once."""
+        """Reconcile the HPAs of a shard at once, or as soon as they and their pods are listed."""
+        if not isinstance(self._caches.share, ShardedShare):
+            self._loop.enqueue_now(*(hpa_state.uid for hpa_state in self._of_shard(shard)))
+        elif self._is_watching:
+            self._reconciler.start(self._begin_shard(shard, self._caches.share.parts_of(shard)))
+
+    async def _begin_shard(self, shard: int, parts: tuple[str, ...]) -> None:
+        """Wait for the lists of a shard, and reconcile each HPA when its pods are listed."""
+        assert self._pod_cache is not None
+        await self._watches.wait_for_parts(parts, without=self._pod_cache)
+        if shard not in self.ownership.held():
+            return
+        self._open_shards.add(shard)
+        self._enqueue_undecided()
+        await self._pod_cache.wait_parts(parts)
         self._loop.enqueue_now(*(hpa_state.uid for hpa_state in self._of_shard(shard)))
+        gc_tuning.freeze_startup_objects()
 
     def shard_lost(self, shard: int) -> None:
-        """Do nothing: without an epoch no HPA is reconciled, and the next epoch loads the stored memory."""
+        """Wait for the next lists. Without an epoch no HPA is reconciled, and the next one loads the stored memory."""
+        self._open_shards.discard(shard)
 
     def is_shard_busy(self, shard: int) -> bool:
         """Return whether a reconcile of the shard is in progress."""

@@ -8,7 +8,7 @@ from trimtab.model.json import wire
 from trimtab.operator.health import HeldByAnotherReplica
 from trimtab.operator.horizontal.inputs.hpa_cache import HpaCache
 from trimtab.operator.horizontal.inputs.hpa_state import HpaState
-from trimtab.operator.ownership import Ownership
+from trimtab.operator.ownership import Ownership, ShardedOwner
 
 
 def record_pages(
@@ -18,7 +18,9 @@ def record_pages(
 
     def owned(key: str) -> str:
         """Return the key, or raise if another replica holds the HPA, because our records are old then."""
-        if ownership is not None and _named(hpas, key) and (owner := ownership.describe_owner(key)):
+        # With shards this process may not watch the HPA at all.
+        may_exist = isinstance(ownership, ShardedOwner) or _named(hpas, key)
+        if ownership is not None and may_exist and (owner := ownership.describe_owner(key)):
             raise HeldByAnotherReplica(owner)
         return key
 

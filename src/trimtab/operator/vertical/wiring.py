@@ -97,7 +97,7 @@ def make_recommender(
     def count(is_error: bool) -> None:
         metrics.responses.labels("true" if is_error else "false", "metrics.k8s.io").inc()
 
-    list_all = ListAllPolicy(vertical.clock, vertical.caches, is_allowed=not settings.watch_namespaces)
+    list_all = ListAllPolicy(vertical.clock, vertical.caches)
     usage = UsageFeed(vertical.runtime.metrics, list_all, count)
     deps = recommender.RecommenderDeps(
         vertical.clock,

@@ -69,7 +69,7 @@ class Freshness:
 
     def _reason(self, group: str, kind: str, namespace: str) -> str:
         reasons = self._stale_caches().get((group, kind), {})
-        reason = reasons.get("") or reasons.get(namespace, "")
+        reason = reasons.get("") or reasons.get(self._caches.share.part_of(namespace), "")
         # A namespace may be complete before the first list is.
         return "" if reason == FIRST_LIST and self._caches.has_listed(group, kind, namespace) else reason
 

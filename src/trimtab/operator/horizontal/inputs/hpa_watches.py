@@ -99,6 +99,15 @@ class HpaWatches:
             for name, problem in self._unlisted().items():
                 log.warning("%s: %s", name, problem)
 
+    async def wait_for_parts(self, parts: Sequence[str], *, without: NamespacedInformer[Any]) -> None:
+        """Wait for the first lists of a shard, as `start` waits for those of a process."""
+        try:
+            async with asyncio.timeout(FIRST_LISTS_SECONDS):
+                for _ in range(2):  # the HPAs name their targets, whose watches start while the lists come in
+                    await self._caches.wait_parts(parts, without=without)
+        except TimeoutError:
+            log.warning("the first lists of %s are not complete", ", ".join(parts))
+
     async def report_native_only(self) -> None:
         """Log that there are only native HPAs, which an operator without `--native-hpas` leaves alone."""
         runtime = self._runtime
@@ -156,7 +165,7 @@ class HpaWatches:
         found: dict[str, str] = {}
         for cache in self._caches:
             plural, reasons = cache.resource.plural, cache.stale_reasons() if cache.is_settled else {}
-            is_kind = len(reasons) == len(list(cache.informers()))
+            is_kind = bool(reasons) and len(reasons) == len(list(cache.informers()))
             if is_kind and is_everywhere is not self._is_removed(cache):
                 found[plural] = next(iter(reasons.values()))
             elif not is_kind and not is_everywhere:
@@ -172,7 +181,7 @@ class HpaWatches:
         return {
             cache.resource.plural: cache.last_error() or "the first list is not complete"
             for cache in self._caches
-            if not cache.is_settled
+            if not cache.is_settled and (self._caches.share.is_fixed or cache.last_error())
         }
 
     async def _find_problem(self, resource: Resource[HorizontalPodAutoscaler]) -> str:

@@ -91,10 +91,10 @@ def namespace_usage(listed: PodMetricsList, namespace: str | None = None) -> Nam
 class ListAllPolicy:
     """Decides whether one list for all namespaces is used, and backs off after it failed."""
 
-    def __init__(self, clock: Clock, caches: SharedInformers, *, is_allowed: bool) -> None:
+    def __init__(self, clock: Clock, caches: SharedInformers) -> None:
         self._clock = clock
         self._caches = caches
-        self._is_allowed = is_allowed
+        self._is_allowed = caches.share.covers_all
         self._not_before = 0.0
         self._pause = FIRST_PAUSE
 

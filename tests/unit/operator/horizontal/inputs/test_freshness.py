@@ -3,6 +3,7 @@
 import pytest
 
 from trimtab.clock import VirtualClock
+from trimtab.cluster.cache.share import Share
 from trimtab.cluster.resource import PODS
 from trimtab.model.hpa.types import HorizontalPodAutoscaler
 from trimtab.model.json import wire
@@ -18,6 +19,8 @@ HPAS, TARGETS, ALL_PODS = (
 
 class Caches:
     """The informers of a component, with the reasons that the test says."""
+
+    share = Share(["shop", "other"])
 
     def __init__(self, **reasons):
         self.asked = 0

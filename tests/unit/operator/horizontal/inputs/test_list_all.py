@@ -5,6 +5,7 @@ from typing import Any
 import pytest
 
 from trimtab.clock import VirtualClock
+from trimtab.cluster.cache.share import Share
 from trimtab.operator.horizontal.inputs.pod_usage import (
     FIRST_PAUSE,
     LONGEST_PAUSE,
@@ -17,7 +18,8 @@ from trimtab.operator.horizontal.inputs.pod_usage import (
 class Pods:
     """The cached pods: so many in each namespace."""
 
-    def __init__(self, **counts: int) -> None:
+    def __init__(self, share: Share, counts: dict[str, int]) -> None:
+        self.share = share
         self.counts = counts
 
     def running(self, _group: str, _kind: str) -> "Pods | None":
@@ -31,8 +33,8 @@ class Pods:
 
 
 def policy(clock: VirtualClock, *, is_allowed: bool = True, **counts: int) -> ListAllPolicy:
-    caches: Any = Pods(**counts)
-    return ListAllPolicy(clock, caches, is_allowed=is_allowed)
+    caches: Any = Pods(Share(() if is_allowed else ["a"]), counts)
+    return ListAllPolicy(clock, caches)
 
 
 @pytest.mark.parametrize(

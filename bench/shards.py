@@ -1,0 +1,174 @@
+"""Shards: what one replica and each of four hold and receive, and how long a takeover takes, on the real API server.
+
+`PODS` in the environment chooses how many pods (default 20,000; 200,000 need 8 GB), `EACH` how many belong to one HPA,
+`SPACES` how many namespaces there are, and `REPLICAS` which numbers of replicas are measured. Each replica has one shard.
+Another one stands by, holds none, and shows the memory of an empty process. In the window every pod changes once.
+"""
+
+import os
+import signal
+import subprocess
+import sys
+import tempfile
+import time
+import urllib.request
+from collections.abc import Callable
+from pathlib import Path
+
+from bench import Row, Rows
+from bench.picture import objects
+from bench.picture.api import series
+from bench.picture.generator import Load
+from bench.picture.machine import cpu_seconds, peak_mb, resident_mb
+from bench.picture.site import Site, put_up
+from tools.peers.cluster import free_port
+
+PODS = int(os.environ.get("PODS", "20000"))
+EACH = int(os.environ.get("EACH", "10"))
+SPACES = int(os.environ.get("SPACES", "100"))
+REPLICAS = [int(text) for text in os.environ.get("REPLICAS", "1,4").split(",")]
+PERIOD = 15
+_PATIENCE = 600
+
+
+def run() -> Rows:
+    """Measure each number of replicas on the same objects."""
+    load = Load(max(PODS // EACH, 1), EACH, SPACES)
+    with tempfile.TemporaryDirectory(prefix="trimtab-shards-") as directory, put_up(Path(directory)) as site:
+        site.fill(load)
+        site.standin.use(cpu=objects.CPU_REQUEST * objects.CPU_TARGET // 100, jitter=0.05, refresh=PERIOD)
+        return [row for number in REPLICAS for row in _measure(site, load, number)]
+
+
+class Replica:
+    """A process of `trimtab run`, and what its port says."""
+
+    def __init__(self, site: Site, number: int, *flags: str) -> None:
+        self.port = free_port()
+        command = [
+            sys.executable, "-m", "trimtab", "run", "--native-hpas", "--no-own-hpas", f"--kubeconfig={site.kubeconfig}",
+            f"--port={self.port}", "--leader-elect-resource-namespace=kube-system",
+            f"--horizontal-pod-autoscaler-sync-period={PERIOD}s", *flags,
+        ]  # fmt: skip
+        with (site.directory / f"replica-{number}.log").open("wb") as log:
+            self.process = subprocess.Popen(command, stdout=log, stderr=log)
+
+    def totals(self) -> dict[str, float]:
+        """Return cached pods, received bytes of pods and in all, dropped objects, owned HPAs and held shards."""
+        try:
+            with urllib.request.urlopen(f"http://127.0.0.1:{self.port}/metrics", timeout=30) as answer:
+                text = answer.read().decode()
+        except OSError:
+            return {}
+        found: dict[str, float] = {}
+        for name, labels, value in series(text, *_NAMES):
+            found[name] = found.get(name, 0.0) + value
+            if labels.get("resource") == "pods":
+                found[f"{name} of pods"] = value
+        return found
+
+    def end(self) -> None:
+        """Stop the process."""
+        if self.process.poll() is None:
+            self.process.terminate()
+            self.process.wait(60)
+
+
+_CACHED, _RECEIVED = "trimtab_cached_objects of pods", "trimtab_cache_received_bytes_total"
+_DROPPED, _DECIDED = "trimtab_cache_dropped_objects_total", "trimtab_status_writes_total"
+_NAMES = (
+    "trimtab_cached_objects",
+    _RECEIVED,
+    _DROPPED,
+    _DECIDED,
+    "trimtab_shards_held",
+    "horizontal_pod_autoscaler_controller_num_horizontal_pod_autoscalers",
+)
+
+
+def _measure(site: Site, load: Load, number: int) -> Rows:
+    pods = load.workloads * load.pods
+    flags = (f"--shards={number}",) if number > 1 else ()
+    replicas = [Replica(site, place, *flags) for place in range(number)]
+    began = time.monotonic()
+    try:
+        took = _until(lambda: sum(_cached(replicas)) >= pods and all(_cached(replicas)), began)
+        rows = [_row(f"{number}: all pods cached", took, replicas, {})]
+        time.sleep(2 * PERIOD)
+        before = {replica.port: replica.totals() for replica in replicas}
+        spent = {replica.port: cpu_seconds(replica.process.pid) for replica in replicas}
+        server = cpu_seconds(site.cluster.pids["kube-apiserver"])
+        started = time.monotonic()
+        site.generator.touch(load)
+        time.sleep(max(60 - (time.monotonic() - started), 0))
+        window = f"{number}: a minute in which each pod changed"
+        row = _row(window, time.monotonic() - started, replicas, before, spent)
+        used = cpu_seconds(site.cluster.pids["kube-apiserver"]) - server
+        rows.append({**row, "server CPU s": f"{used:.1f}"})
+        if number > 1:
+            idle = Replica(site, number, *flags)
+            replicas.append(idle)
+            time.sleep(PERIOD)
+            rows.append({"stage": "stands by", "MB": f"{resident_mb(idle.process.pid):.0f}"})
+            replicas.remove(idle)
+            idle.end()
+            rows.append(_take_over(replicas, pods))
+        return rows
+    finally:
+        for replica in replicas:
+            replica.end()
+
+
+def _take_over(replicas: list[Replica], pods: int) -> Row:
+    victim, *others = replicas
+    os.kill(victim.process.pid, signal.SIGKILL)
+    victim.process.wait()
+    began = time.monotonic()
+    took = _until(lambda: sum(_cached(others)) >= pods, began)
+    return _row("after one was killed: all pods cached again", took, others, {})
+
+
+def _cached(replicas: list[Replica]) -> list[float]:
+    return [replica.totals().get(_CACHED, 0.0) for replica in replicas]
+
+
+def _row(
+    stage: str,
+    seconds: float,
+    replicas: list[Replica],
+    before: dict[int, dict[str, float]],
+    spent: dict[int, float] | None = None,
+) -> Row:
+    """Return a row with a figure for each replica."""
+    totals = [(replica, replica.totals(), before.get(replica.port, {})) for replica in replicas]
+
+    def each(name: str, unit: float = 1.0) -> str:
+        return " ".join(
+            f"{(now.get(name, 0.0) - then.get(name, 0.0)) / unit:,.1f}" for _, now, then in totals
+        )
+
+    pids = [replica.process.pid for replica in replicas]
+    used = [
+        cpu_seconds(pid) - (spent or {}).get(replica.port, 0.0)
+        for pid, replica in zip(pids, replicas, strict=True)
+    ]
+    return {
+        "stage": stage,
+        "s": f"{seconds:.1f}",
+        "pods": " ".join(f"{now.get(_CACHED, 0.0):,.0f}" for _, now, _ in totals),
+        "HPAs": " ".join(f"{now.get(_NAMES[-1], 0.0):,.0f}" for _, now, _ in totals),
+        "MB": " ".join(f"{resident_mb(pid):.0f}" for pid in pids),
+        "peak MB": " ".join(f"{peak_mb(pid):.0f}" for pid in pids),
+        "received MB": each(_RECEIVED, 1e6),
+        "of pods MB": each(f"{_RECEIVED} of pods", 1e6),
+        "dropped": each(_DROPPED),
+        "CPU s": " ".join(f"{one:.1f}" for one in used),
+    }
+
+
+def _until(is_so: Callable[[], bool], began: float) -> float:
+    while not is_so():
+        if time.monotonic() - began > _PATIENCE:
+            raise RuntimeError("it did not come to that in time")
+        time.sleep(0.25)
+    return time.monotonic() - began

@@ -1,0 +1,58 @@
+"""Lets a process with `--shards` watch only the namespaces of the shards that it holds."""
+
+import asyncio
+
+from trimtab import tasks
+from trimtab.cluster.cache.share import ShardedShare, Share
+from trimtab.cluster.client import Client
+from trimtab.cluster.leases.fence import Fence
+from trimtab.cluster.leases.shards import Shards
+from trimtab.operator.settings.settings import Settings
+
+SHARDED_WATCHES = frozenset({"horizontal"})
+"""The components that need only the objects of their shards. Others see the whole cluster."""
+
+_POLL_SECONDS = 0.05
+
+
+class ShareKeeper:
+    """Watches a shard while it is held, and until its last write has ended."""
+
+    def __init__(self, client: Client, shards: Shards, share: ShardedShare) -> None:
+        self._clock = client.clock
+        self._shards = shards
+        self._share = share
+        self._leaving: dict[int, asyncio.Task[None]] = {}
+        share.split(shards.layout.split)
+        shards.serve(self)
+
+    def shard_gained(self, shard: int) -> None:
+        """Watch the shard."""
+        if leaving := self._leaving.pop(shard, None):
+            leaving.cancel()
+        self._share.enter(shard)
+
+    def shard_lost(self, shard: int) -> None:
+        """Drop the shard after its last write."""
+        if shard not in self._leaving:
+            self._leaving[shard] = tasks.start(f"the end of shard {shard}", self._leave(shard))
+
+    def is_shard_busy(self, shard: int) -> bool:
+        """Return False: watching needs no hand-over."""
+        return False
+
+    async def _leave(self, shard: int) -> None:
+        await self._clock.sleep(_POLL_SECONDS)
+        while self._shards.is_busy(shard):
+            await self._clock.sleep(_POLL_SECONDS)
+        self._leaving.pop(shard, None)
+        self._share.leave(shard)
+
+
+def share_of(client: Client, fence: Fence, settings: Settings) -> Share:
+    """Return what a process watches: the namespaces of its shards, or those of the settings."""
+    if not isinstance(fence, Shards) or set(settings.components) - SHARDED_WATCHES:
+        return Share(settings.watch_namespaces)
+    share = ShardedShare(client, fence.layout.shard_of_namespace, settings.watch_namespaces)
+    ShareKeeper(client, fence, share)
+    return share

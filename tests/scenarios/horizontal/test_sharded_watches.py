@@ -1,0 +1,238 @@
+"""Copies with shards watch only the namespaces of their shards, and whoever takes a shard over lists it first."""
+
+import asyncio
+import itertools
+from collections.abc import Awaitable, Callable
+
+import pytest
+
+from tests.scenarios.horizontal.bodies import NO_WINDOW
+from tests.scenarios.horizontal.conftest import play_on_lab
+from tests.scenarios.horizontal.stage import NAMESPACES, Stage
+from tests.scenarios.horizontal.test_sharding import LEASE, LOOK, PERIOD, Copy
+from trimtab.cluster import errors
+from trimtab.cluster.client import ListOptions
+from trimtab.cluster.leases.layout import ShardLayout
+from trimtab.cluster.resource import DEPLOYMENTS, PODS
+from trimtab.cluster.transport.transport import Request, Response
+
+LAYOUT = ShardLayout(4)
+PLACES = [f"team-{number}" for number in range(12)]
+PODS_EACH = 3
+
+
+async def team(stage: Stage, place: str) -> None:
+    """A namespace with a Deployment, its pods, and an HPA of the same name as the namespace."""
+    await stage.client.create(NAMESPACES, {"metadata": {"name": place}})
+    labels = {"app": place}
+    spec = {"containers": [{"name": "app", "image": "none", "resources": {"requests": {"cpu": "100m"}}}]}
+    deployment = {
+        "metadata": {"name": place},
+        "spec": {
+            "replicas": PODS_EACH,
+            "selector": {"matchLabels": labels},
+            "template": {"metadata": {"labels": labels}, "spec": spec},
+        },
+    }
+    await stage.client.create(DEPLOYMENTS.untyped(), deployment, place)
+    for number in range(PODS_EACH):
+        body = {"metadata": {"name": f"{place}-{number}", "labels": labels}, "spec": spec}
+        await stage.client.create(PODS.untyped(), body, place)
+    metric = {"metric": {"name": "queue"}, "target": {"type": "AverageValue", "averageValue": "100"}}
+    hpa = {
+        "apiVersion": stage.resource.api_version,
+        "kind": "HorizontalPodAutoscaler",
+        "metadata": {"name": place},
+        "spec": {
+            "scaleTargetRef": {"apiVersion": "apps/v1", "kind": "Deployment", "name": place},
+            "maxReplicas": 50,
+            "metrics": [{"type": "External", "external": metric}],
+            "behavior": NO_WINDOW,
+        },
+    }
+    await stage.client.create(stage.resource.untyped(), hpa, place)
+
+
+class Teams:
+    """The copies, and what each caches."""
+
+    def __init__(self, stage: Stage) -> None:
+        self.stage = stage
+        self.places = list(PLACES)
+        self.copies: list[Copy] = []
+        self.most_owners = 0
+
+    def add(self, name: str, layout: ShardLayout = LAYOUT) -> Copy:
+        copy = Copy(self.stage, name, layout, watch_namespaces=())
+        self.copies.append(copy)
+        copy.start()
+        return copy
+
+    async def pass_time(self, seconds: float) -> None:
+        """Let time pass and the load move, and count at each moment how many may write for an HPA."""
+        for _ in range(int(seconds * 2)):
+            await self.stage.clock.sleep(0.5)
+            amount = 100 * PODS_EACH + int(self.stage.clock.monotonic()) % 20
+            for place in self.places:
+                self.stage.metrics.set_external(place, "queue", str(amount))
+                owners = sum(copy.actor.operator.ownership.owns(f"{place}/{place}") for copy in self.living)
+                self.most_owners = max(self.most_owners, owners)
+
+    @property
+    def living(self) -> list[Copy]:
+        return [copy for copy in self.copies if not copy.actor.line.crashed.is_set()]
+
+    def of(self, copy: Copy) -> set[str]:
+        return {place for place in self.places if LAYOUT.shard_of_namespace(place) in copy.shards.held()}
+
+    def decided(self, copy: Copy, since: float) -> set[str]:
+        return {name for when, name in copy.writes if when >= since and name in self.places}
+
+
+def cached(copy: Copy, plural: str) -> dict[str, int]:
+    """Return how many objects of each namespace a copy caches."""
+    found: dict[str, int] = {}
+    for cache in copy.actor.operator.caches():
+        if cache.resource.plural == plural:
+            for obj in cache:
+                found[obj.metadata.namespace] = found.get(obj.metadata.namespace, 0) + 1
+    return found
+
+
+def selectors(copy: Copy, plural: str) -> list[str]:
+    """Return the field selectors of the lists and watches of a kind, in order."""
+    asked = [one for one in copy.actor.line.sent if one.method == "GET" and one.path.endswith(f"/{plural}")]
+    return [dict(one.query).get("fieldSelector", "") for one in asked]
+
+
+def with_teams(act: Callable[[Teams], Awaitable[None]]) -> None:
+    async def scenario(stage: Stage) -> None:
+        for place in PLACES:
+            await team(stage, place)
+        teams = Teams(stage)
+        try:
+            await act(teams)
+        finally:
+            for copy in teams.copies:
+                await copy.stop()
+
+    play_on_lab(scenario)
+
+
+def test_each_copy_caches_the_pods_of_its_shards_only_and_takes_over_those_of_a_killed_one():
+    async def act(teams: Teams) -> None:
+        one, two = teams.add("one"), teams.add("two")
+        await teams.pass_time(40)
+        assert [len(copy.shards.held()) for copy in (one, two)] == [2, 2]
+        assert teams.of(one) | teams.of(two) == set(PLACES)
+        for copy in (one, two):
+            own = teams.of(copy)
+            assert cached(copy, "pods") == dict.fromkeys(own, PODS_EACH)
+            assert set(cached(copy, "horizontalpodautoscalers")) == own
+            assert set(cached(copy, "deployments")) == own
+            # Nothing was sent for nothing: the first list already left the others out.
+            assert copy.actor.count("trimtab_cache_dropped_objects_total", resource="pods") == 0
+            assert copy.actor.count("trimtab_cached_objects", resource="pods") == PODS_EACH * len(own)
+            assert copy.actor.operator.health() == {}
+        settled = teams.stage.clock.monotonic()
+        await teams.pass_time(2 * PERIOD)
+        assert teams.decided(one, settled) == teams.of(one)
+        assert teams.decided(two, settled) == teams.of(two)
+
+        orphaned = teams.of(one)
+        one._line.crashed.set()
+        one.actor.line.crashed.set()
+        killed = teams.stage.clock.monotonic()
+        await teams.pass_time(LEASE + 3 * LOOK + PERIOD)
+        assert cached(two, "pods") == dict.fromkeys(PLACES, PODS_EACH)
+        assert orphaned <= teams.decided(two, killed)
+        assert teams.most_owners == 1
+
+    with_teams(act)
+
+
+def test_a_copy_that_hands_a_shard_over_drops_it_and_no_period_is_missed():
+    async def act(teams: Teams) -> None:
+        one = teams.add("one")
+        await teams.pass_time(40)
+        assert cached(one, "pods") == dict.fromkeys(PLACES, PODS_EACH)
+        two = teams.add("two")
+        await teams.pass_time(2 * PERIOD)
+        for copy in (one, two):
+            assert cached(copy, "pods") == dict.fromkeys(teams.of(copy), PODS_EACH)
+            assert {hpa.key.partition("/")[0] for hpa in copy.actor.operator.hpas} == teams.of(copy)
+        assert one.actor.count("trimtab_cached_objects", resource="pods") < PODS_EACH * len(PLACES)
+        moved = sorted((when, copy.name, name) for copy in (one, two) for when, name in copy.writes)
+        for place in teams.of(two):
+            times = [(when, copy) for when, copy, name in moved if name == place]
+            assert max(after[0] - before[0] for before, after in itertools.pairwise(times)) <= (
+                PERIOD + 2 * LOOK
+            )
+        assert teams.most_owners == 1
+
+    with_teams(act)
+
+
+def test_a_new_namespace_is_dropped_where_it_does_not_belong_and_left_out_from_then_on():
+    async def act(teams: Teams) -> None:
+        one, two = teams.add("one"), teams.add("two")
+        await teams.pass_time(40)
+        await team(teams.stage, "later")
+        teams.places.append("later")
+        await teams.pass_time(60)
+        right, wrong = (one, two) if "later" in teams.of(one) else (two, one)
+        assert cached(right, "pods")["later"] == PODS_EACH
+        assert "later" not in cached(wrong, "pods")
+        assert "later" in teams.decided(right, 0)
+        assert wrong.actor.count("trimtab_cache_dropped_objects_total", resource="pods") > 0
+        assert "metadata.namespace!=later" in selectors(wrong, "pods")[-1].split(",")
+
+    with_teams(act)
+
+
+@pytest.mark.parametrize("refused", ["namespaces", "selectors"])
+def test_what_the_server_refuses_costs_bytes_and_no_decision(refused):
+    """Without the right to list namespaces, or with a proxy that takes no long address, objects are dropped here."""
+
+    async def act(teams: Teams) -> None:
+        async def refuse(request: Request, send: Callable[[Request], Awaitable[Response]]) -> Response:
+            if refused == "namespaces" and request.path == "/api/v1/namespaces" and request.method == "GET":
+                raise errors.Forbidden("list", errors.Status(code=403, message="not you"))
+            if refused == "selectors" and len(dict(request.query).get("fieldSelector", "")) > 100:
+                raise errors.ApiError("list", errors.Status(code=414, message="too long"))
+            return await send(request)
+
+        teams.stage.transport.around = refuse
+        one, two = teams.add("one"), teams.add("two")
+        await teams.pass_time(60)
+        since = teams.stage.clock.monotonic()
+        await teams.pass_time(2 * PERIOD)
+        for copy in (one, two):
+            assert cached(copy, "pods") == dict.fromkeys(teams.of(copy), PODS_EACH)
+            assert teams.decided(copy, since) == teams.of(copy)
+            assert copy.actor.count("trimtab_cache_dropped_objects_total", resource="pods") > 0
+
+    with_teams(act)
+
+
+def test_a_split_namespace_is_watched_by_every_copy_and_divided_by_name():
+    async def act(teams: Teams) -> None:
+        layout = ShardLayout(4, ["team-0"])
+        one, two = teams.add("one", layout), teams.add("two", layout)
+        for number in range(6):
+            body = (
+                await teams.stage.client.list(teams.stage.resource.untyped(), ListOptions("team-0"))
+            ).items[0]
+            body = {**body, "metadata": {"name": f"more-{number}"}, "status": {}}
+            await teams.stage.client.create(teams.stage.resource.untyped(), body, "team-0")
+        await teams.pass_time(60)
+        for copy in (one, two):
+            assert cached(copy, "pods")["team-0"] == PODS_EACH
+            assert cached(copy, "horizontalpodautoscalers")["team-0"] == 7
+            assert any(name.startswith("more-") for _, name in copy.writes)
+        await one.stop()
+        await asyncio.sleep(0)
+        await teams.pass_time(20)
+        assert cached(two, "pods") == dict.fromkeys(PLACES, PODS_EACH)
+
+    with_teams(act)
