@@ -132,12 +132,15 @@ def _pod_limit_errors(pod: LabPod, memory: Mapping[str, int]) -> Iterator[str]:
 
 
 def _container_limit_errors(pod: LabPod, memory: Mapping[str, int]) -> Iterator[str]:
+    """Yield an error for each memory limit that would fall to the container's usage or below it."""
+    # The kubelet compares the usage of the container and prints that of the pod.
+    printed = sum(memory.values())
     for status in pod.status.container_statuses:
         limit = _memory_limit(_container(pod, status).resources)
         before = _memory_limit(status.resources)
         used = memory.get(status.name, 0)
         if limit is not None and (before is None or limit < before) and used >= limit:
-            error = f"memory limit ({limit}) below current usage ({used})"
+            error = f"memory limit ({limit}) below current usage ({printed})"
             yield f'attempting to set container "{status.name}" {error}'
 
 

@@ -245,6 +245,27 @@ async def test_page_cache_counts_against_a_lower_memory_limit_and_in_no_metric(c
 
 
 @virtual()
+async def test_a_refused_limit_of_a_container_names_the_usage_of_the_pod(cluster):
+    """As the kubelet of 1.37 prints it, seen on a real node."""
+    manifest = limited(annotations={"lab.trimtab.dev/page-cache": "60Mi"})
+    manifest["spec"]["template"]["spec"]["containers"].append({"name": "side", "image": "side"})
+    await cluster.apply(manifest)
+    await cluster.settle()
+    pod = (await pods(cluster))[0]
+    amounts = {"requests": {"memory": "50Mi"}, "limits": {"memory": "50Mi"}}
+    spec = {"containers": [{"name": "app", "resources": amounts}]}
+    await cluster.client.resize(pod.metadata.name, "default", spec)
+    await cluster.clock.sleep(20)
+    said = condition((await pods(cluster))[0], "PodResizeInProgress")
+    # The first container holds its limit of 100Mi, the second 64Mi and page cache.
+    used = (100 + 64 + 60) * 1024 * 1024
+    assert said.message == (
+        'cannot decrease memory limits: attempting to set container "app" memory limit (52428800) '
+        f"below current usage ({used})"
+    )
+
+
+@virtual()
 async def test_a_resize_that_restarts_makes_the_pod_unready_until_it_has_started(cluster):
     manifest = app(replicas=1, annotations={"lab.trimtab.dev/ready-seconds": "60"})
     container = manifest["spec"]["template"]["spec"]["containers"][0]
