@@ -1,7 +1,7 @@
 """A cluster with a real node for all tests, and a namespace for each."""
 
 import re
-from collections.abc import Iterator
+from collections.abc import Generator, Iterator
 from pathlib import Path
 
 import pytest
@@ -12,6 +12,21 @@ from tools.node.cluster import NodeCluster
 
 NODES = {"node-1": "3G", "node-2": "2G"}
 """The nodes with their memory. They differ in size, for DaemonSets that are sized by node."""
+LATER = "node-3"
+"""A node that a test may start and lose."""
+
+_FAILED: pytest.StashKey[bool] = pytest.StashKey()
+
+
+@pytest.hookimpl(wrapper=True)
+def pytest_runtest_makereport(
+    item: pytest.Item,
+) -> Generator[None, pytest.TestReport, pytest.TestReport]:
+    """Remember that a test failed, for its fixtures."""
+    report = yield
+    if report.failed:
+        item.stash[_FAILED] = True
+    return report
 
 
 @pytest.fixture(scope="session")
@@ -19,7 +34,7 @@ def node_cluster(tmp_path_factory: pytest.TempPathFactory) -> Iterator[NodeClust
     """A control plane, two real nodes and Trimtab."""
     if missing := machine.missing_programs():
         pytest.skip(f"a real node needs {', '.join(missing)}")
-    with NodeCluster(Path(tmp_path_factory.mktemp("node")), NODES) as cluster:
+    with NodeCluster(Path(tmp_path_factory.mktemp("node")), NODES, later=[LATER]) as cluster:
         yield cluster
 
 
@@ -29,6 +44,7 @@ def stage(node_cluster: NodeCluster, request: pytest.FixtureRequest) -> Iterator
     name = (
         re.sub(r"[^a-z0-9]+", "-", request.node.name.removeprefix("test_").lower()).strip("-")[:40].strip("-")
     )
-    stage = Stage(node_cluster, name)
-    yield stage
+    yield Stage(node_cluster, name)
+    if request.node.stash.get(_FAILED, False):
+        print(f"what was seen is in {node_cluster.keep_evidence(name)}")  # noqa: T201 - of a failure
     node_cluster.control_plane.kubectl("delete", "namespace", name, "--wait=false")

@@ -1,12 +1,14 @@
 """What tests on real nodes do: apply objects, wait for conditions, read what the guest's kernel enforces."""
 
 import json
+import os
 import subprocess
 import sys
 import time
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any, TypeVar
 
+from tests.watchdog import wall_seconds
 from tools.node.cluster import NodeCluster
 from tools.node.disk import LOAD_IMAGE
 from trimtab.model.quantity import Quantity
@@ -14,8 +16,8 @@ from trimtab.model.quantity import Quantity
 Value = TypeVar("Value")
 Sizes = dict[str, str]
 MIB = 1024 * 1024
-PATIENCE = 300.0
-"""Seconds that a condition may take on a busy machine. No test depends on how long it really took."""
+PATIENCE = 240.0
+"""Seconds that a condition may take on an idle machine. No test depends on how long it really took."""
 
 
 class Stage:
@@ -49,14 +51,26 @@ class Stage:
         items = json.loads(self.kubectl("get", "pods", "-l", selector, "-o", "json"))["items"]
         return [pod for pod in items if "deletionTimestamp" not in pod["metadata"]]
 
-    def ready_pods(self, selector: str, count: int) -> list[dict[str, Any]]:
+    def ready_pods(
+        self, selector: str, count: int, *, where: Callable[[dict[str, Any]], bool] = lambda _: True
+    ) -> list[dict[str, Any]]:
         """Wait until so many pods are ready, and return them."""
 
         def found() -> list[dict[str, Any]]:
-            ready = [pod for pod in self.pods(selector) if is_ready(pod)]
+            ready = [pod for pod in self.pods(selector) if is_ready(pod) and where(pod)]
             return sorted(ready, key=lambda pod: pod["metadata"]["name"]) if len(ready) == count else []
 
         return self.until(f"{count} pods of {selector} are ready", found)
+
+    def running_pod(self, selector: str) -> dict[str, Any]:
+        """Wait until a container of the only pod runs, ready or not, and return the pod."""
+
+        def found() -> dict[str, Any]:
+            pods = self.pods(selector)
+            statuses = [status for pod in pods for status in pod["status"].get("containerStatuses", [])]
+            return pods[0] if any("running" in status["state"] for status in statuses) else {}
+
+        return self.until(f"a container of {selector} runs", found)
 
     def pod(self, name: str) -> dict[str, Any]:
         """Return a pod."""
@@ -69,12 +83,23 @@ class Stage:
         return [event["message"] for event in items]
 
     def until(self, what: str, found: Callable[[], Value]) -> Value:
-        """Wait until a value is true, and return it."""
-        deadline = time.monotonic() + PATIENCE
+        """Wait until a value is true, and return it. On a busy machine the wait is as much longer as it has fewer cores for us."""
+        left, before = PATIENCE, time.monotonic()
         while not (value := found()):
-            assert time.monotonic() < deadline, f"it did not happen that {what}"
             time.sleep(1)
+            now = time.monotonic()
+            left -= (now - before) / wall_seconds(1.0, os.getloadavg()[0], os.cpu_count() or 1)
+            before = now
+            assert left > 0, f"it did not happen that {what}"
         return value
+
+    def have_for_itself(self, node: str) -> None:
+        """Wait until no other pods are on a node; those of tests before may still end."""
+        listing = ("get", "pods", "-A", "-o", "name", "--field-selector")
+        kubectl = self.cluster.control_plane.kubectl
+        self.until(
+            f"{node} has no other pods", lambda: not kubectl(*listing, f"spec.nodeName={node}").strip()
+        )
 
     def in_guest(self, pod: Mapping[str, Any], script: str) -> str:
         """Run a script in the guest on which a pod runs."""
@@ -143,18 +168,22 @@ def template(
     requests: Sizes,
     limits: Sizes | None = None,
     args: str = "serve",
+    starts_ready: bool = True,
     **spec: Any,
 ) -> dict[str, Any]:
-    """Return a pod template: one container that uses so many millicores and MB, and the other fields of the pod."""
+    """Return a pod template: one container that uses so many millicores and MB, and the other fields of the pod.
+
+    A pod that does not start ready becomes it when its program is asked for `/ready`.
+    """
+    settings = {"CPU_M": str(cpu), "MEM_MB": str(memory), "SECONDS": "600"}
+    if not starts_ready:
+        settings["NOT_READY"] = "1"
     container: dict[str, Any] = {
         "name": "load",
         "image": LOAD_IMAGE,
         "imagePullPolicy": "Never",
         "args": [args],
-        "env": [
-            {"name": name, "value": str(value)}
-            for name, value in (("CPU_M", cpu), ("MEM_MB", memory), ("SECONDS", 600))
-        ],
+        "env": [{"name": name, "value": value} for name, value in settings.items()],
         "resources": {"requests": requests, **({"limits": limits} if limits else {})},
     }
     if args == "serve":
@@ -167,21 +196,35 @@ def template(
 
 
 def vpa(
-    name: str, kind: str, mode: str, *, target: str = "", scope: str = "", **bounds: Sizes
+    name: str,
+    kind: str,
+    mode: str,
+    *,
+    target: str = "",
+    scope: str = "",
+    boost: int = 1,
+    controls: Sequence[str] = ("memory",),
+    **bounds: Sizes,
 ) -> dict[str, Any]:
-    """Return a VPA; `bounds` are `minAllowed` and `maxAllowed` of all containers."""
+    """Return a VPA; `bounds` are `minAllowed` and `maxAllowed` of all containers, `boost` multiplies CPU at the start.
+
+    It controls memory alone unless told: on a busy machine a guest measures far more CPU than a pod uses, and a pod with such a
+    request may not fit.
+    """
+    policy = {"containerName": "*", "controlledResources": list(controls), **bounds}
     spec: dict[str, Any] = {
         "targetRef": {"apiVersion": "apps/v1", "kind": kind, "name": target or name},
         "updatePolicy": {"updateMode": mode, "minReplicas": 1},
-        "resourcePolicy": {"containerPolicies": [{"containerName": "*", **bounds}]},
+        "resourcePolicy": {"containerPolicies": [policy]},
     }
     if scope:
         spec["vpaScope"] = {"name": scope}
-    meta = {"name": name}
+    if boost > 1:
+        spec["startupBoost"] = {"cpu": {"type": "Factor", "factor": boost, "durationSeconds": 0}}
     return {
         "apiVersion": "autoscaling.k8s.io/v1",
         "kind": "VerticalPodAutoscaler",
-        "metadata": meta,
+        "metadata": {"name": name},
         "spec": spec,
     }
 

@@ -3,6 +3,7 @@
 import sqlite3
 from contextlib import closing
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -12,7 +13,7 @@ from tests.real.adapter.registered import RegisteredAdapter
 
 pytestmark = pytest.mark.node
 
-HPA = {
+HPA: dict[str, Any] = {
     "apiVersion": "autoscaling.trimtab.dev/v2",
     "kind": "HorizontalPodAutoscaler",
     "metadata": {"name": "web"},

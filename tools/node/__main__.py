@@ -1,7 +1,7 @@
 """Run the tests on real nodes: build what is missing once, then pytest. `make test-node` calls this.
 
-Exit code 0 also where a real node cannot be had (no Go, no network, no Debian packages, another processor), after saying so in
-one line. What failed is run once more by itself.
+Exit code 0 also where a real node cannot be had (no Go, no network, no Debian packages, another processor, a kernel that does not
+boot), after saying so in one line. What failed is run once more by itself.
 """
 
 import platform
@@ -31,7 +31,7 @@ def main() -> None:
     started = time.monotonic()
     try:
         if reason is None:
-            cluster.ensure_programs()
+            reason = machine.why_it_does_not_boot(cluster.ensure_programs())
     except build.BuildFailedError as error:
         sys.exit(f"test-node: {error}")
     except (build.CannotBuildError, NoPackageError) as error:
@@ -40,7 +40,8 @@ def main() -> None:
         print(f"test-node: SKIPPED, nothing was run on a real node: {reason}")
         return
     print(
-        f"test-node: kubelet {releases.chosen()}, ready after {time.monotonic() - started:.0f} s", flush=True
+        f"test-node: kubelet {releases.chosen()}, ready after {time.monotonic() - started:.0f} s",
+        flush=True,
     )
     sys.exit(second_run.run(sys.argv[1:] or ["tests/node"], ("-m", "node", "-rs")))
 

@@ -2,22 +2,31 @@
 
 import json
 import sys
-from collections.abc import Mapping, Sequence
-from contextlib import ExitStack
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import ExitStack, contextmanager, suppress
 from pathlib import Path
 from types import TracebackType
 from typing import Self
 
 from tools.node import disk, egress
+from tools.node.disk import Boot
+from tools.node.machine import MachineError
 from tools.node.node import Node, user_of
 from tools.peers import build
 from tools.peers.beside import Beside, egress_to
 from tools.peers.cluster import RealCluster
 
-PEERS = ("etcd", "kube-apiserver", "kube-controller-manager", "kube-scheduler", "kubectl", "metrics-server")
+PEERS = (
+    "etcd", "kube-apiserver", "kube-controller-manager", "kube-scheduler", "kubectl", "metrics-server", "helm",
+)  # fmt: skip
 CONTROLLERS = ("*", "-node-ipam-controller", "-horizontal-pod-autoscaler-controller")
 
-VALUES = ("vertical.updater.minReplicas=1",)
+VALUES = (
+    "vertical.updater.minReplicas=1",
+    "featureGates.CPUStartupBoost=true",
+    # The API server passes over a webhook that takes longer. On a busy machine it may, so tests do not rely on a single call.
+    "vertical.admission.timeoutSeconds=3",
+)
 FLAGS: Mapping[str, Sequence[str]] = {
     "recommender": ("--recommender-interval=10s",),
     "updater": ("--updater-interval=10s",),
@@ -28,10 +37,18 @@ FLAGS: Mapping[str, Sequence[str]] = {
 class NodeCluster:
     """Everything that the tests on real nodes need; leaving the context stops it.
 
-    With an image of Trimtab the nodes import it, the API server can reach pods, and nothing of Trimtab is installed.
+    With an image of Trimtab the nodes import it, the API server can reach pods, and nothing of Trimtab is installed. `later`
+    are the names of nodes that may join.
     """
 
-    def __init__(self, directory: Path, nodes: Mapping[str, str], image: Path | None = None) -> None:
+    def __init__(
+        self,
+        directory: Path,
+        nodes: Mapping[str, str],
+        image: Path | None = None,
+        *,
+        later: Sequence[str] = (),
+    ) -> None:
         self._directory = directory
         self._nodes = nodes
         self._image = image
@@ -39,7 +56,7 @@ class NodeCluster:
         self._stack = ExitStack()
         self.control_plane = RealCluster(
             directory / "control-plane",
-            users=[user_of(name) for name in nodes],
+            users=[user_of(name) for name in (*nodes, *later)],
             has_service_accounts=True,
             apiserver_args=(
                 # Repeated, the modes add up.
@@ -82,11 +99,10 @@ class NodeCluster:
         )
         beside = self._stack.enter_context(self.beside)
         beside.start_scheduler()
-        boot = disk.ensure()
         for name, memory in self._nodes.items():
-            self.nodes[name] = self._stack.enter_context(
-                Node(cluster, self._directory / name, boot, name, memory=memory, image=self._image)
-            )
+            self._stack.enter_context(self._started(name, memory))
+        for node in self.nodes.values():
+            node.wait()
         if self._image is not None:
             (node,) = self.nodes.values()
             way = (str(self._socket), str(cluster.kubeconfig), str(node.proxy_port))
@@ -97,8 +113,41 @@ class NodeCluster:
         if self._image is None:
             self.urls = beside.start_trimtab(VALUES, flags=FLAGS)
 
+    @contextmanager
+    def joined(self, name: str, memory: str) -> Iterator[Node]:
+        """Start a node and wait until it is Ready; leaving the context switches it off."""
+        with self._started(name, memory) as node:
+            node.wait()
+            yield node
 
-def ensure_programs() -> None:
-    """Build or download everything that real nodes need, once."""
+    @contextmanager
+    def _started(self, name: str, memory: str) -> Iterator[Node]:
+        boot, directory = disk.ensure(), self._directory / name
+        with Node(self.control_plane, directory, boot, name, memory=memory, image=self._image) as node:
+            self.nodes[name] = node
+            try:
+                yield node
+            finally:
+                del self.nodes[name]
+
+    def keep_evidence(self, namespace: str) -> Path:
+        """Write what a namespace holds and what the nodes logged into a folder, for a test that failed."""
+        folder = self._directory / "failed" / namespace
+        folder.mkdir(parents=True, exist_ok=True)
+        wanted = ("get", "pods,events,vpa,thpa,deployments,statefulsets", "-n", namespace, "-o", "yaml")
+        (folder / "objects.yaml").write_text(self.control_plane.kubectl(*wanted, check=False))
+        nodes = self.control_plane.kubectl("get", "nodes", "-o", "yaml", check=False)
+        (folder / "nodes.yaml").write_text(nodes)
+        for name, node in self.nodes.items():
+            with suppress(OSError, MachineError):
+                logs = node.machine.run(
+                    "dmesg; free; tail -n 1000 /var/log/kubelet.log /var/log/containerd.log"
+                )
+                (folder / f"{name}.log").write_text(logs)
+        return folder
+
+
+def ensure_programs() -> Boot:
+    """Build or download everything that real nodes need, once; return what they boot from."""
     build.ensure(PEERS)
-    disk.ensure()
+    return disk.ensure()

@@ -55,6 +55,7 @@ def _digest(found: Mapping[str, Path]) -> str:
     digest = hashlib.sha256()
     for path in (
         Path(__file__),
+        Path(oci.__file__),
         _WIDE_REGISTERS,
         *sorted(path for path in GUEST.rglob("*") if path.is_file()),
     ):
@@ -77,10 +78,10 @@ def _make(boot: Boot, found: Mapping[str, Path]) -> None:
         for name, program in found.items():
             place = "opt/cni/bin" if name in _CNI_PLUGINS else "usr/local/bin"
             shutil.copy(program, root / place / name)
-        oci.write_image(LOAD_IMAGE, found["load"], root / "images" / "load.tar")
+        oci.write_image(LOAD_IMAGE, [found["load"]], root / "images" / "load.tar")
         shutil.copytree(GUEST, root, dirs_exist_ok=True)
         _add_modules(root, uml / "usr/lib/uml/modules")
-        for script in (*(root / "etc").glob("r[cu]*"), *(root / "www/cgi-bin").iterdir()):
+        for script in (*(root / "etc").glob("[rt][cue]*"), *(root / "www/cgi-bin").iterdir()):
             if script.is_file():
                 script.chmod(0o755)
         partial = boot.disk.with_name(".disk.partial")

@@ -12,6 +12,7 @@ import shutil
 import signal
 import socket
 import subprocess
+import tempfile
 import time
 import urllib.error
 import urllib.request
@@ -29,6 +30,8 @@ HOST_ADDRESS = "10.0.2.2"
 _SHELL_PORT = 9000
 _SHARED_MEMORY = "/dev/shm"
 """The guest's memory is a file, which belongs on a tmpfs."""
+_BOOT_SECONDS = 120
+"""How long the kernel may take to start one process; an idle machine needs about a second."""
 
 
 class MachineError(Exception):
@@ -38,6 +41,39 @@ class MachineError(Exception):
 def missing_programs() -> list[str]:
     """Return the programs of this machine that a guest needs and that are not there."""
     return [name for name in ("qemu-system-x86_64", "mke2fs", "gcc") if shutil.which(name) is None]
+
+
+def why_it_does_not_boot(boot: Boot) -> str | None:
+    """Boot a guest that ends at once; return why it did not, or None if it did."""
+    with tempfile.TemporaryDirectory(prefix="trimtab-boot-") as folder:
+        command = [
+            str(boot.kernel), "mem=128M", f"ubd0={folder}/changes,{boot.disk}", "root=/dev/ubda", "rw", "init=/etc/test-boot",
+            "con0=null,fd:1", "con=null", "quiet", f"uml_dir={folder}", "umid=uml",
+        ]  # fmt: skip
+        process = subprocess.Popen(
+            command, env=_environment(boot), cwd=folder, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE,
+            stderr=subprocess.STDOUT, start_new_session=True,
+        )  # fmt: skip
+        try:
+            said = process.communicate(timeout=_BOOT_SECONDS)[0].decode(errors="replace")
+        except subprocess.TimeoutExpired:
+            return f"user-mode Linux did not boot within {_BOOT_SECONDS} s"
+        finally:
+            _kill_session(process)
+    if "the guest has booted" in said:
+        return None
+    return f"user-mode Linux does not boot here: {' / '.join(filter(None, said.splitlines()))[-500:]}"
+
+
+def _kill_session(process: subprocess.Popen[bytes]) -> None:
+    """Kill a guest; the processes of the guest are those of its session."""
+    with contextlib.suppress(ProcessLookupError):
+        os.killpg(process.pid, signal.SIGKILL)
+    process.wait()
+
+
+def _environment(boot: Boot) -> dict[str, str]:
+    return os.environ | {"TMPDIR": _SHARED_MEMORY, "LD_PRELOAD": str(boot.preload)}
 
 
 class Machine:
@@ -77,12 +113,12 @@ class Machine:
                 f"vec0:transport=fd,fd={wire.fileno()},depth=64", "quiet", "cgroup_no_v1=all",
                 f"uml_dir={self.directory}", "umid=uml", *([f"ubd2r={image}"] if image else []),
             ]  # fmt: skip
-            environment = os.environ | {"TMPDIR": _SHARED_MEMORY, "LD_PRELOAD": str(self._boot.preload)}
             self._processes.append(
                 processes.start(
-                    command, self.directory, self.log, environment=environment, descriptors=[wire.fileno()]
+                    command, self.directory, self.log,
+                    environment=_environment(self._boot), descriptors=[wire.fileno()],
                 )
-            )
+            )  # fmt: skip
 
     def _start_network(self, forwards: Mapping[int, int], near: int, far: int) -> None:
         hosts = "".join(
@@ -135,15 +171,13 @@ class Machine:
         return int(code or 1), text
 
     def stop(self) -> None:
-        """Stop the guest and its network; the processes of the guest are those of its session."""
+        """Stop the guest and its network."""
         while self._processes:
             process = self._processes.pop()
             process.terminate()
             with contextlib.suppress(subprocess.TimeoutExpired):
                 process.wait(timeout=10)
-            with contextlib.suppress(ProcessLookupError):
-                os.killpg(process.pid, signal.SIGKILL)
-            process.wait()
+            _kill_session(process)
 
 
 def free_udp_port() -> int:

@@ -22,7 +22,7 @@ def user_of(name: str) -> User:
 
 
 class Node:
-    """One real node, Ready while the context is entered."""
+    """One real node; entering the context starts it, leaving it switches it off."""
 
     def __init__(
         self,
@@ -50,10 +50,6 @@ class Node:
         try:
             forwards = {self._port: self._port, self.proxy_port: _PROXY_PORT}
             self.machine.start(self._settings(), forwards, self._image)
-            self.machine.wait_until("the guest has a shell", self.machine.has_shell)
-            self.machine.wait_until("the node is registered", lambda: self._object() is not None)
-            self._initialize()
-            self.machine.wait_until("the node is Ready", self._is_ready)
         except BaseException:
             self.machine.stop()
             raise
@@ -63,6 +59,13 @@ class Node:
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
         self.machine.stop()
+
+    def wait(self) -> None:
+        """Wait until the node is Ready and takes pods."""
+        self.machine.wait_until("the guest has a shell", self.machine.has_shell)
+        self.machine.wait_until("the node is registered", lambda: self._object() is not None)
+        self._initialize()
+        self.machine.wait_until("the node is Ready", self._is_ready)
 
     def _settings(self) -> Path:
         """Write what is particular to this node, as the archive that the guest unpacks at its start."""
@@ -144,6 +147,8 @@ def _kubelet_configuration(port: int) -> dict[str, Any]:
         "imageGCHighThresholdPercent": 100,
         "imageGCLowThresholdPercent": 99,
         "evictionHard": {"memory.available": "500Mi", "nodefs.available": "1%", "imagefs.available": "1%"},
+        # A node that had too little memory takes pods again soon, because the next test needs it.
+        "evictionPressureTransitionPeriod": "10s",
         "nodeStatusUpdateFrequency": "10s",
         "runtimeRequestTimeout": "10m",
     }

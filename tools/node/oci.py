@@ -1,6 +1,7 @@
-"""An OCI image of one static program, as an archive that `ctr images import` takes."""
+"""An OCI image of static programs, as an archive that `ctr images import` takes."""
 
 import json
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
@@ -11,13 +12,14 @@ _FOLDERS = ("dev", "etc", "proc", "sys", "tmp")
 """Folders that a container runtime mounts over, or that programs expect."""
 
 
-def write_image(name: str, program: Path, archive: Path) -> None:
-    """Write an image whose only file is a program, which is also its entry point."""
-    layer = tar([*map(directory, _FOLDERS), Entry(program.name, program.read_bytes(), 0o755)], 0)
+def write_image(name: str, programs: Sequence[Path], archive: Path) -> None:
+    """Write an image whose only files are programs. The first is its entry point."""
+    files = [Entry(program.name, program.read_bytes(), 0o755) for program in programs]
+    layer = tar([*map(directory, _FOLDERS), *files], 0)
     platform = {"architecture": "amd64", "os": "linux"}
     config = {
         **platform,
-        "config": {"Entrypoint": [f"/{program.name}"], "WorkingDir": "/"},
+        "config": {"Entrypoint": [f"/{programs[0].name}"], "WorkingDir": "/"},
         "rootfs": {"type": "layers", "diff_ids": [f"sha256:{digest(layer)}"]},
     }
     blobs: list[bytes] = []
@@ -37,12 +39,12 @@ def write_image(name: str, program: Path, archive: Path) -> None:
         "platform": platform,
         "annotations": {"io.containerd.image.name": name},
     }
-    files = [
+    entries = [
         Entry("oci-layout", _json({"imageLayoutVersion": "1.0.0"})),
         Entry("index.json", _json({"schemaVersion": 2, "manifests": [listed]})),
         *(Entry(f"blobs/sha256/{digest(data)}", data) for data in blobs),
     ]
-    archive.write_bytes(tar(files, 0))
+    archive.write_bytes(tar(entries, 0))
 
 
 def _json(value: Any) -> bytes:

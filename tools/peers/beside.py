@@ -74,9 +74,9 @@ class Beside:
 
     def wait_for_metrics(self) -> None:
         """Wait until metrics-server answers behind the API server."""
-        self.cluster.kubectl(
-            "wait", "--for=condition=Available", "apiservice/v1beta1.metrics.k8s.io", "--timeout=110s"
-        )
+        group = ("get", "apiservice", "v1beta1.metrics.k8s.io", "-o")
+        path = 'jsonpath={.status.conditions[?(@.type=="Available")].status}'
+        self.wait_until("metrics-server answers", lambda: self.cluster.kubectl(*group, path) == "True", 300)
 
     def start_trimtab(
         self,

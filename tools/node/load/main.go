@@ -1,7 +1,8 @@
 // load is the program of all containers in the tests on real nodes.
 //
 //	load             wait: the sandbox of a pod
-//	load serve       use CPU_M millicores and MEM_MB, and change that on request: /cpu?m=300  /mem?mb=64  /healthz
+//	load serve       use CPU_M millicores and MEM_MB, and change that on request: /cpu?m=300  /mem?mb=64
+//	                 /healthz answers with success, with NOT_READY=1 only after /ready
 //	load job         use CPU_M millicores for SECONDS, then end
 //	load ask PATH    send a request to the `load serve` of the same pod
 //
@@ -108,7 +109,14 @@ func main() {
 		go hold(number(r.FormValue("mb")))
 		fmt.Fprintln(w, "ok")
 	})
-	http.HandleFunc("/healthz", func(w http.ResponseWriter, r *http.Request) { fmt.Fprintln(w, "ok") })
+	var ready atomic.Bool
+	ready.Store(os.Getenv("NOT_READY") == "")
+	http.HandleFunc("/ready", func(w http.ResponseWriter, r *http.Request) { ready.Store(true) })
+	http.HandleFunc("/healthz", func(w http.ResponseWriter, r *http.Request) {
+		if !ready.Load() {
+			http.Error(w, "not ready", http.StatusServiceUnavailable)
+		}
+	})
 	go http.ListenAndServe(":8080", nil)
 	<-stop
 }
