@@ -189,6 +189,9 @@ def answer(arguments: list[str]) -> int:
 
 
 def _show_usage_error(error: click.UsageError) -> int:
+    if isinstance(error, click.exceptions.NoArgsIsHelpError):
+        click.echo(error.format_message(), err=True)  # the help, on its own lines
+        return error.exit_code
     path = error.ctx.command_path if error.ctx else "trimtab"
     click.echo(one_line(error.format_message(), f"see `{path} --help`"), err=True)
     return error.exit_code

@@ -17,7 +17,14 @@ from trimtab.cli.parameters import Timeout
 from trimtab.clock import SystemClock
 from trimtab.cluster.client import Client
 from trimtab.cluster.config import load_connection
-from trimtab.cluster.errors import ApiError, ClusterError, TransportError, Unreachable, error_from_answer
+from trimtab.cluster.errors import (
+    ApiError,
+    ClusterError,
+    Forbidden,
+    TransportError,
+    Unreachable,
+    error_from_answer,
+)
 from trimtab.cluster.http import HttpTransport
 from trimtab.cluster.transport.transport import Deadlines, Request, Response, ResponseStream, Transport
 
@@ -40,6 +47,7 @@ request_timeout_option = click.option(
 )
 
 _UNREACHABLE: Final = "is the cluster up, and is this the right context?"
+_FORBIDDEN: Final = "get that right, or name a namespace that you may read with -n"
 _UNAUTHORIZED: Final = "the server does not accept these credentials; log in again, or choose another context"
 
 
@@ -117,7 +125,7 @@ def with_client(
         with _without_warnings():
             return asyncio.run(main())
     except ApiError as error:
-        raise CommandError(str(error), exit_code=2) from error
+        raise CommandError(str(error), _FORBIDDEN if isinstance(error, Forbidden) else "", 2) from error
     except ClusterError as error:
         raise CommandError(str(error), _hint(error), 2) from error
 

@@ -15,6 +15,7 @@ from trimtab.cli.errors import CommandError
 from trimtab.cli.vpa_flags import upstream_options, with_upstream_flags
 from trimtab.operator.settings.compat import VPA
 from trimtab.operator.settings.settings import Settings, with_values
+from trimtab.operator.settings.upstream_flags import VPA_DEFAULTS
 
 _ANY_ADDRESS: Final = "::"  # upstream's programs listen everywhere
 _COMMON: Final[Mapping[str, Any]] = {
@@ -48,12 +49,19 @@ PROGRAMS: Final[dict[str, Mapping[str, Any]]] = {
     },
 }
 """Upstream's defaults, by program, where they differ from ours."""
+_GROUPS: Final = {
+    "vpa-recommender": {"Process", "Leader election", "Recommender", "History"},
+    "vpa-updater": {"Process", "Leader election", "Updater"},
+    "vpa-admission-controller": {"Process", "Leader election", "Admission"},
+}
+"""The groups of flags that the help of each program shows."""
+_HOME: Final = "kube-system"
 _REREAD: Final = ("--port", "--webhook-address", "--webhook-port", "--register-by-url")
 
 
 def program_settings(program: str, values: dict[str, Any]) -> Settings:
     """Return the settings of upstream's program with these flags. Raise ValueError if they contradict each other."""
-    home = {"namespace": os.environ.get("NAMESPACE") or "kube-system"}
+    home = {"namespace": os.environ.get("NAMESPACE") or _HOME}
     defaults = {**_COMMON, **home, **PROGRAMS[program]}
     given = {name: value for name, value in values.items() if value is not None}
     by_url, address = given.pop("register_by_url", False), given.pop("registered_address", "")
@@ -71,15 +79,27 @@ def _command(program: str) -> click.Command:
             raise CommandError(str(error)) from error
         run_settings(settings)
 
-    options = [*setting_options(), *upstream_options()]
+    options = [*_shown_settings(program), *upstream_options()]
     if program == "vpa-admission-controller":
         options = [option for option in options if not set(option.opts) & set(_REREAD)] + _reread()
     return operator_command(
         program,
         options,
         callback,
-        f"Run in the place of upstream's {program}, with its flags.",
+        f"Run in the place of upstream's {program}, with its flags.\n\n"
+        "The defaults are upstream's. Every other flag of `trimtab run` works as well. `trimtab run --help-all` shows them.",
     )
+
+
+def _shown_settings(program: str) -> list[click.Parameter]:
+    """Return all settings with the defaults of a program. Its help shows only those that concern the program."""
+    options = setting_options({**VPA_DEFAULTS, **_COMMON, "namespace": _HOME, **PROGRAMS[program]})
+    for option in options:
+        if isinstance(option, click.Option) and (
+            option.name == "components" or getattr(option, "group", "") not in _GROUPS[program]
+        ):
+            option.hidden = True
+    return options
 
 
 def _reread() -> list[click.Parameter]:

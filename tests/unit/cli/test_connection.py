@@ -46,6 +46,7 @@ def test_a_command_without_rights_ends_in_one_line(command, code, reason, tmp_pa
     assert exit_code == 2
     assert len(said) == 1
     assert f"{reason} ({code})" in said[0]
+    assert {401: "log in again", 403: "get that right"}[code] in said[0]
 
 
 @pytest.mark.parametrize("command", COMMANDS, ids=" ".join)

@@ -272,3 +272,12 @@ def test_a_question_that_cannot_be_answered_says_why_in_one_line(arguments, said
     assert said in told
     assert "urlopen" not in told
     assert len(told.splitlines()) == 1
+
+
+@pytest.mark.parametrize("arguments", [[], ["plugin"]], ids=["trimtab", "a group"])
+def test_a_group_alone_shows_its_help_on_lines_of_its_own(arguments, capsys):
+    """The whole help was one line of 2,000 characters."""
+    assert cli.answer(arguments) == 2
+    lines = capsys.readouterr().err.splitlines()
+    assert lines[0].startswith("Usage: trimtab ")
+    assert max(map(len, lines)) <= 100

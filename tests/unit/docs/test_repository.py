@@ -87,3 +87,19 @@ def test_what_make_up_writes_is_ignored_and_removed():
     removed = re.search(r"^clean:.*\n\t@rm -rf (.*)$", read("Makefile"), re.MULTILINE)
     assert removed is not None
     assert {".venv", ".venv-*", ".trimtab", "site"} <= set(removed[1].split())
+
+
+@pytest.mark.parametrize(
+    ("name", "placeholder"),
+    [
+        (".github/CODEOWNERS", "@trimtab/maintainers"),
+        ("charts/trimtab/artifacthub-repo.yml", "repositoryID"),
+        ("charts/trimtab/Chart.yaml", "The Trimtab authors"),
+        ("SECURITY.md", "private vulnerability report"),
+    ],
+)
+def test_whatever_an_owner_has_to_set_is_on_the_page_of_releases(name, placeholder):
+    """A team that does not exist was named without a word."""
+    page = read("docs/releasing.md")
+    assert placeholder in read(name)
+    assert placeholder in page

@@ -2,7 +2,7 @@
 
 import asyncio
 import re
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from copy import copy
 from dataclasses import Field
 from datetime import timedelta
@@ -75,6 +75,9 @@ ESSENTIAL: Final = frozenset(
 """The settings that `trimtab run --help` shows; `--help-all` shows all."""
 
 
+_NO_DEFAULTS: Final[Mapping[str, Any]] = {}
+
+
 class _Run(click.Command):
     """Accepts switches as Kubernetes programs do. `--leader-elect=false` is `--no-leader-elect`."""
 
@@ -136,15 +139,14 @@ _HELP_ALL: Final = click.Option(
 )
 
 
-def _option(field: Field[Any], flag: Flag) -> click.Option:
-    option = _ungrouped(field, flag)
+def _option(field: Field[Any], flag: Flag, defaults: Mapping[str, Any] = _NO_DEFAULTS) -> click.Option:
+    option = _ungrouped(field, flag, _shown(defaults.get(field.name, field.default)))
     option.group = flag.group
     return option
 
 
-def _ungrouped(field: Field[Any], flag: Flag) -> _Setting:
+def _ungrouped(field: Field[Any], flag: Flag, shown: str) -> _Setting:
     default = field.default
-    shown = _shown(default)
     words = f"{flag.help} [default: {shown}; env: {flag.environment}]"
     variables = [flag.environment, *flag.variables]
     if isinstance(default, bool):
@@ -175,9 +177,9 @@ def options_of(*names: str) -> list[click.Option]:
     return [found[name] for name in names]
 
 
-def setting_options() -> list[click.Parameter]:
-    """Return one option per setting."""
-    options: list[click.Parameter] = [_option(field, flag) for field, flag in declared()]
+def setting_options(defaults: Mapping[str, Any] = _NO_DEFAULTS) -> list[click.Parameter]:
+    """Return one option per setting. `defaults` are those of a program that has other ones."""
+    options: list[click.Parameter] = [_option(field, flag, defaults) for field, flag in declared()]
     options.append(click.Option(["--sync-period", "sync_period"], type=Duration(), hidden=True, default=None))
     return options
 
