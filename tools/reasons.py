@@ -167,6 +167,11 @@ HORIZONTAL |= {
         "The pod filter needs nodes, and the operator cannot list them.",
         "Set horizontal.watchNodes in the chart.",
     ),
+    "MisspeltAnnotation": Reason(
+        f"{_WARNING}; condition FieldsIgnored",
+        "An annotation looks like one of Trimtab's and has no effect.",
+        "The message names the annotation and the one that was probably meant.",
+    ),
     "InvalidReplicaPolicies": Reason(
         _WARNING,
         "The annotation autoscaling.trimtab.dev/replica-policies cannot be used, so no replica policy counts.",

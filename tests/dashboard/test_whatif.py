@@ -22,6 +22,7 @@ from trimtab.dashboard.pages.what_if import (
 from trimtab.dashboard.web import app as app_module
 from trimtab.dashboard.web.workers import MAX_VIEWER_WAITING
 from trimtab.decide.horizontal import Owner, Record, Sample, Series, decide, explain
+from trimtab.decide.horizontal.observation.plugin_answers import PolicyAnswer
 from trimtab.decide.horizontal.records.record import dumps
 from trimtab.model.feature_gates import FeatureGates
 
@@ -40,6 +41,14 @@ def test_without_edits_it_is_the_decision_that_was_made():
     record = record_of(given.usage_of(given.pods(3), 90))
     assert edited(record, Edits()) == record.observation
     assert what_if(record, Edits()).desired == record.decision.desired == 6
+
+
+def test_a_plugin_that_is_not_called_again_is_named():
+    """A replica policy looked as if it had seen the edited values."""
+    answer = PolicyAnswer(plugin="example.com/Plan", replicas=5, reason="by the plan")
+    view = what_if(record_of(policy_answers=(answer,)), Edits(metrics=(MetricEdit(0, 20),)))
+    assert any("the edits for example.com/Plan, which is not called again" in text for text in view.ignored)
+    assert what_if(record_of(), Edits()).ignored == ()
 
 
 @pytest.mark.parametrize(

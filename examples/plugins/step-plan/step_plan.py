@@ -16,7 +16,7 @@ def propose_by_steps(seen: ReplicaPolicyInput) -> ReplicaProposal:
         return ReplicaProposal(replicas=None, reason=f"{name} has no value")
     load = metric.value if metric.total is None else metric.total
     steps = sorted(seen.parameters["steps"], key=lambda step: step["above"])
-    ends = [step["above"] for step in steps[1:]] + [inf]
+    ends = [*(step["above"] for step in steps[1:]), inf][: len(steps)]
     replicas, reason = 0, f"{name} is below the first step"
     for step, end in zip(steps, ends, strict=True):
         if load > step["above"]:

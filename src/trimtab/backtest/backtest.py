@@ -29,7 +29,7 @@ from trimtab.decide.horizontal.behavior.scale_to_zero import (
 )
 from trimtab.decide.horizontal.config import DEFAULT_SETTINGS
 from trimtab.decide.horizontal.memory import EMPTY
-from trimtab.decide.horizontal.plugin_calls import add_answers, names_plugins
+from trimtab.decide.horizontal.plugin_calls import add_answers, failures_of, names_plugins
 from trimtab.decide.horizontal.records.unchanged import (
     UnchangedDecision,
     extend_memory,
@@ -68,6 +68,8 @@ class SyncStep:
     ready: int
     replicas: int
     change: Record | None
+    failure: str = ""
+    """Why a plug-in gave no answer."""
 
 
 def backtest(candidate: Candidate, trace: Trace, model: Model) -> Iterator[SyncStep]:
@@ -88,7 +90,7 @@ def backtest(candidate: Candidate, trace: Trace, model: Model) -> Iterator[SyncS
         record = hpa.sync(workload, readings, at)
         if record is not None:
             workload.resize(record.decision.desired, at)
-        yield SyncStep(at, ready, workload.replicas, record)
+        yield SyncStep(at, ready, workload.replicas, record, hpa.failure)
 
 
 class SimulatedHpa:
@@ -106,6 +108,8 @@ class SimulatedHpa:
             nodes={} if self._names_plugins else None,  # simulated pods are on no node
         )
         self._steady: UnchangedDecision | None = None
+        self.failure = ""
+        """Why plug-ins gave no answer to the last decision."""
 
     def sync(
         self, workload: SimulatedWorkload, readings: tuple[MetricSamples, ...], at: float
@@ -117,6 +121,7 @@ class SimulatedHpa:
             return None
         if self._names_plugins:
             seen = add_answers(seen, self._guards, datetime.fromtimestamp(at, UTC))
+            self.failure = "; ".join(failures_of(seen))
         decision = decide(seen, datetime.fromtimestamp(at, UTC))
         self._steady = find_unchanged(seen, decision)
         record = None

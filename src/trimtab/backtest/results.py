@@ -48,10 +48,19 @@ class Figures:
     """How often the HPA scaled down."""
     carried: dict[str, LoadFigures] = field(default_factory=dict)
     """By column of the trace."""
+    failed_syncs: int = 0
+    """Syncs in which a plug-in of the HPA gave no usable answer, so that nothing was lowered."""
+    failure: str = ""
+    """What the plug-in did wrong first."""
 
     def rows(self) -> dict[str, str]:
         """Return the figures as text, by their titles."""
-        rows = {
+        failed = (
+            {"syncs without a plug-in's answer": f"{self.failed_syncs:,} of {self.syncs:,}"}
+            if self.failed_syncs
+            else {}
+        )
+        rows = failed | {
             "replica-hours": f"{self.replica_hours:,.1f}",
             "lowest and highest replicas": f"{self.lowest} - {self.peak}",
             "scaled up, down": f"{self.ups}, {self.downs}",
@@ -154,6 +163,9 @@ def _count(result: Results, step: SyncStep, period: float) -> None:
     figures.lowest = step.replicas if not figures.syncs else min(figures.lowest, step.replicas)
     figures.peak = max(figures.peak, step.replicas)
     figures.syncs += 1
+    if step.failure:
+        figures.failed_syncs += 1
+        figures.failure = figures.failure or step.failure
     figures.replica_hours += step.replicas * period / HOUR
     if not result.replicas or result.replicas[-1][1] != step.replicas:
         result.replicas.append((step.at, step.replicas))

@@ -66,22 +66,27 @@ EXAMPLES: Final[dict[str, tuple[Example, ...]]] = {
     ),
     "plugin": (
         Example("See which plug-ins are installed", "trimtab plugin list"),
-        Example("Start a pod filter of your own", "trimtab plugin new pod-filter example.com/NotDraining"),
+        Example("Start a pod filter of your own", "trimtab plugin new pod-filter example.com/MyFilter"),
     ),
     "plugin list": (Example("See which plug-ins are installed", "trimtab plugin list"),),
     "plugin check": (
         Example("Test a plug-in before an operator loads it", "trimtab plugin check example.com/NotDraining"),
         Example(
             "Test a replica policy with its parameters",
-            """trimtab plugin check step_plan --parameters '{"metric": "requests", "steps": []}'""",
+            """trimtab plugin check example.com/StepPlan --parameters '{"metric": "requests", """
+            """"steps": [{"above": 0, "pods": 1, "per": 100}]}'""",
         ),
         Example(
             "Test a metric source with a metric that it answers",
-            "trimtab plugin check example.com/jobs --metric jobs_waiting --label queue=orders",
+            "SQL_QUEUE_DSN=:memory: trimtab plugin check example.com/sql-queue --metric jobs_waiting --label queue=orders "
+            """--parameters '{"queries": {"jobs_waiting": "SELECT 3"}}'""",
         ),
     ),
     "plugin new": (
-        Example("Start a replica policy", "trimtab plugin new replica-policy example.com/StepPlan"),
+        Example("Start a replica policy", "trimtab plugin new replica-policy example.com/MyPlan"),
+        Example(
+            "Start an estimator elsewhere", "trimtab plugin new estimator example.com/my-peak --folder peak"
+        ),
     ),
     "replay": (Example("Repeat recorded decisions", "trimtab replay web.json"),),
     "run": (

@@ -7,7 +7,7 @@ In Python, `trimtab.decide(observation, now)` decides about an HPA and returns a
 """
 
 import sys
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from types import ModuleType
 from typing import TYPE_CHECKING, Any
 
@@ -24,12 +24,16 @@ class _CallablePackage(ModuleType):
     """
 
     def __call__(
-        self, observation: "Observation | Mapping[str, Any] | str | bytes", now: "datetime"
+        self,
+        observation: "Observation | Mapping[str, Any] | str | bytes",
+        now: "datetime",
+        *,
+        plugins: "Iterable[str]" = (),
     ) -> "Record":
         """Decide how many replicas the target of an HPA gets, as `decide_observation` does."""
         from trimtab.decide.observed import decide_observation  # noqa: PLC0415 - the VPA needs no HPA
 
-        return decide_observation(observation, now)
+        return decide_observation(observation, now, plugins=plugins)
 
 
 sys.modules[__name__].__class__ = _CallablePackage

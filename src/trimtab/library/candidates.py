@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 from trimtab.backtest import Candidate, ModelError
 from trimtab.backtest.candidates import CandidateError, candidate_hpa
+from trimtab.decide.horizontal.plugin_calls import missing_plugins
 from trimtab.library.autoscalers import Autoscaler
 from trimtab.model.feature_gates import FeatureGates, with_own_features
 from trimtab.model.manifest import read_manifest
@@ -15,10 +16,14 @@ from trimtab.model.vpa.types import VerticalPodAutoscaler
 from trimtab.operator.horizontal.config import decision_config
 from trimtab.operator.settings.settings import Settings
 from trimtab.plugins.guard import Guards
+from trimtab.plugins.kinds import PluginKind
 from trimtab.plugins.registry import NO_PLUGINS, Plugins
 
 if TYPE_CHECKING:
     from trimtab.backtest.sizes import SizeCandidate
+
+NAME_IT = "install its package and name it in plugins"
+"""What to do about a plug-in that is not loaded, in Python."""
 
 Autoscalers = Autoscaler | Sequence[Autoscaler] | Mapping[str, Autoscaler]
 """One or more autoscalers to compare, or each under its own name."""
@@ -44,7 +49,8 @@ def candidates_of(
     vpas = {name: found for name, found in named.items() if name not in hpas}
     try:
         return Candidates(
-            _hpas(hpas, settings, Guards(plugins)), _vpas(vpas, settings, plugins) if vpas else ()
+            _hpas(hpas, settings, Guards(plugins, advice=NAME_IT)),
+            _vpas(vpas, settings, plugins) if vpas else (),
         )
     except CandidateError as error:
         raise ModelError(f"{error} ({error.hint})") from error
@@ -93,6 +99,8 @@ def _hpas(autoscalers: Mapping[str, Autoscaler], settings: Settings, guards: Gua
     for name, autoscaler in autoscalers.items():
         hpa = candidate_hpa(autoscaler.data, config.gates)
         assert hpa is not None  # the kind says so
+        for failure in missing_plugins(hpa.spec, config.gates, guards):
+            raise ModelError(f"HPA {hpa.key}: {failure}")
         candidates.append(Candidate(name, hpa, config.settings, config.gates, config.compat, guards))
     return tuple(candidates)
 
@@ -105,7 +113,7 @@ def _vpas(
 
 
 def size_candidates(
-    vpas: Mapping[str, VerticalPodAutoscaler], settings: Settings, plugins: Plugins
+    vpas: Mapping[str, VerticalPodAutoscaler], settings: Settings, plugins: Plugins, advice: str = NAME_IT
 ) -> "tuple[SizeCandidate, ...]":
     """Return a candidate per VPA, or raise ModelError if one names an estimator that is not loaded."""
     # Recommendations need numpy, whose import takes longer than most simulations of an HPA.
@@ -114,13 +122,11 @@ def size_candidates(
     from trimtab.operator.vertical.cluster_view import compat_of  # noqa: PLC0415
     from trimtab.operator.vertical.estimation import Estimation  # noqa: PLC0415
 
-    estimators = loaded_estimators(Guards(plugins), [plugin.name for plugin in plugins])
+    guards, names = Guards(plugins, advice=advice), [plugin.name for plugin in plugins]
     for vpa in vpas.values():
         wanted = recommender_of(vpa)
-        if is_plugin_name(wanted) and wanted not in estimators:
-            raise ModelError(
-                f"VPA {vpa.key} names the estimator {wanted}, which is not loaded: name it in plugins"
-            )
+        if is_plugin_name(wanted) and guards.find(PluginKind.ESTIMATOR, wanted) is None:
+            raise ModelError(f"VPA {vpa.key}: {guards.not_loaded(PluginKind.ESTIMATOR, wanted)}")
     estimation = Estimation.from_settings(settings.estimation)
     return tuple(
         SizeCandidate(
@@ -132,7 +138,7 @@ def size_candidates(
             compat_of(settings.compat),
             settings.gates.per_vpa_config,
             # Each candidate has guards of its own: one that fails does not pause the others.
-            loaded_estimators(Guards(plugins), list(estimators)),
+            loaded_estimators(Guards(plugins), names),
         )
         for name, vpa in vpas.items()
     )

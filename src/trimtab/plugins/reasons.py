@@ -20,4 +20,4 @@ def check_reason(reason: Any, *, missing: str) -> str:
                 raise WrongAnswerError(
                     f"a reason with the character U+{ord(character):04X}, which no JSON or terminal can show"
                 )
-    return text[:LONGEST_REASON]
+    return text if len(text) <= LONGEST_REASON else f"{text[: LONGEST_REASON - 1]}…"

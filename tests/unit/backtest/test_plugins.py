@@ -7,7 +7,7 @@ import pytest
 from click.testing import CliRunner
 
 import trimtab
-from tests.plugin_packages import install_example
+from tests.plugin_packages import install, install_example
 from trimtab.cli import cli
 
 HPA = """
@@ -79,3 +79,52 @@ def test_an_unknown_plugin_is_an_error_of_the_command(folder: Path):
     result = CliRunner().invoke(cli, [*arguments, "--plugins=example.com/Other"])
     assert result.exit_code != 0
     assert "plug-in example.com/Other is not installed" in result.output
+
+
+RAISES = "def plugin(seen):\n    raise KeyError('zone')\n"
+
+
+@pytest.mark.parametrize(
+    ("flags", "words"),
+    [
+        pytest.param((), "pod filter example.com/NotDraining is not loaded: install its package", id="none"),
+        pytest.param(
+            ("--plugins=example.com/NotDraining",),
+            "replica policy example.com/StepPlan is not loaded",
+            id="one",
+        ),
+    ],
+)
+def test_an_hpa_is_not_simulated_without_the_plugins_that_it_names(folder: Path, flags, words):
+    """The backtest compared an HPA whose plug-ins were left out, and said nothing."""
+    line = ["simulate", str(folder / "plan.yaml"), f"--trace={folder / 'load.csv'}", *flags]
+    result = CliRunner().invoke(cli, line)
+    assert result.exit_code != 0
+    assert "plan.yaml" in result.output
+    assert words in result.output
+    hpa = trimtab.read_autoscaler(folder / "plan.yaml")
+    with pytest.raises(trimtab.ModelError, match="is not loaded: install its package and name it in plugins"):
+        trimtab.simulate(hpa, trimtab.Trace.from_csv(folder / "load.csv"))
+
+
+def test_a_plugin_of_another_kind_is_not_simulated(folder: Path):
+    (folder / "plan.yaml").write_text(HPA + PLAN.replace("StepPlan", "NotDraining"))
+    hpa = trimtab.read_autoscaler(folder / "plan.yaml")
+    with pytest.raises(trimtab.ModelError, match="NotDraining is a pod filter and no replica policy"):
+        trimtab.simulate(
+            hpa, trimtab.Trace.from_csv(folder / "load.csv"), plugins=["example.com/NotDraining"]
+        )
+
+
+def test_a_plugin_that_fails_is_part_of_the_figures(folder: Path):
+    """The plug-in failed in every sync, and the figures looked as if it had worked."""
+    install(folder, "raising_plan", RAISES, group="trimtab.replica_policies", name="example.com/Raises")
+    (folder / "plan.yaml").write_text(HPA + PLAN.replace("StepPlan", "Raises"))
+    text = run(
+        "simulate",
+        str(folder / "plan.yaml"),
+        f"--trace={folder / 'load.csv'}",
+        "--plugins=example.com/Raises",
+    )
+    assert "plan.yaml: replica policy example.com/Raises 1.2.0 raised KeyError: 'zone'" in text
+    assert "syncs without a plug-in's answer" in text

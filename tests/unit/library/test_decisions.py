@@ -8,8 +8,11 @@ import msgspec
 import pytest
 
 import trimtab
+from tests.plugin_packages import install_example
+from tests.unit.decide.horizontal.builders import NO_WINDOW, NOW, average, external, hpa, observe, series
 from trimtab.cli import answer
 from trimtab.decide.horizontal.records.record import dumps
+from trimtab.model.hpa.types import ReplicaPolicySpec
 from trimtab.model.json import wire
 
 RECORDS = Path(__file__, "../../../data/records/format-1.jsonl").resolve()
@@ -75,3 +78,22 @@ def test_a_wrong_argument_is_named():
         trimtab.decide(observation, datetime(2026, 1, 1))  # noqa: DTZ001 - which is what is refused
     with pytest.raises(ValueError, match="hpa"):
         trimtab.decide({}, datetime.now(UTC))
+
+
+def test_a_policy_that_was_not_called_lowers_nothing_and_is_named(tmp_path, monkeypatch):
+    """The policy was left out without a word, and the replicas were lowered."""
+    monkeypatch.syspath_prepend(str(tmp_path))
+    plan = {"metric": "requests", "steps": [{"above": 0, "pods": 7, "per": 1000}]}
+    name = install_example(tmp_path, "step-plan")
+    autoscaler = hpa(
+        external(average(100), name="requests"),
+        high=20,
+        replica_policies=(ReplicaPolicySpec(name=name, parameters=plan),),
+    )
+    seen = observe(autoscaler, 4, series(100), settings=NO_WINDOW)
+    alone = trimtab.decide(seen, NOW)
+    assert alone.decision.desired == 4
+    assert f"replica policy {name} is not loaded: install its package and name it in plugins" in str(
+        trimtab.explain(alone)
+    )
+    assert trimtab.decide(seen, NOW, plugins=[name]).decision.desired == 7

@@ -32,7 +32,7 @@ NAMES = [
 ]
 
 PARAMETERS = {
-    "decide": ["observation", "now"],
+    "decide": ["observation", "now", "*plugins=()"],
     "explain": ["record"],
     "read_autoscaler": ["source", "*feature_gates=''"],
     "read_autoscalers": ["source", "*feature_gates=''"],

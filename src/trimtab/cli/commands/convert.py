@@ -13,11 +13,11 @@ from trimtab.manifests.findings import ERROR, Finding
 from trimtab.manifests.yaml_nodes import Document, DocumentError
 from trimtab.model import hpa
 from trimtab.model.hpa import selection_strategy
+from trimtab.model.hpa.annotations import MEMORY_ANNOTATION
 from trimtab.model.hpa.manifest import WRITERS
 from trimtab.model.hpa.metric_annotations import MetricAnnotationError
 from trimtab.model.hpa.versions.v1_annotations import unreadable_spec
 from trimtab.model.json.wire import without_nulls
-from trimtab.operator.horizontal.inputs.kinds import MEMORY_ANNOTATION
 
 KIND = "HorizontalPodAutoscaler"
 _FIRST = ("apiVersion", "kind", "metadata", "spec", "status")

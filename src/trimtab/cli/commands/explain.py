@@ -50,6 +50,7 @@ from trimtab.operator.vertical.explain import (
     NotFoundError,
 )
 from trimtab.operator.vertical.kinds import VPAS
+from trimtab.plugins.guard import FailureReason
 
 T = TypeVar("T")
 
@@ -164,6 +165,20 @@ def _estimates(kind: str, name: str, namespace: str, operator: str) -> str:
         ) from error
 
 
+def _last_answers(operator: str, vpa: str) -> list[str]:
+    """Return what an estimator last answered to the operator, a line per container, or nothing for other VPAs."""
+    from trimtab.decide.vertical import estimate_records  # noqa: PLC0415 - it needs numpy
+
+    try:
+        records = ask_estimates(operator, vpa).splitlines()
+    except NothingKnownError:
+        return []
+    return [
+        f"  last answer: {estimate_records.describe(estimate_records.loads(line.encode()))}"
+        for line in records
+    ]
+
+
 def _explain_vertical(
     kind: str, name: str, namespace: str, output: str, operator: str, options: dict[str, Any]
 ) -> None:
@@ -182,7 +197,10 @@ def _explain_vertical(
         raise CommandError(str(error), "look with: kubectl get vpa,pods", FOUND) from error
     except (ValueError, CannotLookError) as error:
         raise CommandError(str(error)) from error
-    text = "\n".join([*explained.lines, *notes])
+    answers = (
+        _last_answers(operator, f"{namespace or 'default'}/{name}") if operator and kind == "vpa" else []
+    )
+    text = "\n".join([*explained.lines, *answers, *notes])
     data = wire.to_builtins(explained.data)
     _show({"about": f"{kind}/{name}", "text": text, "notes": notes, "explanation": data}, output)
 
@@ -280,13 +298,31 @@ async def explain_replicas(
     notes = [*_dry_run(found), *_unwatched(found, namespace), found.line]
     settings = found.settings.replace(watch_namespaces=(namespace,))
     if (glance := await _glance(client, settings, namespace, name)) is not None:
-        notes = [*glance.unread, *notes]
+        notes = [*_unloaded(glance.record), *glance.unread, *notes]
         return DecisionToExplain(glance.record, notes, is_dry_run=found.settings.dry_run)
     # The operator leaves such HPAs alone. What it would decide is shown all the same.
     both = settings.replace(own_hpas=True, native_hpas=True)
     if (glance := await _glance(client, both, namespace, name)) is None:
         return None
-    return DecisionToExplain(glance.record, [_not_acted_on(found), *glance.unread, *notes])
+    return DecisionToExplain(
+        glance.record, [_not_acted_on(found), *_unloaded(glance.record), *glance.unread, *notes]
+    )
+
+
+def _unloaded(record: Record) -> list[str]:
+    """Return a note about plug-ins whose answers the operator has and this program has not."""
+    seen = record.observation
+    answers = [seen.filter_answer, *seen.policy_answers]
+    names = [
+        answer.plugin
+        for answer in answers
+        if answer is not None and answer.reason == FailureReason.NOT_LOADED and answer.failure
+    ]
+    if not names:
+        return []
+    return [
+        f"not the operator's decision: it is made without {', '.join(names)}; name it in --plugins, or ask the operator with --operator"
+    ]
 
 
 async def _is_there(client: Client, namespace: str, name: str) -> bool:

@@ -15,6 +15,7 @@ from rich.text import Text
 
 from trimtab.backtest import (
     Candidate,
+    Figures,
     Model,
     ModelError,
     Results,
@@ -30,6 +31,7 @@ from trimtab.cli.errors import CANNOT_READ, FOUND, CommandError
 from trimtab.cli.names import complete_file
 from trimtab.cli.operator_settings import NUMBERS, assumptions, simulated_settings
 from trimtab.cli.output import output_option, to_json, to_yaml, write_file
+from trimtab.decide.horizontal.plugin_calls import missing_plugins
 from trimtab.decide.horizontal.records.record import dumps
 from trimtab.library.candidates import size_candidates
 from trimtab.library.simulation import VPA_PERIOD, size_runs
@@ -43,11 +45,11 @@ from trimtab.model.quantity import QuantityError, milli_value_of
 from trimtab.model.vpa.types import VerticalPodAutoscaler
 from trimtab.operator.horizontal.config import decision_config
 from trimtab.operator.settings.settings import Settings
-from trimtab.plugins.guard import Guards
+from trimtab.plugins.guard import INSTALL_IT, Guards
 from trimtab.plugins.registry import NO_PLUGINS, PluginError, Plugins, load_plugins
 
 if TYPE_CHECKING:
-    from trimtab.backtest.sizes import SizeCandidate, SizeResults
+    from trimtab.backtest.sizes import SizeCandidate, SizeFigures, SizeResults
 
 
 def candidates_of(
@@ -69,6 +71,9 @@ def candidates_of(
             "name a file that holds one",
         )
     guards = Guards(plugins)
+    for document, hpa in found:
+        for failure in missing_plugins(hpa.spec, rules.gates, guards):
+            raise CommandError(f"{document.place_of('')}: HPA {hpa.key}: {failure}")
     per_file = Counter(document.source for document, _ in found)
     return [
         Candidate(
@@ -183,7 +188,7 @@ def _amounts(_ctx: click.Context, param: click.Parameter, texts: Sequence[str]) 
     "--plugins",
     default="",
     metavar="NAME,…",
-    help="Plug-ins to load, such as the estimator that a VPA names.",
+    help="Plug-ins to load. Those that an HPA or a VPA of the input names must be among them.",
 )
 @click.option("--changes", is_flag=True, help="Also list every change of the scale with its reason.")
 @click.option(
@@ -237,7 +242,7 @@ def simulate(  # noqa: PLR0913 - one parameter per option
     try:
         model = Model(sync_period=period, **options)
         size_model = replace(model, sync_period=VPA_PERIOD if sync_period is None else period)
-        sized = size_candidates(vpas, settings, loaded) if vpas else ()
+        sized = size_candidates(vpas, settings, loaded, INSTALL_IT) if vpas else ()
         results, sizes = _play(candidates, sized, trace, model, size_model)
     except (ModelError, PluginError) as error:
         raise CommandError(str(error)) from error
@@ -249,7 +254,9 @@ def simulate(  # noqa: PLR0913 - one parameter per option
         )
     if candidates:
         click.echo(assumptions(settings, period, is_given=settings_file is not None), err=True)
-    for figures in [result.figures for result in sizes if result.figures.failure]:
+    shown: list[Figures | SizeFigures] = [result.figures for result in results]
+    shown += [result.figures for result in sizes]
+    for figures in [figures for figures in shown if figures.failure]:
         click.echo(f"{figures.name}: {figures.failure}", err=True)
     for name in [candidate.name for candidate in candidates if is_dry_run(candidate.hpa)]:
         click.echo(f"{name} says {MODE_ANNOTATION}: {DRY_RUN}; it is simulated as if it scaled", err=True)

@@ -17,10 +17,14 @@ from trimtab.plugins.errors import quote
 from trimtab.plugins.registry import (
     InstalledPlugin,
     PluginError,
+    describe_installed,
     installed_plugins,
     load_plugin,
 )
 from trimtab.plugins.time_limit import ends_the_program
+
+WIDEST = 1000
+"""Characters of a line. Names are copied from the table, so neither a narrow terminal nor a pipe may break them."""
 
 
 @click.group("plugin")
@@ -37,12 +41,12 @@ def list_plugins() -> None:
         return
     table = Table(box=None, header_style="bold", pad_edge=False)
     for title in ("NAME", "KIND", "PACKAGE", "VERSION", "FUNCTION"):
-        table.add_column(title, overflow="fold")
+        table.add_column(title)
     for entry in found:
         table.add_row(
             entry.name, entry.kind.label, entry.distribution, entry.version, entry.entry_point.value
         )
-    Console().print(table)
+    Console(width=WIDEST).print(table)
 
 
 @plugin.command("check", epilog=epilog_of("plugin check"))
@@ -116,9 +120,8 @@ def _find(module: str) -> list[InstalledPlugin]:
     installed = installed_plugins()
     found = [entry for entry in installed if module in {entry.name, entry.entry_point.module}]
     if not found:
-        known = ", ".join(entry.name for entry in installed) or "none"
         raise CommandError(
-            f"no installed package has a plug-in {module}; installed are: {known}",
+            f"no installed package has a plug-in {module}; {describe_installed(installed, module)}",
             "pip install its package first",
         )
     return found

@@ -18,7 +18,9 @@ class _Template(NamedTuple):
     function: str
     test: str
     spec: str = ""
-    """What an HPA says to use the plug-in; empty if a backtest of HPAs cannot show it."""
+    """What an autoscaler says to use the plug-in; empty if no backtest can show it."""
+    kind: str = "hpa"
+    """The autoscaler that names it."""
 
 
 _TEMPLATES: Final = {
@@ -137,6 +139,8 @@ def test_without_usage_the_amounts_of_trimtab_stay():
 def test_it_keeps_the_protocol():
     check_estimator({function})
 """,
+        "  recommenders: [{{name: {name}}}]\n",
+        "vpa",
     ),
 }
 
@@ -170,10 +174,17 @@ spec:
     external: {metric: {name: requests}, target: {type: AverageValue, averageValue: "100"}}
 """
 
-_BACKTEST: Final = '''"""Compare an HPA with the plug-in and without it on recorded load: `python backtest.py`.
+_VPA: Final = """apiVersion: autoscaling.k8s.io/v1
+kind: VerticalPodAutoscaler
+metadata: {name: web, namespace: shop}
+spec:
+  targetRef: {apiVersion: apps/v1, kind: Deployment, name: web}
+"""
 
-Replace hpa.yaml and hpa-with-plugin.yaml by yours, and load.csv by `trimtab trace` of your Prometheus. The same on the command
-line: `trimtab simulate hpa.yaml hpa-with-plugin.yaml --trace load.csv --plugins {name}`.
+_BACKTEST: Final = '''"""Compare an autoscaler with the plug-in and without it on recorded load: `python backtest.py`.
+
+Replace {kind}.yaml and {kind}-with-plugin.yaml by yours, and load.csv by `trimtab trace` of your Prometheus. The same on the command
+line: `trimtab simulate {kind}.yaml {kind}-with-plugin.yaml --trace load.csv --plugins {name}`.
 """
 
 from pathlib import Path
@@ -184,8 +195,8 @@ HERE = Path(__file__).parent
 
 if __name__ == "__main__":
     candidates = {{
-        "without": trimtab.read_autoscaler(HERE / "hpa.yaml"),
-        "with {name}": trimtab.read_autoscaler(HERE / "hpa-with-plugin.yaml"),
+        "without": trimtab.read_autoscaler(HERE / "{kind}.yaml"),
+        "with {name}": trimtab.read_autoscaler(HERE / "{kind}-with-plugin.yaml"),
     }}
     print(trimtab.simulate(candidates, trimtab.Trace.from_csv(HERE / "load.csv"), plugins=["{name}"]))
 '''
@@ -206,6 +217,7 @@ def files_of(kind: PluginKind, name: str) -> dict[str, str]:
         "package": module.replace("_", "-"),
         "group": kind.value,
         "label": kind.label,
+        "kind": template.kind,
     }
     files = {
         "pyproject.toml": _PROJECT.format(**values),
@@ -214,9 +226,10 @@ def files_of(kind: PluginKind, name: str) -> dict[str, str]:
     }
     if template.spec:
         files["backtest.py"] = _BACKTEST.format(**values)
-        files["hpa.yaml"] = _HPA
-        files["hpa-with-plugin.yaml"] = _HPA + template.spec.format(**values)
-        files["load.csv"] = _load()
+        plain = _VPA if template.kind == "vpa" else _HPA
+        files[f"{template.kind}.yaml"] = plain
+        files[f"{template.kind}-with-plugin.yaml"] = plain + template.spec.format(**values)
+        files["load.csv"] = _usage() if template.kind == "vpa" else _load()
     return files
 
 
@@ -232,3 +245,12 @@ def _load() -> str:
     """Return 1 hour of load that doubles for 20 minutes."""
     rows = [f"2026-01-01T00:{minute:02d}:00Z,{400 if 20 <= minute < 40 else 200}" for minute in range(60)]
     return "\n".join(["time,requests", *rows]) + "\n"
+
+
+def _usage() -> str:
+    """Return 2 days of usage with a peak in the afternoon, in cores and bytes."""
+    rows = [
+        f"2026-01-0{1 + hour // 24}T{hour % 24:02d}:00:00Z,{0.8 if 12 <= hour % 24 < 18 else 0.2},300000000"
+        for hour in range(48)
+    ]
+    return "\n".join(["time,cpu,memory", *rows]) + "\n"

@@ -200,7 +200,8 @@ class Stage:
             owners=horizontal.find_owners,
         )
         page.stories = self._stories
-        health = HealthApp(components, registry, pages=record_pages(horizontal.hpas))
+        pages = {**record_pages(horizontal.hpas), **recommender.pages()}
+        health = HealthApp(components, registry, pages=pages)
         return Programs(horizontal, health, page)
 
     async def _wait_decided(self) -> None:

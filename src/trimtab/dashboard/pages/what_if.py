@@ -27,6 +27,7 @@ from trimtab.decide.horizontal import (
 from trimtab.decide.horizontal.explain.units import is_percent
 from trimtab.decide.horizontal.memory import Recommendation
 from trimtab.decide.horizontal.metrics.proposal import Proposal, Result
+from trimtab.decide.horizontal.observation.plugin_answers import FilterAnswer
 from trimtab.decide.horizontal.observation.pods import MissingRequestError
 from trimtab.model import hpa as hpa_rules
 from trimtab.model.hpa.selection_strategy import ANNOTATIONS
@@ -77,7 +78,19 @@ class RefusedEditsError(ValueError):
 def what_if(record: Record, edits: Edits) -> DecisionView:
     """Decide again on the record's observation with the edits, at the record's own time."""
     observation = edited(record, edits)
-    return decision_view(Record(observation=observation, decision=decide(observation, decided_at(record))))
+    view = decision_view(Record(observation=observation, decision=decide(observation, decided_at(record))))
+    notes = tuple(
+        f"the edits for {answer.plugin}, which is not called again: the answer that the operator got counts"
+        for answer in (_filter_in_force(observation), *observation.policy_answers)
+        if answer is not None
+    )
+    return msgspec.structs.replace(view, ignored=(*view.ignored, *notes))
+
+
+def _filter_in_force(observation: Observation) -> FilterAnswer | None:
+    """Return the answer of the pod filter, unless the edits choose a strategy of Trimtab itself."""
+    answer = observation.filter_answer
+    return answer if answer is not None and observation.hpa.spec.selection_strategy == answer.plugin else None
 
 
 def decided_at(record: Record) -> datetime:

@@ -141,6 +141,7 @@ const Answer = ({ decision, patch, before }) =>
   html`<p class="answer"><${Badge} state=${decision.state} /> <b class="big">${decision.desired}</b>
       <span class="quiet">${decision.desired === before.desired ? "as decided" : `instead of ${before.desired}`}</span></p>
     <p class="summary"><${Words} text=${decision.summary} /></p>
+    ${decision.ignored.map((text) => html`<p class="note">Ignored: ${text}</p>`)}
     <${Ruler} decision=${decision} before=${before} />
     <dl class="whys-list"><dt>Why not more?</dt><dd><${Words} text=${decision.more} /></dd><dt>Why not fewer?</dt><dd><${Words} text=${decision.less} /></dd></dl>
     ${patch

@@ -25,6 +25,7 @@ from trimtab.decide.horizontal.observation.plugin_answers import (
 from trimtab.decide.horizontal.selection.owners import DEEPEST_CHAIN
 from trimtab.decide.horizontal.selection.selection import effective_strategy
 from trimtab.model.core.meta import OwnerReference
+from trimtab.model.feature_gates import FeatureGates
 from trimtab.model.hpa.metric_names import name_of
 from trimtab.model.hpa.types import HorizontalPodAutoscalerSpec, MetricSpec, ReplicaPolicySpec
 from trimtab.model.plugin_names import is_plugin_name
@@ -49,6 +50,22 @@ def names_plugins(spec: HorizontalPodAutoscalerSpec) -> bool:
     """Return whether an HPA names a plug-in."""
     strategy = spec.selection_strategy
     return bool(spec.replica_policies) or (strategy is not None and is_plugin_name(strategy))
+
+
+def missing_plugins(
+    spec: HorizontalPodAutoscalerSpec, gates: FeatureGates, guards: Guards
+) -> Iterator[PluginFailure]:
+    """Yield a failure for each plug-in that an HPA names and that is not loaded, or is of another kind."""
+    strategy = effective_strategy(spec.selection_strategy, gates)
+    named = [(PluginKind.POD_FILTER, strategy)] if is_plugin_name(strategy) else []
+    named += [(PluginKind.REPLICA_POLICY, policy.name) for policy in spec.replica_policies]
+    return (guards.not_loaded(kind, name) for kind, name in named if guards.find(kind, name) is None)
+
+
+def failures_of(observation: Observation) -> list[str]:
+    """Return why plug-ins gave no answer to an observation."""
+    answers = [observation.filter_answer, *observation.policy_answers]
+    return [answer.failure for answer in answers if answer is not None and answer.failure]
 
 
 def add_answers(

@@ -242,7 +242,7 @@ def vpa_lines(explanation: VPAExplanation) -> list[str]:
     lines += [
         f"  recommends for {name}: {_amounts_text(target)}" for name, target in explanation.recommends.items()
     ]
-    if explanation.saved_at:
+    if explanation.saved_at and explanation.amounts:
         lines.append(f"  by its history as saved at {explanation.saved_at}:")
     lines += [
         f"  {entry.container} {entry.resource} {entry.bound.replace('_', ' ')}: {entry.text}"

@@ -9,6 +9,7 @@ from typing import Any
 from trimtab.model.core.meta import annotations_of, group_of
 from trimtab.model.field_errors import FieldWarning
 from trimtab.model.hpa import replica_policies, selection_strategy
+from trimtab.model.hpa.annotations import misspelt_annotations
 from trimtab.model.hpa.dry_run import MODE_ANNOTATION, mode_problem
 from trimtab.model.hpa.manifest import to_defaulted_v2
 from trimtab.model.hpa.metric_annotations import METRIC_ANNOTATIONS, MetricAnnotation, MetricAnnotationError
@@ -57,7 +58,7 @@ def strategy_of_native(data: Mapping[str, Any]) -> list[FieldWarning]:
 
 
 def unknown_annotations(data: Mapping[str, Any]) -> list[FieldWarning]:
-    """Warn of Trimtab's annotations that are unknown or contradict each other, which stops all scaling."""
+    """Warn of Trimtab's annotations that contradict each other or have unknown values, and of misspelt ones."""
     annotations = annotations_of(data)
     problems = {MODE_ANNOTATION: mode_problem(str(annotations.get(MODE_ANNOTATION) or ""))}
     strategies = [name for name in selection_strategy.ANNOTATIONS if annotations.get(name)]
@@ -67,6 +68,9 @@ def unknown_annotations(data: Mapping[str, Any]) -> list[FieldWarning]:
         FieldWarning(f"metadata.annotations[{name}]", f"{problem}; nothing is scaled until then")
         for name, problem in problems.items()
         if problem
+    ] + [
+        FieldWarning(f"metadata.annotations[{name}]", problem)
+        for name, problem in misspelt_annotations(annotations).items()
     ]
 
 

@@ -38,10 +38,12 @@ from trimtab.decide.vertical.update.actions import (
 from trimtab.decide.vertical.update.loop import UpdateResult, update_loop
 from trimtab.decide.vertical.update.loop_state import UpdaterState
 from trimtab.model import times
+from trimtab.model.core.pod import ResourceList
 from trimtab.model.plugin_names import is_plugin_name
+from trimtab.model.readable import readable_amount
 from trimtab.model.times import format_time
 from trimtab.model.vpa.defaults import recommender_of
-from trimtab.model.vpa.types import VPAConditionType
+from trimtab.model.vpa.types import VerticalPodAutoscaler, VPAConditionType
 from trimtab.operator.settings.settings import Settings
 from trimtab.operator.vertical.cluster_view import ClusterView, ControlSnapshot, compat_of
 from trimtab.operator.vertical.estimation import Estimation
@@ -189,7 +191,33 @@ class Explainer:
             for condition in claim.vpa.status.conditions
             if condition.type in _UNMET and condition.status == "True"
         ]
-        return Explained(explanation, vpa_lines(explanation) + unmet + self._unseen_nodes())
+        estimator = [] if explanation.amounts else _estimator_lines(claim.vpa)
+        return Explained(explanation, vpa_lines(explanation) + estimator + unmet + self._unseen_nodes())
+
+
+def _estimator_lines(vpa: VerticalPodAutoscaler) -> list[str]:
+    """Return the amounts of an estimator by the status, for as long as no checkpoint has its answer."""
+    name = recommender_of(vpa)
+    if not is_plugin_name(name):
+        return []
+    if vpa.status.recommendation is None or not vpa.status.recommendation.container_recommendations:
+        missing = f"  no recommendation yet: spec.recommenders names {name}, which must answer"
+        return [f"{missing}; Trimtab's recommender calls it if the operator's --plugins names it"]
+    lines = [
+        f"  {container.container_name} {resource}: lower bound {_text(container.lower_bound, resource)}, "
+        f"target {_text(container.target, resource)}, upper bound {_text(container.upper_bound, resource)}"
+        for container in vpa.status.recommendation.container_recommendations
+        for resource in sorted(container.target)
+    ]
+    return [
+        *lines,
+        f"  by {name}, whose reason is known from the next checkpoint on, or at once with --operator",
+    ]
+
+
+def _text(amounts: ResourceList, resource: str) -> str:
+    amount = amounts.get(resource)
+    return "none" if amount is None else readable_amount(resource, amount.milli_value())
 
 
 @dataclass(frozen=True)

@@ -78,7 +78,7 @@ def test_a_table_compares_vpas_and_says_that_a_plugin_failed(capsys, tmp_path):
 @pytest.mark.parametrize(
     ("flags", "complaint"),
     [
-        ([], "names the estimator example.com/missing, which is not loaded"),
+        ([], "estimator example.com/missing is not loaded"),
         (["--plugins=example.com/missing"], "plug-in example.com/missing is not installed"),
         (["--svg=x.svg"], "--svg draws replicas"),
     ],
@@ -95,5 +95,5 @@ def test_the_library_backtests_an_estimator(tmp_path):
     simulated = trimtab.simulate(mine, load, sync_period=3600, plugins=[WEEKDAY_PEAK])
     (sizes,) = simulated.sizes.values()
     assert sizes["cpu"].target == pytest.approx(6000, rel=0.1)
-    with pytest.raises(trimtab.ModelError, match="not loaded: name it in plugins"):
+    with pytest.raises(trimtab.ModelError, match="not loaded: install its package and name it in plugins"):
         trimtab.simulate(mine, load)

@@ -1,6 +1,7 @@
 """`trimtab plugin` lists, checks and starts plug-ins."""
 
 import os
+import shlex
 import subprocess
 import sys
 import tomllib
@@ -10,6 +11,7 @@ import pytest
 from click.testing import CliRunner, Result
 
 from tests.plugin_packages import install, install_example
+from trimtab.cli.examples import EXAMPLES
 from trimtab.cli.plugin.command import plugin
 from trimtab.cli.plugin.skeleton import KINDS
 
@@ -131,3 +133,33 @@ def test_new_refuses_a_name_without_a_domain_and_a_folder_in_use(tmp_path: Path)
     (tmp_path / "file").write_text("")
     used = run("new", "pod-filter", "example.com/MyRule", "--folder", str(tmp_path))
     assert "exists and is not empty" in used.output
+
+
+@pytest.mark.parametrize(
+    "example",
+    EXAMPLES["plugin"] + EXAMPLES["plugin list"] + EXAMPLES["plugin check"] + EXAMPLES["plugin new"],
+)
+def test_the_examples_of_the_help_work_as_they_are_typed(example, packages: Path, monkeypatch):
+    """One named a plug-in that nobody has, and one made its plug-in raise."""
+    for name in ("not-draining", "step-plan", "sql-queue"):
+        install_example(packages, name)
+    monkeypatch.chdir(packages)
+    words = shlex.split(example.line)
+    while "=" in words[0]:
+        monkeypatch.setenv(*words.pop(0).split("=", 1))
+    assert words[:2] == ["trimtab", "plugin"]
+    result = run(*words[2:])
+    assert result.exit_code == 0, result.output
+    assert "failed" not in result.output
+
+
+def test_a_misspelt_name_gets_the_one_that_is_installed(packages: Path):
+    install_example(packages, "not-draining")
+    for name in ("example.com/notdraining", "not-draining", "NotDrainng"):
+        assert "did you mean example.com/NotDraining?" in run("check", name).output
+
+
+def test_a_narrow_terminal_breaks_no_name(packages: Path):
+    """Names were folded at 17 characters, where nobody can copy them."""
+    name = install(packages, "long", "", group="trimtab.estimators", name=f"example.com/{'a' * 60}")
+    assert name in CliRunner(env={"COLUMNS": "80"}).invoke(plugin, ["list"]).output

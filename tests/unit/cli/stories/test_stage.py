@@ -2,13 +2,36 @@
 
 from contextlib import AsyncExitStack
 
+from tests.plugin_packages import install
 from trimtab.cli.stories import STORIES
+from trimtab.cli.stories.examples import UserFiles
 from trimtab.cli.stories.stage import PAST_SECONDS, Stage
 from trimtab.clock import VirtualClock
 from trimtab.cluster.resource import CORE_EVENTS
 from trimtab.lab.embedded import EmbeddedCluster
 from trimtab.model.hpa.types import ConditionType
 from trimtab.operator.horizontal.inputs.kinds import OWN_HPAS
+from trimtab.operator.vertical.explain import Explainer
+
+APP = """
+apiVersion: apps/v1
+kind: Deployment
+metadata: {name: web, namespace: shop}
+spec:
+  replicas: 2
+  selector: {matchLabels: {app: web}}
+  template:
+    metadata: {labels: {app: web}}
+    spec: {containers: [{name: app, image: web, resources: {requests: {cpu: 100m, memory: 64Mi}}}]}
+---
+apiVersion: autoscaling.k8s.io/v1
+kind: VerticalPodAutoscaler
+metadata: {name: web, namespace: shop}
+spec:
+  targetRef: {apiVersion: apps/v1, kind: Deployment, name: web}
+  updatePolicy: {updateMode: "Off"}
+  recommenders: [{name: ESTIMATOR}]
+"""
 
 
 def watch(seconds, look, period=1.0):
@@ -65,3 +88,38 @@ def test_the_past_of_the_clock_is_long_enough_for_the_start():
     opened, (statuses,) = watch(0, look)
     assert set(statuses) == {"True"}
     assert opened <= PAST_SECONDS
+
+
+ESTIMATOR = """
+from trimtab.plugins import Amounts, Estimate
+
+def plugin(seen):
+    return Estimate(amounts={"cpu": Amounts(lower=0.2, target=0.3, upper=0.4)}, reason="by the plan")
+"""
+
+
+def test_the_port_of_up_has_the_answers_of_estimators(tmp_path, monkeypatch):
+    """`explain -o record` said that the operator had asked no estimator."""
+    monkeypatch.syspath_prepend(str(tmp_path))
+    name = install(tmp_path, "planned", ESTIMATOR, group="trimtab.estimators", name="example.com/planned")
+    file = tmp_path / "app.yaml"
+    file.write_text(APP.replace("ESTIMATOR", name))
+    clock = VirtualClock()
+
+    async def main():
+        async with AsyncExitStack() as stack:
+            cluster = await stack.enter_async_context(EmbeddedCluster(clock, seed=1))
+            stage = Stage(clock, cluster, plugins=(name,))
+            programs = await stage.open([UserFiles([file])], stack)
+            explainer = Explainer(cluster.client, "shop", stage.settings)
+            stack.push_async_callback(explainer.close)
+            lines = (await explainer.vpa("web")).lines
+            page = programs.health._pages["/estimates"]
+            return page("shop/web"), lines
+
+    page, lines = clock.run(main())
+    assert b'"reason":"by the plan"' in page
+    text = "\n".join(lines)
+    assert "200m" in text
+    assert "300m" in text
+    assert "400m" in text

@@ -12,9 +12,10 @@ from trimtab.clock import VirtualClock
 from trimtab.cluster import errors
 from trimtab.decide.horizontal import Memory, decide
 from trimtab.decide.horizontal.status.writes import EVERY_SYNC
+from trimtab.model.hpa.annotations import MEMORY_ANNOTATION
 from trimtab.model.hpa.dry_run import MODE_ANNOTATION
 from trimtab.model.hpa.types import HorizontalPodAutoscalerStatus
-from trimtab.operator.horizontal.inputs.kinds import MEMORY_ANNOTATION, NATIVE_HPAS, OWN_HPAS
+from trimtab.operator.horizontal.inputs.kinds import NATIVE_HPAS, OWN_HPAS
 from trimtab.operator.horizontal.inputs.targets import (
     ResolvedTarget,
     TargetBusyError,

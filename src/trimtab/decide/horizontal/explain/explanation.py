@@ -27,7 +27,7 @@ from trimtab.decide.horizontal.observation.observation import Observation
 from trimtab.decide.horizontal.records.record import Record
 from trimtab.decide.horizontal.selection.selection import foreign_pods
 from trimtab.decide.horizontal.status.dry_run import annotation_problem, must_not_scale
-from trimtab.decide.horizontal.status.ignored_fields import ignored_fields
+from trimtab.decide.horizontal.status.ignored_fields import ignored_annotations, ignored_fields
 from trimtab.model.hpa.metric_names import label_of, plain_names
 from trimtab.model.json.wire import Wire
 from trimtab.model.times import format_time
@@ -106,7 +106,7 @@ class Explanation(Wire):
     partly_held: str
     """What keeps a change from going as far as the metrics ask; empty if nothing does."""
     ignored_fields: tuple[str, ...]
-    """Fields of the spec that have no effect, because their feature gate is off."""
+    """Fields that have no effect because their feature gate is off, and annotations that are wrong."""
     next_step: str
     advice: tuple[Advice, ...]
     """The same as `next_step`, as values."""
@@ -165,7 +165,8 @@ def explain(record: Record, *, dry_run: bool = False) -> Explanation:
         limit=_limit(trace),
         ignored_fields=tuple(
             map(str, ignored_fields(observation.hpa.spec, observation.gates, observation.compat))
-        ),
+        )
+        + ignored_annotations(observation.hpa),
         partly_held=partly_held(decision),
         next_step=next_step(observation, decision, reason, advice, dry_run=dry_run),
         advice=advice,

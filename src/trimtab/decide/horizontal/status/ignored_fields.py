@@ -13,14 +13,20 @@ from trimtab.decide.horizontal.status.conditions import (
 )
 from trimtab.model.feature_gates import FeatureGates
 from trimtab.model.hpa import replica_policies
+from trimtab.model.hpa.annotations import misspelt_annotations
 from trimtab.model.hpa.metric_annotations import MAX_AGE, METRIC_ANNOTATIONS, ON_LOSS, MetricAnnotationError
-from trimtab.model.hpa.types import HorizontalPodAutoscalerSpec, SelectionStrategy
+from trimtab.model.hpa.types import (
+    HorizontalPodAutoscaler,
+    HorizontalPodAutoscalerSpec,
+    SelectionStrategy,
+)
 from trimtab.model.json.wire import Wire
 
 SCALE_TO_ZERO = "HPAScaleToZero"
 SELECTION = "HPASelectionStrategy"
 TOLERANCE = "HPAConfigurableTolerance"
 GATE_OFF = "FeatureGateDisabled"
+MISSPELT = "MisspeltAnnotation"
 COUNTS_AS_ONE = "it counts as 1, and what is at zero stays there"
 
 
@@ -76,9 +82,13 @@ def ignored_fields_changes(observation: Observation, before: Mapping[str, str]) 
     """Return the condition that names the fields without effect, or its removal."""
     if not observation.compat.report_ignored_fields:
         return ()
-    fields = ignored_fields(observation.hpa.spec, observation.gates, observation.compat)
-    if fields:
-        return (SetCondition(FIELDS_IGNORED, "True", GATE_OFF, "; ".join(map(str, fields))),)
+    hpa = observation.hpa
+    fields = ignored_fields(hpa.spec, observation.gates, observation.compat)
+    annotations = hpa.metadata.annotations
+    misspelt = tuple(misspelt_annotations(annotations).values()) if annotations else ()
+    if fields or misspelt:
+        message = "; ".join([*map(str, fields), *misspelt])
+        return (SetCondition(FIELDS_IGNORED, "True", GATE_OFF if fields else MISSPELT, message),)
     return (RemoveCondition(FIELDS_IGNORED),) if before.get(FIELDS_IGNORED) == "True" else ()
 
 
@@ -86,11 +96,28 @@ _REASONS = {ON_LOSS.name: "InvalidLossPolicy", MAX_AGE.name: "InvalidMaxAge"}
 
 
 def ignored_annotations_changes(observation: Observation) -> list[StatusChange]:
-    """Return an event for each annotation of metrics that is ignored because it is wrong."""
-    annotations, metrics = observation.hpa.metadata.annotations, observation.hpa.spec.metrics
-    changes: list[StatusChange] = []
-    if not annotations:
-        return changes
+    """Return an event for each annotation that is ignored because its name or its value is wrong."""
+    if not observation.hpa.metadata.annotations:
+        return []
+    changes: list[StatusChange] = [
+        EmitEvent("Warning", reason, message, is_limited=True)
+        for reason, message in _wrong_values(observation.hpa)
+    ]
+    if observation.compat.report_ignored_fields:
+        misspelt = misspelt_annotations(observation.hpa.metadata.annotations).values()
+        changes += [EmitEvent("Warning", MISSPELT, message, is_limited=True) for message in misspelt]
+    return changes
+
+
+def ignored_annotations(hpa: HorizontalPodAutoscaler) -> tuple[str, ...]:
+    """Return which annotations have no effect, and why."""
+    wrong = (message for _, message in _wrong_values(hpa))
+    return (*wrong, *misspelt_annotations(hpa.metadata.annotations).values())
+
+
+def _wrong_values(hpa: HorizontalPodAutoscaler) -> Iterator[tuple[str, str]]:
+    """Yield the reason and the message of each annotation whose value cannot be used."""
+    annotations, metrics = hpa.metadata.annotations, hpa.spec.metrics
     for field in METRIC_ANNOTATIONS:
         text = annotations.get(field.name)
         if not text or any(getattr(metric, field.attribute) is not None for metric in metrics):
@@ -98,12 +125,9 @@ def ignored_annotations_changes(observation: Observation) -> list[StatusChange]:
         try:
             field.parse_values(text, metrics)
         except MetricAnnotationError as error:
-            message = f"annotation {field.name} is ignored: {error}"
-            changes.append(EmitEvent("Warning", _REASONS[field.name], message, is_limited=True))
-    if (text := annotations.get(replica_policies.ANNOTATION)) and not observation.hpa.spec.replica_policies:
+            yield _REASONS[field.name], f"annotation {field.name} is ignored: {error}"
+    if (text := annotations.get(replica_policies.ANNOTATION)) and not hpa.spec.replica_policies:
         try:
             replica_policies.parse_annotation(text)
         except MetricAnnotationError as error:
-            message = f"annotation {replica_policies.ANNOTATION} is ignored: {error}"
-            changes.append(EmitEvent("Warning", "InvalidReplicaPolicies", message, is_limited=True))
-    return changes
+            yield "InvalidReplicaPolicies", f"annotation {replica_policies.ANNOTATION} is ignored: {error}"

@@ -16,6 +16,7 @@ from trimtab.cluster.resource import Resource
 from trimtab.model import hpa as hpa_rules
 from trimtab.model.core.meta import ObjectMeta
 from trimtab.model.hpa import metric_annotations, replica_policies, selection_strategy
+from trimtab.model.hpa.annotations import MEMORY_ANNOTATION
 from trimtab.model.hpa.types import (
     HorizontalPodAutoscaler,
     HorizontalPodAutoscalerSpec,
@@ -26,7 +27,6 @@ from trimtab.model.hpa.types import (
 from trimtab.model.json import wire
 from trimtab.operator.horizontal.inputs.hpa_state import HpaState, RecordHistory
 from trimtab.operator.horizontal.inputs.kinds import (
-    MEMORY_ANNOTATION,
     HpaCacheEntry,
     UndecodedHpa,
     known_cache_entry,

@@ -35,9 +35,6 @@ NATIVE_HPAS = Resource(
     "autoscaling", "v2", "horizontalpodautoscalers", "HorizontalPodAutoscaler", HorizontalPodAutoscaler
 )
 
-MEMORY_ANNOTATION = "autoscaling.trimtab.dev/memory"
-"""The annotation that carries the memory of a native HPA, whose status has no field for it."""
-
 
 class SlimMeta(Wire):
     """Metadata without annotations, which may be large and are not read."""
