@@ -25,6 +25,8 @@ class Contender:
     workers: int = 5
     qps: int = 100_000
     burst: int = 100_000
+    options: tuple[str, ...] = ()
+    """More options of ours."""
 
     @property
     def is_ours(self) -> bool:

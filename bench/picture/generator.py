@@ -38,6 +38,8 @@ class Load:
     namespaces: int
     metrics: tuple[str, ...] = ("cpu",)
     autoscaler: str = "hpa"
+    annotations: tuple[tuple[str, str], ...] = ()
+    """Of each HPA."""
 
     def names(self) -> list[Names]:
         """Return the names of all workloads."""
@@ -141,7 +143,7 @@ class Generator:
         if load.autoscaler == "hpa":
             path, body = (
                 f"/apis/autoscaling/v2{space}/horizontalpodautoscalers",
-                objects.hpa(load.pods, load.metrics),
+                objects.hpa(load.pods, load.metrics, dict(load.annotations)),
             )
         else:
             path, body = f"/apis/{_VPA_GROUP}/v1{space}/verticalpodautoscalers", objects.vpa()

@@ -73,7 +73,7 @@ def play(site: Site, who: Contender, load: Load, plan: Plan, say: Callable[[str]
 
 def _start(site: Site, who: Contender, period: float) -> Running:
     if who.is_ours:
-        return start_ours(site.directory, site.kubeconfig, *horizontal_options(period))
+        return start_ours(site.directory, site.kubeconfig, *horizontal_options(period), *who.options)
     return start_peer(site.cluster, who, period)
 
 

@@ -4,6 +4,7 @@ These are the seeds that the API server stores once; the generator multiplies wh
 width, because a clone differs from its seed only in bytes of the same length.
 """
 
+from collections.abc import Mapping
 from dataclasses import dataclass
 
 from bench.picture.api import Json
@@ -19,6 +20,7 @@ CPU_REQUEST = 100
 CPU_TARGET = 60
 MEMORY_TARGET = 80
 NODES = 200
+NO_ANNOTATIONS: Mapping[str, str] = {}
 
 
 @dataclass(frozen=True)
@@ -127,7 +129,7 @@ def running() -> Json:
     }
 
 
-def hpa(pods: int, metrics: tuple[str, ...]) -> Json:
+def hpa(pods: int, metrics: tuple[str, ...], annotations: Mapping[str, str] = NO_ANNOTATIONS) -> Json:
     """Return the seed of an HPA that may go anywhere at once, so that a reaction is one write."""
     targets = {"cpu": CPU_TARGET, "memory": MEMORY_TARGET}
     specs = [
@@ -147,7 +149,8 @@ def hpa(pods: int, metrics: tuple[str, ...]) -> Json:
         "metrics": specs,
         "behavior": {"scaleUp": _at_once(900), "scaleDown": _at_once(100)},
     }
-    return {"metadata": {"name": SEED_APP, "labels": {"app": SEED_APP}}, "spec": spec}
+    meta = {"name": SEED_APP, "labels": {"app": SEED_APP}, "annotations": dict(annotations)}
+    return {"metadata": meta, "spec": spec}
 
 
 def vpa() -> Json:
