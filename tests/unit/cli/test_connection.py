@@ -186,3 +186,11 @@ def test_an_hpa_that_is_missing_is_told_with_its_namespace(options, place, tmp_p
         code = answer(["explain", "hpa/images", "--kubeconfig", str(file), *options])
     assert code == 1
     assert f"there is no HPA 'images' in namespace {place} (" in capsys.readouterr().err
+
+
+def test_top_says_one_thing_about_an_empty_cluster(tmp_path, capsys):
+    """It said of no autoscaler which of them the operator acts on."""
+    with refusing(404, "NotFound") as port:
+        code, said = ask(["top"], tmp_path, port, capsys)
+    assert code == 0
+    assert said == ["there is no autoscaler in namespace shop"]

@@ -80,7 +80,7 @@ def top(  # noqa: PLR0913 - one parameter per option
         while True:
             found = await settings_for(client, "horizontal", Choice(operator_namespace))
             rows = await rows_of(client, namespace, found.settings, selector=selector)
-            if is_first:
+            if is_first and rows:
                 for note in notes_of(found, namespace):
                     click.echo(note, err=True)
             is_first = False

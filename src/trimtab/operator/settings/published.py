@@ -219,7 +219,7 @@ async def find_settings(
             settings, _source(lease, version, is_held=_is_held(lease, now)), is_published=True
         )
     what = f"{loop} {recommender}".strip()
-    why = f"because no operator in namespace {namespace} has published any for the {what}"
+    why = f"because no operator in namespace {namespace} has published settings for {what}"
     return FoundSettings(fallback, why, assumed=(loop,))
 
 
