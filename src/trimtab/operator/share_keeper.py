@@ -12,11 +12,14 @@ from trimtab.operator.settings.settings import Settings
 SHARDED_WATCHES = frozenset({"horizontal"})
 """The components that need only the objects of their shards. Others see the whole cluster."""
 
+KEEP_SECONDS = 30.0
+"""How long a lost shard is watched on. A replica that missed its renewals often gets its shard back, and a list is dear."""
+
 _POLL_SECONDS = 0.05
 
 
 class ShareKeeper:
-    """Watches a shard while it is held, and until its last write has ended."""
+    """Watches a shard while it is held, and a while longer."""
 
     def __init__(self, client: Client, shards: Shards, share: ShardedShare) -> None:
         self._clock = client.clock
@@ -33,7 +36,7 @@ class ShareKeeper:
         self._share.enter(shard)
 
     def shard_lost(self, shard: int) -> None:
-        """Drop the shard after its last write."""
+        """Drop the shard a while after its last write, unless it comes back."""
         if shard not in self._leaving:
             self._leaving[shard] = tasks.start(f"the end of shard {shard}", self._leave(shard))
 
@@ -42,7 +45,7 @@ class ShareKeeper:
         return False
 
     async def _leave(self, shard: int) -> None:
-        await self._clock.sleep(_POLL_SECONDS)
+        await self._clock.sleep(KEEP_SECONDS)
         while self._shards.is_busy(shard):
             await self._clock.sleep(_POLL_SECONDS)
         self._leaving.pop(shard, None)

@@ -6,6 +6,7 @@ from collections.abc import Awaitable, Callable
 
 import pytest
 
+from tests.faults.horizontal.scene import lists
 from tests.scenarios.horizontal.bodies import NO_WINDOW
 from tests.scenarios.horizontal.conftest import play_on_lab
 from tests.scenarios.horizontal.stage import NAMESPACES, Stage
@@ -15,6 +16,7 @@ from trimtab.cluster.client import ListOptions
 from trimtab.cluster.leases.layout import ShardLayout
 from trimtab.cluster.resource import DEPLOYMENTS, PODS
 from trimtab.cluster.transport.transport import Request, Response
+from trimtab.operator.share_keeper import KEEP_SECONDS
 
 LAYOUT = ShardLayout(4)
 PLACES = [f"team-{number}" for number in range(12)]
@@ -125,6 +127,8 @@ def test_each_copy_caches_the_pods_of_its_shards_only_and_takes_over_those_of_a_
         await teams.pass_time(40)
         assert [len(copy.shards.held()) for copy in (one, two)] == [2, 2]
         assert teams.of(one) | teams.of(two) == set(PLACES)
+        # The copy that came first had all shards for a moment.
+        await teams.pass_time(KEEP_SECONDS)
         for copy in (one, two):
             own = teams.of(copy)
             assert cached(copy, "pods") == dict.fromkeys(own, PODS_EACH)
@@ -157,7 +161,7 @@ def test_a_copy_that_hands_a_shard_over_drops_it_and_no_period_is_missed():
         await teams.pass_time(40)
         assert cached(one, "pods") == dict.fromkeys(PLACES, PODS_EACH)
         two = teams.add("two")
-        await teams.pass_time(2 * PERIOD)
+        await teams.pass_time(2 * PERIOD + KEEP_SECONDS)
         for copy in (one, two):
             assert cached(copy, "pods") == dict.fromkeys(teams.of(copy), PODS_EACH)
             assert {hpa.key.partition("/")[0] for hpa in copy.actor.operator.hpas} == teams.of(copy)
@@ -169,6 +173,23 @@ def test_a_copy_that_hands_a_shard_over_drops_it_and_no_period_is_missed():
                 PERIOD + 2 * LOOK
             )
         assert teams.most_owners == 1
+
+    with_teams(act)
+
+
+def test_a_shard_that_is_lost_for_a_moment_is_not_listed_again():
+    async def act(teams: Teams) -> None:
+        one = teams.add("one")
+        await teams.pass_time(40)
+        before = lists(one.actor, "pods")
+        one._line.answer = lambda _: errors.TransportError("no Lease can be renewed")
+        await teams.pass_time(LEASE + 2 * LOOK)
+        assert one.shards.held() == ()
+        one._line.answer = lambda _: None
+        await teams.pass_time(10)
+        assert one.shards.held() == (0, 1, 2, 3)
+        assert cached(one, "pods") == dict.fromkeys(PLACES, PODS_EACH)
+        assert lists(one.actor, "pods") == before
 
     with_teams(act)
 
