@@ -149,6 +149,19 @@ def test_while_a_filter_fails_all_pods_count_and_nothing_is_lowered(function, re
     assert "SelectionStrategyActive" in [event.reason for event in after.events]
 
 
+def test_a_filter_that_fails_is_not_reported_active():
+    """Two events of one sync said that the strategy is active, and that all pods count instead."""
+    calm = two_pods()
+    changed = msgspec.structs.replace(calm.hpa.metadata, generation=7)
+    new = msgspec.structs.replace(calm, hpa=msgspec.structs.replace(calm.hpa, metadata=changed))
+    events = {
+        function: [event.reason for event in decide(add_answers(new, guards(function), NOW), NOW).events]
+        for function in (Bad.raises, leave_out_idle)
+    }
+    assert "SelectionStrategyActive" not in events[Bad.raises]
+    assert "SelectionStrategyActive" in events[leave_out_idle]
+
+
 def leave_out_all(seen: PodFilterInput) -> dict[str, str]:
     return {one.name: "it is Monday" for one in seen.pods}
 
