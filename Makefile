@@ -9,7 +9,7 @@ VECTORS ?= tests/data/vectors
 export UV_PYTHON_DOWNLOADS := never
 
 .DEFAULT_GOAL := help
-.PHONY: help up docs docs-version first-scale test test-real test-upstream test-node peers check format lint types layers conformance mutants hand-overs soak fuzz scorecard bench build release lock lock-image clean
+.PHONY: help up docs docs-version first-scale test test-real test-upstream test-node test-neighbours peers check format lint types layers conformance mutants hand-overs soak fuzz scorecard bench build release lock lock-image clean
 
 help: ## show this list
 	@awk -F ':.*## ' '/^[a-z-]+:.*## /{printf "  make %-13s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -28,6 +28,9 @@ test-upstream: $(VENV)/.dev ## Kubernetes' own HPA tests with Trimtab as the HPA
 
 test-node: $(VENV)/.dev ## Trimtab on a real kubelet with containerd and cgroups, in user-mode Linux; ARGS=-s shows sizes
 	@K8S=$(K8S) $(BIN)/python -m tools.node $(ARGS)
+
+test-neighbours: $(VENV)/.dev ## KEDA's native HPAs, on a real kubelet; KEDA is built once, 10 minutes; ARGS=-s
+	@K8S=$(K8S) $(BIN)/python -m tools.node neighbours $(ARGS)
 
 peers: $(VENV)/.dev ## build the real programs of `make test-real`: K8S=1.37 or 1.36, ARGS=kube-apiserver
 	@K8S=$(K8S) $(BIN)/python -m tools.peers.build $(ARGS)

@@ -1,4 +1,7 @@
-"""Run the tests on real nodes: build what is missing once, then pytest. `make test-node` calls this.
+"""Run the tests on real nodes: build what is missing once, then pytest.
+
+`make test-node` calls this, and `make test-neighbours` calls it with the argument `neighbours`: programs of other projects, which
+take longer to build, run beside Trimtab there.
 
 Exit code 0 also where a real node cannot be had (no Go, no network, no Debian packages, another processor, a kernel that does not
 boot), after saying so in one line. What failed is run once more by itself.
@@ -27,23 +30,29 @@ def why_not() -> str | None:
 
 def main() -> None:
     """Build what is missing and run the tests."""
+    arguments = sys.argv[1:]
+    suite, folder = "node", "tests/node"
+    if arguments[:1] == ["neighbours"]:
+        suite, folder = "neighbours", "tests/node/neighbours"
+        del arguments[0]
     reason = why_not()
     started = time.monotonic()
     try:
         if reason is None:
-            reason = machine.why_it_does_not_boot(cluster.ensure_programs())
+            boot = cluster.ensure_programs(cluster.NEIGHBOURS if suite == "neighbours" else ())
+            reason = machine.why_it_does_not_boot(boot)
     except build.BuildFailedError as error:
-        sys.exit(f"test-node: {error}")
+        sys.exit(f"test-{suite}: {error}")
     except (build.CannotBuildError, NoPackageError) as error:
         reason = str(error)
     if reason is not None:
-        print(f"test-node: SKIPPED, nothing was run on a real node: {reason}")
+        print(f"test-{suite}: SKIPPED, nothing was run on a real node: {reason}")
         return
     print(
-        f"test-node: kubelet {releases.chosen()}, ready after {time.monotonic() - started:.0f} s",
+        f"test-{suite}: kubelet {releases.chosen()}, ready after {time.monotonic() - started:.0f} s",
         flush=True,
     )
-    sys.exit(second_run.run(sys.argv[1:] or ["tests/node"], ("-m", "node", "-rs")))
+    sys.exit(second_run.run(arguments or [folder], ("-m", suite, "-rs")))
 
 
 if __name__ == "__main__":

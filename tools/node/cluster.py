@@ -19,6 +19,8 @@ from tools.peers.cluster import RealCluster
 PEERS = (
     "etcd", "kube-apiserver", "kube-controller-manager", "kube-scheduler", "kubectl", "metrics-server", "helm",
 )  # fmt: skip
+NEIGHBOURS = ("keda", "keda-adapter")
+"""Programs of other projects, which run in pods beside Trimtab."""
 CONTROLLERS = ("*", "-node-ipam-controller", "-horizontal-pod-autoscaler-controller")
 
 VALUES = (
@@ -147,7 +149,7 @@ class NodeCluster:
         return folder
 
 
-def ensure_programs() -> Boot:
-    """Build or download everything that real nodes need, once; return what they boot from."""
-    build.ensure(PEERS)
+def ensure_programs(more: Sequence[str] = ()) -> Boot:
+    """Build or download everything that real nodes need, and more programs, once; return what nodes boot from."""
+    build.ensure([*PEERS, *more])
     return disk.ensure()

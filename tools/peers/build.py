@@ -27,6 +27,7 @@ VPA = "v1.8.1"
 HELM = "v3.22.0"
 METRICS_SERVER = "v0.9.0"
 KUBE_STATE_METRICS = "v2.18.0"
+KEDA = "v2.21.0"
 PROMETHEUS = "v0.315.0"
 """The module's version of Prometheus 3.15."""
 
@@ -57,6 +58,7 @@ PROGRAMS = {
 
 _PROMETHEUS_MODULE = "github.com/prometheus/prometheus"
 _STATE_MODULE = "k8s.io/kube-state-metrics/v2"
+_KEDA_MODULE = "github.com/kedacore/keda/v2"
 
 OPTIONAL = {
     "helm": Program("helm.sh/helm/v3", "helm.sh/helm/v3/cmd/helm", HELM),
@@ -79,6 +81,8 @@ ON_DEMAND = {
     "metrics-server": Program(
         "sigs.k8s.io/metrics-server", "sigs.k8s.io/metrics-server/cmd/metrics-server", METRICS_SERVER
     ),
+    "keda": Program(_KEDA_MODULE, f"{_KEDA_MODULE}/cmd/operator", KEDA),
+    "keda-adapter": Program(_KEDA_MODULE, f"{_KEDA_MODULE}/cmd/adapter", KEDA),
 }
 """Programs that take long to build, for a single test or benchmark each; they are built only by name."""
 
@@ -205,6 +209,15 @@ def _build(name: str, program: Program) -> None:
         flags = ("-tags", program.tags, "-ldflags", stamp, "-o", f"{scratch}/{name}")
         go(scratch, "build", *flags, program.package)
         put_in_place(Path(scratch) / name, place_of(name))
+
+
+def sources_of(name: str) -> Path:
+    """Return the source tree of a program's module in Go's cache, where its manifests are, too."""
+    program = _program(name)
+    with tempfile.TemporaryDirectory(prefix="trimtab-peer-") as scratch:
+        go(scratch, "mod", "init", "trimtab.dev/peer")
+        answer = json.loads(go(scratch, "mod", "download", "-json", f"{program.module}@{program.version}"))
+    return Path(answer["Dir"])
 
 
 def put_in_place(built: Path, target: Path) -> None:
