@@ -17,6 +17,7 @@ ROUNDS = 3
 
 BOUNDED = {
     "._reduce._": "texts of pods, shared and bounded by size (tests/unit/operator/pods/test_memory.py)",
+    ".reduce._": "the same, by way of the resource that is cached",
 }
 """Parts of the paths of containers that may grow, and why."""
 

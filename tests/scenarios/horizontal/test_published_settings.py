@@ -88,7 +88,10 @@ def test_explain_says_what_it_assumed_where_nothing_is_published(play_lab):
         await busy(stage)
         record, notes = await explained(stage)
         assert record.decision.desired == 3
-        assert "settings: assumed, because no operator in namespace trimtab has published any" in notes
+        assert (
+            "settings: assumed, because no operator in namespace trimtab has published settings for horizontal"
+            in notes
+        )
         assert "Assumed: tolerance 0.1, downscale stabilization 5m," in notes
         assert "gates HPASelectionStrategy=true" in notes
 

@@ -3,6 +3,7 @@
 import importlib
 import itertools
 import json
+import re
 import shlex
 import subprocess
 import sys
@@ -64,12 +65,16 @@ COMMAND_LINES = [
 ]
 
 
+VARIABLE = re.compile("[A-Z_]+=")
+
+
 def words_of(line):
-    """Return the words of `trimtab` in a line that may have pipes and redirections."""
+    """Return the words of `trimtab` in a line that may have pipes, redirections and variables before the command."""
     tokens = shlex.shlex(line, posix=True, punctuation_chars="<>|()")
     tokens.whitespace_split = True
     parts = itertools.groupby(tokens, key=lambda token: set(token) <= set("<>|()"))
-    (words,) = [found for is_sign, part in parts if not is_sign and (found := [*part])[0] == "trimtab"]
+    commands = [[*itertools.dropwhile(VARIABLE.match, part)] for is_sign, part in parts if not is_sign]
+    (words,) = [found for found in commands if found[:1] == ["trimtab"]]
     return words
 
 

@@ -19,6 +19,7 @@ AWAITED = {
     "adapter/sources/router.py": "whoever asked waits for the flight",
     "cluster/access_reviews.py": "whoever asked waits for the flight",
     "adapter/adapter.py": "the program waits for all of its loops",
+    "cluster/cache/share.py": "prepare waits for the list of namespaces",
     "cluster/cache/pages.py": "the reader of pages waits for the next page",
     "cluster/cache/recovery.py": "wait waits for the first and ends the others",
     "cluster/transport/asgi.py": "the request waits for its exchange",
