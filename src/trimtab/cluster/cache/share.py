@@ -11,6 +11,7 @@ import asyncio
 import logging
 from collections import Counter
 from collections.abc import Callable, Iterable, Sequence
+from functools import lru_cache
 
 from trimtab.cluster import errors
 from trimtab.cluster.cache.codec import PartialObject
@@ -21,6 +22,9 @@ log = logging.getLogger(__name__)
 
 MOST_TEXT = 32 * 1024
 """Maximum bytes of a field selector: 700 namespaces, which cost the server 20 µs per object. A server takes 1 MB."""
+
+MOST_KNOWN = 10_000
+"""Maximum namespaces that are remembered. The oldest are forgotten first, because namespaces also go."""
 
 LEARN_SECONDS = 3.0
 """How long to wait for the list of namespaces before a part is listed without it."""
@@ -44,15 +48,20 @@ class Exclusions:
     def learn(self, namespaces: Iterable[str]) -> None:
         """Add namespaces that exist."""
         for namespace in namespaces:
-            if namespace not in self._dropped:
-                self._dropped[namespace] = 0
-                self.version += 1
+            self._add(namespace)
 
     def note_dropped(self, namespace: str) -> None:
         """Count an object that was sent for nothing."""
-        if namespace not in self._dropped:
-            self.version += 1
+        self._add(namespace)
         self._dropped[namespace] += 1
+
+    def _add(self, namespace: str) -> None:
+        if namespace in self._dropped:
+            return
+        self._dropped[namespace] = 0
+        self.version += 1
+        if len(self._dropped) > MOST_KNOWN:
+            del self._dropped[next(iter(self._dropped))]
 
     def shorten(self) -> None:
         """Use shorter selectors from now on, because a server refused one."""
@@ -155,9 +164,8 @@ class ShardedShare(Share):
         self.is_fixed = False
         self.exclusions = Exclusions()
         self._client = client
-        self._assign = shard_of
-        self._assigned: dict[str, int | None] = {}
-        """The shards of namespaces: every object that arrives needs its own."""
+        # Every object that arrives needs the shard of its namespace.
+        self._shard_of = lru_cache(MOST_KNOWN)(shard_of)
         self._shards: set[int] = set()
         self._split: set[str] = set()
         self._learning: asyncio.Future[None] | None = None
@@ -215,11 +223,6 @@ class ShardedShare(Share):
             log.info("namespaces are not listed: %s", str(error) or "no answer in time")
             return
         self.exclusions.learn(namespace.metadata.name for namespace in listed.items)
-
-    def _shard_of(self, namespace: str) -> int | None:
-        if namespace not in self._assigned:
-            self._assigned[namespace] = self._assign(namespace)
-        return self._assigned[namespace]
 
     def _names_of(self, shard: int) -> list[str]:
         if self.namespaces:

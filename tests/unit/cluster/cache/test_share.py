@@ -9,7 +9,7 @@ from tests.unit.cluster.fake_api import FakeApi
 from trimtab.clock import VirtualClock
 from trimtab.cluster import errors
 from trimtab.cluster.cache.namespaced_informer import NamespacedInformer
-from trimtab.cluster.cache.share import MOST_TEXT, Exclusions, Part, ShardedShare, Share
+from trimtab.cluster.cache.share import MOST_KNOWN, MOST_TEXT, Exclusions, Part, ShardedShare, Share
 from trimtab.cluster.cache.subscriptions import CacheEvent, Delta
 from trimtab.cluster.client import Client
 from trimtab.cluster.resource import PODS
@@ -43,6 +43,19 @@ def test_a_selector_stays_within_the_longest_text():
     selector = known.selector(lambda _: False)
     assert MOST_TEXT * 0.7 < len(selector) < MOST_TEXT
     assert len(names(selector)) > 500
+
+
+def test_namespaces_that_come_and_go_are_forgotten_and_known_again_when_their_objects_arrive():
+    known = Exclusions()
+    known.learn(f"job-{number}" for number in range(MOST_KNOWN + 3))
+    known.budget = 10**9
+    version = known.version
+    left_out = names(known.selector(lambda _: False))
+    assert len(left_out) == MOST_KNOWN
+    assert "job-2" not in left_out
+    known.note_dropped("job-2")
+    assert known.version > version
+    assert "job-2" in names(known.selector(lambda _: False))
 
 
 @pytest.mark.parametrize(
