@@ -1,7 +1,7 @@
 """`trimtab simulate` backtests HPAs and VPAs on recorded load, with the production code."""
 
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import asdict, replace
 from datetime import UTC, datetime
 from pathlib import Path
@@ -230,10 +230,7 @@ def simulate(  # noqa: PLR0913 - one parameter per option
     names = ("feature_gates", "compat", *NUMBERS)
     settings = simulated_settings(settings_file, {name: options.pop(name) for name in names})
     vpas = vpas_of(bundle.documents, settings)
-    try:
-        loaded = load_plugins(plugins.split(","))
-    except PluginError as error:
-        raise CommandError(str(error)) from error
+    loaded = _load(plugins)
     candidates = candidates_of(bundle.documents, settings, plugins=loaded, may_be_none=bool(vpas))
     if svg is not None and not candidates:
         raise CommandError("--svg draws replicas, and there is no HPA in the input")
@@ -249,21 +246,35 @@ def simulate(  # noqa: PLR0913 - one parameter per option
     if svg is not None:
         write_file(svg, render_chart(candidates, results, trace, model).encode())
     if records is not None:
-        write_file(
-            records, b"".join(dumps(record) + b"\n" for result in results for record in result.changes)
-        )
+        kept = (record for result in results for record in result.changes)
+        write_file(records, b"".join(dumps(record) + b"\n" for record in kept))
     if candidates:
         click.echo(assumptions(settings, period, is_given=settings_file is not None), err=True)
-    shown: list[Figures | SizeFigures] = [result.figures for result in results]
-    shown += [result.figures for result in sizes]
-    for figures in [figures for figures in shown if figures.failure]:
-        click.echo(f"{figures.name}: {figures.failure}", err=True)
-    for name in [candidate.name for candidate in candidates if is_dry_run(candidate.hpa)]:
-        click.echo(f"{name} says {MODE_ANNOTATION}: {DRY_RUN}; it is simulated as if it scaled", err=True)
+    for warning in _warnings(candidates, results, sizes):
+        click.echo(warning, err=True)
     _show(results, sizes, trace, output, with_changes=changes)
 
 
 simulate.params += options_of(*NUMBERS)
+
+
+def _load(plugins: str) -> Plugins:
+    try:
+        return load_plugins(plugins.split(","))
+    except PluginError as error:
+        raise CommandError(str(error)) from error
+
+
+def _warnings(
+    candidates: Sequence[Candidate], results: "Sequence[Results]", sizes: "Sequence[SizeResults]"
+) -> Iterator[str]:
+    """Yield what went wrong in a backtest, and where it differs from the cluster."""
+    shown: list[Figures | SizeFigures] = [result.figures for result in results]
+    shown += [result.figures for result in sizes]
+    yield from (f"{figures.name}: {figures.failure}" for figures in shown if figures.failure)
+    for candidate in candidates:
+        if is_dry_run(candidate.hpa):
+            yield f"{candidate.name} says {MODE_ANNOTATION}: {DRY_RUN}; it is simulated as if it scaled"
 
 
 def _trace(path: Path) -> Trace:
