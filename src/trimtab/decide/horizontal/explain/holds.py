@@ -31,12 +31,20 @@ class Hold(Wire):
 
 def holds_on(observation: Observation, decision: Decision, *, is_up: bool) -> tuple[Hold, ...]:
     """Return everything that holds the replicas in that direction now."""
+    window = _window(observation, decision, is_up=is_up)
     found = (
-        _window(observation, decision, is_up=is_up),
+        window,
         _bound(decision, is_up=is_up),
-        *_rates(observation, decision, is_up=is_up),
+        *_rates(observation, decision, _after(window, decision.now), is_up=is_up),
     )
     return tuple(hold for hold in found if hold is not None)
+
+
+def _after(window: Hold | None, now: float) -> float:
+    """Return when a sync can find that the window no longer holds, which includes its last moment."""
+    if window is None:
+        return now
+    return (now + window.seconds if window.until is None else window.until) + 1
 
 
 def _window(observation: Observation, decision: Decision, *, is_up: bool) -> Hold | None:
@@ -79,8 +87,11 @@ def _bound(decision: Decision, *, is_up: bool) -> Hold | None:
     return Hold(reason=DecisionReason.AT_MINIMUM) if decision.current <= decision.trace.min_replicas else None
 
 
-def _rates(observation: Observation, decision: Decision, *, is_up: bool) -> Iterator[Hold]:
-    """Yield the scaling policies if they allow no change now."""
+def _rates(observation: Observation, decision: Decision, after: float, *, is_up: bool) -> Iterator[Hold]:
+    """Yield the scaling policies if they allow no change now, or none `after` the window.
+
+    They may allow a change now and none later: scale-ups leave their period and no longer offset scale-downs.
+    """
     behavior = observation.hpa.spec.behavior
     if behavior is None:
         return
@@ -94,9 +105,10 @@ def _rates(observation: Observation, decision: Decision, *, is_up: bool) -> Iter
         limit = _limit(observation, decision, rules, moment, is_up=is_up)
         return limit.replicas > current if is_up else limit.replicas < current
 
-    if not allows(decision.now):
+    begin = decision.now if allows(after) else after
+    if not allows(begin):
         reason = DecisionReason.UP_RATE if is_up else DecisionReason.DOWN_RATE
-        yield Hold(reason=reason, until=_first(allows, _ends(decision.memory, rules, decision.now)))
+        yield Hold(reason=reason, until=_first(allows, _ends(decision.memory, rules, begin)))
 
 
 def _limit(

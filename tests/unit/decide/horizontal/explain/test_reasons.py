@@ -250,3 +250,15 @@ def test_a_change_that_is_partly_held_says_by_what():
         "the metrics ask for 2, but 9 replicas were recommended at 2026-01-15T11:58:20Z, within the window of 300 s",
     )
     assert f"partly: {told.partly_held}" in str(told).splitlines()
+
+
+def test_advice_waits_for_a_rate_that_holds_only_after_the_window():
+    """Scale-ups that leave the period of a policy no longer offset the scale-downs in it."""
+    down = rules(("Percent", 7, 600), window=300)
+    autoscaler = hpa(object_metric(average(20)), low=1, high=12, behavior=behavior(down=down))
+    past = Memory(
+        uid="uid-of-hpa",
+        scale_up=(ScaleEvent(13, T - 299), ScaleEvent(6, T - 15)),
+        scale_down=(ScaleEvent(13, T - 15),),
+    )
+    reasons.checked(observe(autoscaler, 12, series(50), memory=past), NOW)
