@@ -145,6 +145,7 @@ def test_status_is_written_apart_and_an_empty_metric_in_it_is_kept(server):
     status = {
         "currentReplicas": 1,
         "desiredReplicas": 2,
+        "targets": "cpu:7%/50%",
         "currentMetrics": [
             {"type": ""},
             {"type": "Resource", "resource": {"name": "cpu", "current": {"averageUtilization": 7}}},
@@ -160,8 +161,7 @@ def test_status_is_written_apart_and_an_empty_metric_in_it_is_kept(server):
     server.kubectl("delete", "thpa", "web")
     assert seen["status"] == status
     assert seen["spec"]["maxReplicas"] == 5
-    # The first metric has no value, so that its column is empty; its target is 5.
-    assert row[:8] == ["web", "Deployment", "web", "5", "1", "5", "1", "2"]
+    assert row[:8] == ["web", "Deployment", "web", "cpu:7%/50%", "1", "5", "1", "2"]
 
 
 def test_kubectl_shows_a_dry_run(server):
