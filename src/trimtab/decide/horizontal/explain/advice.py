@@ -202,7 +202,8 @@ def _keeps_replicas(observation: Observation, decision: Decision) -> bool:
 
 
 def _fallback_keeps_replicas(fallback: LossFallback, current: int) -> bool:
-    """Return whether a metric that was lost keeps the replicas. Only metrics that were read may bring a workload to zero."""
+    """Return whether a metric that was lost keeps the replicas."""
+    # Only metrics that were read may bring a workload to zero.
     return fallback.holds or current == 1 or (fallback.replicas is not None and fallback.replicas >= current)
 
 
