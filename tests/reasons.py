@@ -84,7 +84,9 @@ def check_direction(decision, reason):
     towards = _sign(decision.desired - decision.current)
     asked = _asked(decision)
     if not towards and asked is not None:
-        towards = _sign(max(asked, 0) - decision.current)
+        # Upstream's sums overflow. A proposal below zero holds an HPA at zero when another metric is lost.
+        is_raw = reason == DecisionReason.METRICS_INCOMPLETE
+        towards = _sign((asked if is_raw else max(asked, 0)) - decision.current)
     if reason in GROWING:
         assert towards > 0, reason
     elif reason in SHRINKING:
