@@ -30,6 +30,12 @@ class _Explained(msgspec.Struct):
     text: str
 
 
+class _Overview(msgspec.Struct):
+    """The rows of all HPAs."""
+
+    autoscalers: list[dict[str, Any]]
+
+
 class _Recorded(msgspec.Struct):
     """The field of a record that every format has."""
 
@@ -62,6 +68,14 @@ def ask_explanation(operator: str, name: str) -> dict[str, Any]:
     except ValueError as error:
         raise _not_an_operator(operator) from error
     return found
+
+
+def ask_overview(operator: str) -> list[dict[str, Any]]:
+    """Return the operator's row of each HPA."""
+    try:
+        return msgspec.json.decode(_ask(operator, "autoscalers", ""), type=_Overview).autoscalers
+    except (ValueError, NothingKnownError) as error:
+        raise _not_an_operator(operator) from error
 
 
 def ask_estimates(operator: str, name: str) -> str:

@@ -1,13 +1,19 @@
-"""The rows of `trimtab top`: HPAs of both kinds and VPAs, from their statuses."""
+"""The rows of `trimtab top`: HPAs of both kinds and VPAs.
 
-from collections.abc import Mapping, Sequence
+The reason of an HPA is that of the operator's last decision, where the operator is asked. Otherwise it is derived from the
+status and the spec.
+"""
+
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Final
 
 from trimtab.cluster.client import Client, ListOptions
 from trimtab.cluster.errors import NotFound
 from trimtab.cluster.resource import Resource
+from trimtab.decide.horizontal.config import HpaSettings
 from trimtab.decide.horizontal.explain.from_status import StatusReason, is_decided, reason_from_status
+from trimtab.decide.horizontal.metrics.tolerance import tolerance_of
 from trimtab.decide.horizontal.status.dry_run import UNKNOWN_ANNOTATION
 from trimtab.model.core.pod import MEMORY
 from trimtab.model.hpa.dry_run import DRY_RUN, MODE_ANNOTATION, mode_problem
@@ -54,9 +60,30 @@ KINDS: Final = {
 }
 """The name of each kind in kubectl. During a migration both kinds of HPAs may have the same name."""
 
+Decided = Mapping[str, StatusReason]
+"""The operator's last reason for each HPA, by its uid: the operator may be that of another cluster."""
+NONE_DECIDED: Final[Decided] = {}
+
+
+def decided_by(overview: Iterable[Mapping[str, Any]]) -> Decided:
+    """Return the reasons of the rows of the operator's page `/autoscalers`.
+
+    HPAs without a decision and those of other replicas are left out.
+    """
+    return {
+        row["uid"]: StatusReason(row["reason"], row["summary"])
+        for row in overview
+        if "uid" in row and "reason" in row
+    }
+
 
 async def rows_of(
-    client: Client, namespace: str, settings: Settings, *, selector: str = ""
+    client: Client,
+    namespace: str,
+    settings: Settings,
+    *,
+    selector: str = "",
+    decided: Decided = NONE_DECIDED,
 ) -> list[dict[str, Any]]:
     """Return a row per autoscaler, as an operator with these settings treats it."""
     rows = []
@@ -68,19 +95,23 @@ async def rows_of(
         except NotFound:
             continue  # its CRD is not installed
         rows += [
-            vpa_row(found) if isinstance(found, VerticalPodAutoscaler) else hpa_row(kind, found, settings)
+            vpa_row(found)
+            if isinstance(found, VerticalPodAutoscaler)
+            else hpa_row(kind, found, settings, decided.get(found.metadata.uid))
             for found in listed.items
         ]
     return sorted(rows, key=lambda row: (row["namespace"], row["name"]))
 
 
-def hpa_row(kind: str, hpa: HorizontalPodAutoscaler, settings: Settings) -> dict[str, Any]:
-    """Return the row of an HPA."""
+def hpa_row(
+    kind: str, hpa: HorizontalPodAutoscaler, settings: Settings, decided: StatusReason | None = None
+) -> dict[str, Any]:
+    """Return the row of an HPA, with the reason that the operator `decided` by if it was asked."""
     status = hpa.status
     is_held = settings.dry_run and _is_acted_on(kind, hpa, settings)
     problem = _strategy_problem(hpa, settings)
     active = status.condition(ConditionType.SCALING_ACTIVE)
-    reason = reason_of(hpa, problem)
+    reason = reason_of(hpa, problem, settings, decided)
     return {
         "namespace": hpa.metadata.namespace,
         "kind": kind,
@@ -211,7 +242,16 @@ def mode_of(hpa: HorizontalPodAutoscaler, misspelt_strategy: str | None = None) 
     return f"{DRY_RUN} ({misspelt}?)" if misspelt else text
 
 
-def reason_of(hpa: HorizontalPodAutoscaler, problem: str = "") -> StatusReason:
+def reason_of(
+    hpa: HorizontalPodAutoscaler,
+    problem: str = "",
+    settings: Settings | None = None,
+    decided: StatusReason | None = None,
+) -> StatusReason:
     """Return why the replicas are what they are. A misspelt annotation comes first."""
     problem = mode_problem(hpa.metadata.annotations.get(MODE_ANNOTATION, "")) or problem
-    return StatusReason(UNKNOWN_ANNOTATION, problem) if problem else reason_from_status(hpa)
+    if problem:
+        return StatusReason(UNKNOWN_ANNOTATION, problem)
+    settings = settings or Settings()
+    numbers = HpaSettings(tolerance=settings.horizontal.tolerance)
+    return decided or reason_from_status(hpa, tolerance_of(hpa.spec.behavior, numbers, settings.gates))

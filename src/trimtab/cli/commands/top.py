@@ -16,10 +16,23 @@ from trimtab.cli.connection import (
     request_timeout_option,
     with_client,
 )
+from trimtab.cli.errors import CommandError
 from trimtab.cli.names import complete_namespace
+from trimtab.cli.operator_port import ask_overview, refuse_unusable_address
 from trimtab.cli.operator_settings import Choice, operator_namespace_option, settings_for
 from trimtab.cli.output import output_option, to_json, to_yaml_stream
-from trimtab.cli.top_rows import COLUMNS, KINDS, NARROW, SHORTEST, WIDE, cells_of, rows_of
+from trimtab.cli.top_rows import (
+    COLUMNS,
+    KINDS,
+    NARROW,
+    NONE_DECIDED,
+    SHORTEST,
+    WIDE,
+    Decided,
+    cells_of,
+    decided_by,
+    rows_of,
+)
 from trimtab.cluster.client import Client
 from trimtab.operator.settings.published import FoundSettings
 
@@ -54,6 +67,12 @@ _PERIOD: Final = 2.0
 )
 @output_option("table", "wide", "name", "json", "yaml")
 @click.option("--no-headers", is_flag=True, help="Leave out the line of headers.")
+@click.option(
+    "--operator",
+    envvar="TRIMTAB_OPERATOR",
+    default="",
+    help="Address of a running operator's port, as http://127.0.0.1:8080, for its reasons; without it reasons follow from the statuses.",
+)
 @operator_namespace_option
 @request_timeout_option
 @kubeconfig_option
@@ -66,6 +85,7 @@ def top(  # noqa: PLR0913 - one parameter per option
     period: float | None,
     output: str,
     no_headers: bool,
+    operator: str,
     operator_namespace: str,
     request_timeout: timedelta | None,
     kubeconfig: str,
@@ -74,14 +94,17 @@ def top(  # noqa: PLR0913 - one parameter per option
     """List all autoscalers: their metrics, replicas and sizes, and what holds them."""
     if all_namespaces:
         namespace = ""
+    if operator:
+        refuse_unusable_address(operator)
 
     async def act(client: Client, _namespace: str) -> None:
         is_first = True
         while True:
             found = await settings_for(client, "horizontal", Choice(operator_namespace))
-            rows = await rows_of(client, namespace, found.settings, selector=selector)
+            decided, problem = await asyncio.to_thread(asked_reasons, operator)
+            rows = await rows_of(client, namespace, found.settings, selector=selector, decided=decided)
             if is_first and rows:
-                for note in notes_of(found, namespace):
+                for note in [*notes_of(found, namespace), *problem]:
                     click.echo(note, err=True)
             is_first = False
             text = _text(rows, output, headers=not no_headers)
@@ -96,6 +119,16 @@ def top(  # noqa: PLR0913 - one parameter per option
         with_client(kubeconfig, context, act, timeout=request_timeout)
     finally:
         click.echo(_FIRST_SCREEN if is_live else "", nl=False)
+
+
+def asked_reasons(operator: str) -> tuple[Decided, list[str]]:
+    """Return the operator's reasons, or a note why it did not give them. The cluster has the rest of the rows."""
+    if not operator:
+        return NONE_DECIDED, []
+    try:
+        return decided_by(ask_overview(operator)), []
+    except CommandError as error:
+        return NONE_DECIDED, [f"reasons follow from the statuses: {error}"]
 
 
 def _nothing(namespace: str, selector: str) -> str:

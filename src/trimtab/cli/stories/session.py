@@ -13,6 +13,7 @@ from pathlib import Path
 import click
 
 from trimtab.cli.stories import Story
+from trimtab.cli.stories.changes import ReplicaChanges
 from trimtab.cli.stories.stage import Cluster, Example, Programs, Stage
 from trimtab.clock import FastClock
 from trimtab.dashboard import serving
@@ -130,17 +131,11 @@ class Session:
             say("  kubectl get thpa,hpa,vpa -A")
 
     async def _show(self, stage: Stage) -> None:
-        """Print a line whenever a workload changes size."""
-        known: dict[tuple[str, str], int] = {}
+        """Print a line whenever a workload changes size, or is held."""
+        changes = ReplicaChanges()
         while True:
-            for row in await stage.rows():
-                if row.get("active") != "True":
-                    continue  # a VPA, or no number is decided yet, so none changed
-                key, now = (row["namespace"], row["name"]), row["desired"]
-                before = known.get(key, row["current"])
-                if before != now:
-                    say(f"{self._clock.now():%H:%M:%S}  {key[0]}/{key[1]}: {before} -> {now}")
-                known[key] = now
+            for line in changes.lines(await stage.rows()):
+                say(f"{self._clock.now():%H:%M:%S}  {line}")
             await self._clock.sleep(_SHOW_SECONDS)
 
 

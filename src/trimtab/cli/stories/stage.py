@@ -14,7 +14,7 @@ from typing import Any, Final, Protocol
 from prometheus_client import CollectorRegistry
 
 from trimtab.cli.stories import Story
-from trimtab.cli.top_rows import NO_RECOMMENDATION, rows_of
+from trimtab.cli.top_rows import NO_RECOMMENDATION, NONE_DECIDED, decided_by, rows_of
 from trimtab.clock import Clock
 from trimtab.cluster.client import Client
 from trimtab.dashboard import (
@@ -32,7 +32,7 @@ from trimtab.model.crds import all_crds
 from trimtab.operator.health import HealthApp
 from trimtab.operator.horizontal.config import decision_config
 from trimtab.operator.horizontal.controller import HpaController
-from trimtab.operator.horizontal.records import record_pages
+from trimtab.operator.horizontal.records import overview_rows, record_pages
 from trimtab.operator.process import Component
 from trimtab.operator.runtime import Runtime
 from trimtab.operator.settings.published import own_settings
@@ -115,6 +115,7 @@ class Stage:
         self._show = show
         self._speed = speed
         self._stories: list[StoryView] = []
+        self._horizontal: HpaController | None = None
         self.settings = Settings.of(
             components=("horizontal", "recommender", "updater"),
             feature_gates=GATES,
@@ -182,7 +183,7 @@ class Stage:
         client, settings, registry = self._cluster.client, self.settings, CollectorRegistry()
         runtime = Runtime(self._clock, client, settings, registry=registry)
         stack.push_async_callback(runtime.close)
-        horizontal = HpaController(runtime, config=decision_config(settings))
+        self._horizontal = horizontal = HpaController(runtime, config=decision_config(settings))
         vertical = VerticalRuntime(runtime)
         recommender, updater = make_recommender(vertical), make_updater(vertical)
         components: list[Component] = [horizontal, recommender, updater]
@@ -213,8 +214,9 @@ class Stage:
                 return
 
     async def rows(self) -> list[dict[str, Any]]:
-        """Return the autoscalers as `trimtab top` shows them."""
-        return await rows_of(self._cluster.client, "", self.settings)
+        """Return the autoscalers as `trimtab top` shows them, with the operator's own reasons."""
+        decided = decided_by(overview_rows(self._horizontal.hpas)) if self._horizontal else NONE_DECIDED
+        return await rows_of(self._cluster.client, "", self.settings, decided=decided)
 
 
 def _view(story: Story, speed: float) -> StoryView:

@@ -50,9 +50,7 @@ def targets_text(metrics: Sequence[MetricSpec], statuses: tuple[MetricStatus, ..
 
 
 def _readings(metrics: Sequence[MetricSpec], statuses: tuple[MetricStatus, ...]) -> tuple[MetricReading, ...]:
-    return tuple(
-        _reading(metric, _status_of(metric, index, statuses)) for index, metric in enumerate(metrics)
-    )
+    return tuple(_reading(metric, status_of(metric, index, statuses)) for index, metric in enumerate(metrics))
 
 
 def identity_of(metric: MetricSpec | MetricStatus) -> tuple[object, ...]:
@@ -68,7 +66,7 @@ def identity_of(metric: MetricSpec | MetricStatus) -> tuple[object, ...]:
     )
 
 
-def _status_of(metric: MetricSpec, index: int, statuses: tuple[MetricStatus, ...]) -> MetricStatus:
+def status_of(metric: MetricSpec, index: int, statuses: tuple[MetricStatus, ...]) -> MetricStatus:
     """Return the entry of this metric, preferably at its place, or an empty one.
 
     The places may differ: an entry may be missing, or the status may be older than the spec.

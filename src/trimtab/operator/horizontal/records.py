@@ -2,7 +2,8 @@
 
 from collections.abc import Callable, Mapping
 
-from trimtab.decide.horizontal.explain.explanation import explain
+from trimtab.decide.horizontal.explain.explanation import explain, summary_of
+from trimtab.decide.horizontal.explain.reason import reason_for
 from trimtab.decide.horizontal.records.record import dumps
 from trimtab.model.json import wire
 from trimtab.operator.health import HeldByAnotherReplica
@@ -33,11 +34,16 @@ def record_pages(
 
 def overview_page(hpas: HpaCache, ownership: Ownership | None = None) -> bytes:
     """Return one row per HPA, with its last decision or the replica that owns it."""
+    return wire.encode({"autoscalers": overview_rows(hpas, ownership)})
+
+
+def overview_rows(hpas: HpaCache, ownership: Ownership | None = None) -> list[dict[str, object]]:
+    """Return the rows of the overview page."""
     rows = []
     for hpa_state in sorted(hpas, key=lambda hpa_state: hpa_state.key):
         owner = ownership.describe_owner(hpa_state.key) if ownership is not None else ""
         rows.append(_spec_row(hpa_state) | ({"elsewhere": owner} if owner else _decision_row(hpa_state)))
-    return wire.encode({"autoscalers": rows})
+    return rows
 
 
 def explain_page(hpas: HpaCache, key: str) -> bytes | None:
@@ -72,6 +78,7 @@ def _spec_row(hpa_state: HpaState) -> dict[str, object]:
     return {
         "namespace": hpa.metadata.namespace,
         "name": hpa.metadata.name,
+        "uid": hpa.metadata.uid,
         "native": hpa_state.is_native,
         "target": str(hpa.spec.scale_target_ref),
         "min": hpa.spec.min_replicas,
@@ -83,10 +90,10 @@ def _decision_row(hpa_state: HpaState) -> dict[str, object]:
     if not hpa_state.records:
         return {}
     record = hpa_state.records[-1]
-    explanation = explain(record, dry_run=record.is_dry_run)
+    decision = record.decision
     return {
-        "current": explanation.current,
-        "desired": explanation.desired,
-        "reason": str(explanation.reason),
-        "summary": explanation.summary,
+        "current": decision.current,
+        "desired": decision.desired,
+        "reason": str(reason_for(decision)),
+        "summary": summary_of(record.observation, decision),
     }

@@ -1,13 +1,14 @@
 """`trimtab top`: one row per autoscaler, ours and the cluster's own told apart."""
 
 import re
+import socket
 
 import click
 import pytest
 
-from trimtab.cli.commands.top import lines_of, notes_of, top
+from trimtab.cli.commands.top import asked_reasons, lines_of, notes_of, top
 from trimtab.cli.operator_settings import Choice, settings_for
-from trimtab.cli.top_rows import cells_of, hpa_row, reason_of, rows_of, vpa_row
+from trimtab.cli.top_rows import cells_of, decided_by, hpa_row, reason_of, rows_of, vpa_row
 from trimtab.clock import VirtualClock
 from trimtab.cluster.client import Client
 from trimtab.cluster.resource import Json, Resource
@@ -263,13 +264,84 @@ def test_metrics_have_value_and_target_in_one_unit():
         (4, 2, {"AbleToScale": "SucceededRescale"}, "ScalesDown"),
         (4, 4, {"AbleToScale": "ScaleUpStabilized"}, "HeldByScaleUpWindow"),
         (4, 4, {"AbleToScale": "ReadyForNewScale", "ScalingLimited": "ScaleUpLimit"}, "HeldByScaleUpRate"),
-        (4, 4, {"AbleToScale": "ReadyForNewScale"}, "ReadyForNewScale"),
+        (4, 4, {"AbleToScale": "ReadyForNewScale"}, "AsManyAsNeeded"),
         (0, 0, {"AbleToScale": "ReadyForNewScale"}, "IdleAtZero"),
     ],
 )
 def test_the_reason_is_the_word_that_explain_uses(current, desired, conditions, reason):
     """It was upstream's "recommended size matches current size"."""
     assert hpa_row("hpa", hpa("web", current, desired, **conditions), NO_SETTINGS)["reason"] == reason
+
+
+def cpu_at(utilization, replicas=4, **conditions):
+    """Return an HPA with a target of 50 %, a tolerance of 30 % upwards, and this usage in its status."""
+    words = {"AbleToScale": "ReadyForNewScale", "ScalingActive": "ValidMetricFound"} | conditions
+    return wire.convert(
+        {
+            "spec": {
+                "maxReplicas": 8,
+                "metrics": [
+                    {"type": "Resource", "resource": {"name": "cpu", "target": {"averageUtilization": 50}}}
+                ],
+                "behavior": {"scaleUp": {"tolerance": "0.3"}},
+            },
+            "status": {
+                "currentReplicas": replicas,
+                "desiredReplicas": replicas,
+                "currentMetrics": [
+                    {
+                        "type": "Resource",
+                        "resource": {"name": "cpu", "current": {"averageUtilization": utilization}},
+                    }
+                ],
+                "conditions": [
+                    {"type": kind, "status": "True", "reason": reason, "message": "m"}
+                    for kind, reason in words.items()
+                ],
+            },
+        },
+        HorizontalPodAutoscaler,
+    )
+
+
+@pytest.mark.parametrize(
+    ("found", "reason"),
+    [
+        pytest.param(cpu_at(50), "WithinTolerance", id="at its target"),
+        pytest.param(cpu_at(65), "WithinTolerance", id="within the HPA's own tolerance"),
+        pytest.param(cpu_at(44), "AsManyAsNeeded", id="3.5 pods of load need 4"),
+        pytest.param(cpu_at(90), "ReadyForNewScale", id="why it does not grow is not in the status"),
+        pytest.param(cpu_at(20), "ReadyForNewScale", id="why it does not shrink is not in the status"),
+        pytest.param(cpu_at(None), "ReadyForNewScale", id="no value"),
+        pytest.param(cpu_at(50, PodSelectionFallback="PluginRaised"), "WithinTolerance", id="not held by it"),
+        pytest.param(cpu_at(20, PodSelectionFallback="PluginRaised"), "PluginFailed", id="filter"),
+        pytest.param(cpu_at(20, PodSelectionFallback="OwnersUnreadable"), "OwnersUnread", id="owners"),
+        pytest.param(cpu_at(20, PluginFailed="PluginTooSlow"), "PluginFailed", id="policy"),
+        pytest.param(cpu_at(20, CachesStale="CacheTooOld"), "CachesStale", id="caches"),
+        pytest.param(cpu_at(20, MetricLost="MetricLost"), "LossPolicy", id="lost"),
+    ],
+)
+def test_the_values_of_the_status_say_why_nothing_changes(found, reason):
+    """`top` said ReadyForNewScale where `explain` said WithinTolerance or PluginFailed."""
+    settings = Settings.of(feature_gates="HPAConfigurableTolerance=true")
+    assert hpa_row("thpa", found, settings)["reason"] == reason
+
+
+def test_the_tolerance_of_the_operator_counts():
+    assert hpa_row("thpa", cpu_at(40), Settings.of(tolerance=0.2))["reason"] == "WithinTolerance"
+    assert hpa_row("thpa", cpu_at(40), NO_SETTINGS)["reason"] == "AsManyAsNeeded"
+
+
+def test_the_reason_of_the_operator_comes_before_that_of_the_status():
+    decided = decided_by(
+        [
+            {"uid": "1", "reason": "NoReadyPods", "summary": "stays at 4: no pod is ready"},
+            {"uid": "2", "elsewhere": "another replica"},
+        ]
+    )
+    assert decided == {"1": ("NoReadyPods", "stays at 4: no pod is ready")}
+    row = hpa_row("thpa", cpu_at(50), NO_SETTINGS, decided["1"])
+    assert (row["reason"], row["message"]) == ("NoReadyPods", "stays at 4: no pod is ready")
 
 
 @pytest.mark.parametrize(
@@ -397,3 +469,14 @@ def test_memory_is_written_as_in_manifests():
     """A recommendation of 920733364 bytes says little to people."""
     row = {**vpa_row(VPA), "recommendation": {"db": {"cpu": "920m", "memory": "920733364"}}}
     assert cells_of(row)["metrics"] == "db cpu=920m memory=878Mi"
+
+
+def test_an_operator_that_does_not_answer_is_noted_and_hides_no_row():
+    with socket.create_server(("127.0.0.1", 0)) as closed:
+        port = closed.getsockname()[1]
+    decided, (note,) = asked_reasons(f"http://127.0.0.1:{port}")
+    assert decided == {}
+    assert note.startswith(
+        f"reasons follow from the statuses: the operator at http://127.0.0.1:{port} does not answer"
+    )
+    assert asked_reasons("") == ({}, [])

@@ -1,11 +1,16 @@
 """What a newcomer finds when `trimtab up` says that it is up, in virtual time."""
 
+import json
 from contextlib import AsyncExitStack
+
+import pytest
 
 from tests.plugin_packages import install
 from trimtab.cli.stories import STORIES
+from trimtab.cli.stories.changes import ReplicaChanges
 from trimtab.cli.stories.examples import UserFiles
 from trimtab.cli.stories.stage import PAST_SECONDS, Stage
+from trimtab.cli.top_rows import rows_of
 from trimtab.clock import VirtualClock
 from trimtab.cluster.resource import CORE_EVENTS
 from trimtab.lab.embedded import EmbeddedCluster
@@ -123,3 +128,93 @@ def test_the_port_of_up_has_the_answers_of_estimators(tmp_path, monkeypatch):
     assert "200m" in text
     assert "300m" in text
     assert "400m" in text
+
+
+HELD_APP = """
+apiVersion: apps/v1
+kind: Deployment
+metadata: {name: web, namespace: shop}
+spec:
+  replicas: 2
+  selector: {matchLabels: {app: web}}
+  template:
+    metadata: {labels: {app: web}}
+    spec: {containers: [{name: app, image: web, resources: {requests: {cpu: 100m, memory: 64Mi}}}]}
+---
+apiVersion: autoscaling.trimtab.dev/v2
+kind: HorizontalPodAutoscaler
+metadata: {name: web, namespace: shop, annotations: {ANNOTATION}}
+spec:
+  scaleTargetRef: {apiVersion: apps/v1, kind: Deployment, name: web}
+  maxReplicas: 8
+  PLUGIN
+  behavior: {scaleDown: {stabilizationWindowSeconds: 0}}
+  metrics: [{type: Resource, resource: {name: cpu, target: {type: Utilization, averageUtilization: TARGET}}}]
+"""
+RAISES = "def plugin(seen):\n    raise ValueError('boom')\n"
+
+
+def follow(tmp_path, plugin="", annotation="", target=200, plugins=()):
+    """Return the rows of an HPA on the lab, with and without the operator's reasons, its explanation, and printed lines."""
+    file = tmp_path / "app.yaml"
+    text = HELD_APP.replace("ANNOTATION", annotation).replace("PLUGIN", plugin or "minReplicas: 1")
+    file.write_text(text.replace("TARGET", str(target)))
+    clock = VirtualClock()
+
+    async def main():
+        async with AsyncExitStack() as stack:
+            cluster = await stack.enter_async_context(EmbeddedCluster(clock, seed=1))
+            stage = Stage(clock, cluster, plugins=plugins)
+            programs = await stage.open([UserFiles([file])], stack)
+            changes, lines = ReplicaChanges(), []
+            for _ in range(8):
+                lines += changes.lines(await stage.rows())
+                await clock.sleep(5)
+            (row,) = await stage.rows()
+            (stored,) = await rows_of(cluster.client, "", stage.settings)
+            page = programs.health._pages["/explain"]("shop/web")
+            explained = json.loads(page or b"")["explanation"]
+            return row, stored, explained, lines
+
+    return clock.run(main())
+
+
+@pytest.mark.parametrize(
+    ("target", "word"), [(50, "WithinTolerance"), (70, "AsManyAsNeeded")], ids=["within", "below"]
+)
+def test_top_and_explain_give_the_same_reason(target, word, tmp_path):
+    """`top` said ReadyForNewScale, which is the word of a condition."""
+    row, stored, explained, lines = follow(tmp_path, target=target)
+    assert (row["reason"], stored["reason"], explained["reason"]) == (word, word, word)
+    assert row["message"] == explained["summary"]
+    assert lines == []
+
+
+@pytest.mark.parametrize(
+    ("group", "field"),
+    [
+        ("trimtab.pod_filters", "selectionStrategy: example.com/boom"),
+        ("trimtab.replica_policies", "replicaPolicies: [{name: example.com/boom}]"),
+    ],
+)
+def test_a_plug_in_that_fails_is_the_reason_that_is_shown(group, field, tmp_path, monkeypatch):
+    """`top` said ReadyForNewScale, and `up` printed nothing of it."""
+    monkeypatch.syspath_prepend(str(tmp_path))
+    name = install(tmp_path, "boom", RAISES, group=group, name="example.com/boom")
+    row, stored, explained, lines = follow(tmp_path, plugin=field, plugins=(name,))
+    assert {row["reason"], stored["reason"], explained["reason"]} == {"PluginFailed"}
+    assert row["message"] == explained["summary"]
+    assert "example.com/boom 1.2.0 raised ValueError: boom" in stored["message"]
+    (line,) = lines
+    assert line.startswith("shop/web: held at 2, PluginFailed: stays at 2: a plug-in gave no answer")
+
+
+def test_up_prints_no_change_of_a_dry_run(tmp_path):
+    """It printed `2 -> 1`, which never happened."""
+    *_, lines = follow(tmp_path, annotation="autoscaling.trimtab.dev/mode: DryRun")
+    assert lines == ["shop/web: held at 2, DryRun: 1 is wanted"]
+
+
+def test_up_prints_a_change_at_once(tmp_path):
+    *_, lines = follow(tmp_path)
+    assert lines == ["shop/web: 2 -> 1"]

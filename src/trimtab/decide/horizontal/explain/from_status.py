@@ -1,7 +1,10 @@
 """Explains the operator's last decision from the status, for users who may not read the metrics."""
 
+from collections.abc import Sequence
+from math import isfinite
 from typing import NamedTuple
 
+from trimtab.decide.horizontal.arithmetic import ratio_of, round_up
 from trimtab.decide.horizontal.behavior.normalize import (
     SCALE_DOWN_LIMIT,
     SCALE_UP_LIMIT,
@@ -10,13 +13,20 @@ from trimtab.decide.horizontal.behavior.normalize import (
 )
 from trimtab.decide.horizontal.behavior.stabilization import SCALE_DOWN_STABILIZED, SCALE_UP_STABILIZED
 from trimtab.decide.horizontal.explain.reason import DecisionReason
+from trimtab.decide.horizontal.explain.wording import SUMMARIES
+from trimtab.decide.horizontal.metrics.tolerance import Tolerance
 from trimtab.decide.horizontal.observation.observation import Observation
 from trimtab.decide.horizontal.observation.samples import FetchFailure
+from trimtab.decide.horizontal.status.selection_status import UNREADABLE
 from trimtab.model.hpa.metric_names import plain_names
+from trimtab.model.hpa.metric_values import current_of, status_of, target_of
 from trimtab.model.hpa.types import (
     ConditionType,
     HorizontalPodAutoscaler,
     HorizontalPodAutoscalerStatus,
+    HpaCondition,
+    MetricSpec,
+    MetricStatus,
 )
 from trimtab.model.json.wire import Wire
 from trimtab.model.times import format_time
@@ -67,7 +77,12 @@ def is_decided(status: HorizontalPodAutoscalerStatus) -> bool:
     return able is not None and able.status != "False" and (active is None or active.status != "False")
 
 
-def reason_from_status(hpa: HorizontalPodAutoscaler) -> StatusReason:
+_DEFAULT_TOLERANCE = Tolerance()
+
+
+def reason_from_status(
+    hpa: HorizontalPodAutoscaler, tolerance: Tolerance = _DEFAULT_TOLERANCE
+) -> StatusReason:
     """Return the reason of the last decision, also of one that kube-controller-manager made."""
     status = hpa.status
     active = status.condition(ConditionType.SCALING_ACTIVE)
@@ -90,8 +105,86 @@ def reason_from_status(hpa: HorizontalPodAutoscaler) -> StatusReason:
         return StatusReason(_WORDS.get(limited.reason, limited.reason), limited.message)
     if not status.current_replicas:
         return StatusReason(DecisionReason.IDLE_AT_ZERO, able.message)
-    # A status does not tell whether usage is within its tolerance or the same number comes out.
-    return StatusReason(able.reason, able.message)
+    return _standstill(hpa, tolerance) or StatusReason(able.reason, able.message)
+
+
+class _Asked(NamedTuple):
+    """What a metric asks for by the value in the status."""
+
+    replicas: int
+    is_within: bool
+    """Whether the value is within the tolerance of its target."""
+
+
+def _standstill(hpa: HorizontalPodAutoscaler, tolerance: Tolerance) -> StatusReason | None:
+    """Return why nothing changes although nothing limits it, or None if the values of the status do not say.
+
+    The status has neither the pods nor the samples that are missing. Where these matter, only the operator has the reason.
+    """
+    status = hpa.status
+    asked = [
+        _asked(metric, status_of(metric, index, status.current_metrics), status.current_replicas, tolerance)
+        for index, metric in enumerate(hpa.spec.metrics)
+    ]
+    known = [found for found in asked if found is not None]
+    most = max((found.replicas for found in known), default=0)
+    if most > status.current_replicas:
+        return None  # missing samples or pods that are not ready keep it from growing
+    if most < status.current_replicas:
+        return _hold(hpa, is_complete=len(known) == len(asked) and bool(known))
+    winner = next(found for found in known if found.replicas == most)
+    word = DecisionReason.WITHIN_TOLERANCE if winner.is_within else DecisionReason.ENOUGH
+    return StatusReason(word, SUMMARIES[word])
+
+
+def _hold(hpa: HorizontalPodAutoscaler, *, is_complete: bool) -> StatusReason | None:
+    """Return what keeps replicas that the metrics do not ask for."""
+    status = hpa.status
+    if is_complete:
+        for kind in (
+            ConditionType.SELECTION_FALLBACK,
+            ConditionType.PLUGIN_FAILED,
+            ConditionType.CACHES_STALE,
+        ):
+            if (found := _true(status, kind)) is not None:
+                return StatusReason(_hold_word(found), found.message)
+    if (lost := _true(status, ConditionType.METRIC_LOST)) is not None:
+        return StatusReason(DecisionReason.LOSS_POLICY, lost.message)
+    if is_complete and hpa.spec.replica_policies:
+        return StatusReason(DecisionReason.REPLICA_POLICY, SUMMARIES[DecisionReason.REPLICA_POLICY])
+    return None
+
+
+def _true(status: HorizontalPodAutoscalerStatus, kind: ConditionType) -> HpaCondition | None:
+    found = status.condition(kind)
+    return found if found is not None and found.status == "True" else None
+
+
+def _hold_word(condition: HpaCondition) -> DecisionReason:
+    if condition.type == ConditionType.CACHES_STALE:
+        return DecisionReason.CACHES_STALE
+    return DecisionReason.OWNERS_UNREAD if condition.reason == UNREADABLE else DecisionReason.PLUGIN_FAILED
+
+
+def _asked(metric: MetricSpec, status: MetricStatus, current: int, tolerance: Tolerance) -> _Asked | None:
+    """Return what a metric asks for if all pods are ready and measured, or None if it was not read."""
+    target, value = target_of(metric), current_of(status)
+    pairs: Sequence[tuple[float | None, float | None]] = (
+        (value.average_utilization, target.average_utilization),
+        *(
+            (None if read is None else read.as_float(), None if wanted is None else wanted.as_float())
+            for read, wanted in ((value.average_value, target.average_value), (value.value, target.value))
+        ),
+    )
+    read, wanted = next(((read, wanted) for read, wanted in pairs if wanted is not None), (None, None))
+    if read is None or wanted is None:
+        return None
+    ratio = ratio_of(read, wanted)
+    if not isfinite(ratio):
+        return None
+    if tolerance.covers(ratio):
+        return _Asked(current, is_within=True)
+    return _Asked(int(round_up(ratio * current)), is_within=False)
 
 
 class StatusExplanation(Wire):
