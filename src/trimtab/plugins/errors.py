@@ -1,11 +1,20 @@
 """What plug-ins, and the checks of their answers, raise."""
 
+import sysconfig
+from pathlib import Path
+from traceback import walk_tb
+
 from trimtab.plugins.time_limit import CtrlC, TookTooLong
 
 LONGEST_TEXT = 300
 """Characters of an exception's text that a failure quotes."""
 LONGEST_CHAIN = 5
 """Causes of an exception that the log shows."""
+
+
+_NOT_PLUGINS = (str(Path(__file__).parent.parent), sysconfig.get_path("stdlib"), "<frozen ")
+"""Where code lives that is not a plug-in's: Trimtab and Python's own modules. Packages are below the latter, too."""
+_PACKAGES = tuple({sysconfig.get_path("purelib"), sysconfig.get_path("platlib")})
 
 
 class DeclinedError(Exception):
@@ -39,6 +48,30 @@ def quote(error: BaseException) -> str:
     except BaseException:  # noqa: BLE001 - even the text of another project's exception may raise
         return "(its text cannot be read)"
     return text if len(text) <= LONGEST_TEXT else f"{text[:LONGEST_TEXT]}…"
+
+
+def place_of(error: BaseException) -> str:
+    """Return the line of the plug-in that an exception passed last, as ` (rule.py, line 7)`, or an empty text.
+
+    The first code that is neither Trimtab's nor Python's own is the plug-in's.
+    """
+    lines = [(frame.f_code.co_filename, line) for frame, line in walk_tb(error.__traceback__)]
+    first = next((file for file, _ in lines if is_plugin_code(file)), None)
+    if first is None:
+        return ""
+    return describe_place(first, next(line for file, line in reversed(lines) if file == first))
+
+
+def is_plugin_code(file: str) -> bool:
+    """Return whether a file may belong to a plug-in, and neither to Trimtab nor to Python itself."""
+    if file.startswith(_NOT_PLUGINS[0]):
+        return False
+    return file.startswith(_PACKAGES) or not file.startswith(_NOT_PLUGINS)
+
+
+def describe_place(file: str, line: int) -> str:
+    """Return a line of a file as it follows a message."""
+    return f" ({Path(file).name}, line {line})"
 
 
 def _class_of(error: BaseException) -> type[Exception]:

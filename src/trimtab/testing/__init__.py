@@ -7,18 +7,20 @@
 
 Each function calls the plug-in with generated inputs and raises AssertionError with the input that it fails on. It checks that the
 answer is allowed (bounds), that equal inputs give equal answers (determinism), that the input cannot be changed (purity), and that
-no call takes longer than its budget (time). A metric source is not pure: it is checked for metrics that exist and do not,
+no call takes longer than its budget (time). A plug-in that declines every input fails, because nothing of it was checked. A
+`PluginTestWarning` is about what is allowed and hardly meant: printing, and a filter that leaves out every pod. A metric source is not pure: it is checked for metrics that exist and do not,
 all kinds of selectors, its time limit, and many calls at a time.
 
 Read `cases` and `usage_cases` (the inputs), `answers` (what is said about one answer), `source_check` (metric sources), then `kit`.
 """
 
-from trimtab.testing.answers import PluginTestError
+from trimtab.testing.answers import PluginTestError, PluginTestWarning
 from trimtab.testing.kit import check_estimator, check_plugin, check_pod_filter, check_replica_policy
 from trimtab.testing.source_check import check_metric_source
 
 __all__ = [
     "PluginTestError",
+    "PluginTestWarning",
     "check_estimator",
     "check_metric_source",
     "check_plugin",

@@ -1,9 +1,21 @@
 """What the checks of all pure kinds share: asking twice, and saying what is wrong."""
 
-from collections.abc import Callable
-from typing import Any
+import io
+import sys
+import warnings
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager, redirect_stdout
+from typing import Any, NamedTuple
 
-from trimtab.plugins.errors import DeclinedError, WrongAnswerError, plain_error, quote
+from trimtab.plugins.errors import (
+    DeclinedError,
+    WrongAnswerError,
+    describe_place,
+    is_plugin_code,
+    place_of,
+    plain_error,
+    quote,
+)
 from trimtab.plugins.kinds import PluginKind
 from trimtab.plugins.registry import shape_problem
 from trimtab.plugins.time_limit import TookTooLong, call_within, ends_the_program
@@ -18,6 +30,87 @@ class PluginTestError(AssertionError):
     """The plug-in does not keep its protocol; the message has the input that it fails on."""
 
 
+class PluginTestWarning(UserWarning):
+    """The plug-in keeps its protocol, and does something that its author hardly wants."""
+
+
+class Declined(NamedTuple):
+    """A plug-in's refusal to answer."""
+
+    reason: str
+    """With the line that raised it."""
+
+
+class AnswerCount:
+    """Counts the answers about the inputs of a check."""
+
+    def __init__(self) -> None:
+        self._inputs = 0
+        self._refusals: list[str] = []
+
+    def add(self, answer: object) -> None:
+        """Count an answer of `check_answer`."""
+        self._inputs += 1
+        if isinstance(answer, Declined):
+            self._refusals.append(answer.reason)
+
+    def require_one(self) -> None:
+        """Raise PluginTestError if the plug-in declined every input."""
+        if len(self._refusals) == self._inputs:
+            raise PluginTestError(
+                f"it declines all of the {self._inputs} inputs, so no answer could be checked; first: {self._refusals[0]}"
+            )
+
+
+class _Printed(io.TextIOBase):
+    """Takes the place of standard output, and keeps the first text with the line that printed it."""
+
+    def __init__(self) -> None:
+        self.first = ""
+        self.place = ""
+
+    def writable(self) -> bool:
+        return True
+
+    def write(self, text: str, /) -> int:
+        if not self.place:
+            frame = sys._getframe(1)
+            while frame.f_back is not None and not is_plugin_code(frame.f_code.co_filename):
+                frame = frame.f_back
+            self.place = describe_place(frame.f_code.co_filename, frame.f_lineno)
+        if "\n" not in self.first:
+            self.first += text
+        return len(text)
+
+
+@contextmanager
+def warn_of_prints() -> Iterator[None]:
+    """Keep standard output free of what a plug-in prints, and warn of it."""
+    printed = _Printed()
+    try:
+        with redirect_stdout(printed):
+            yield
+    finally:
+        if printed.place:
+            text = shortened(printed.first.strip().partition("\n")[0])
+            _warn(
+                f"it prints to standard output, first {text}{printed.place}; the operator prints it with every decision"
+            )
+
+
+def warn_of_all_left_out(function: object) -> None:
+    """Warn of a filter that leaves out all generated pods."""
+    code = getattr(function, "__code__", None) or getattr(type(function).__call__, "__code__", None)
+    place = "" if code is None else describe_place(code.co_filename, code.co_firstlineno)
+    _warn(
+        f"it leaves out every pod of every input{place}; an HPA without a pod that counts keeps its replicas and says AllPodsLeftOut"
+    )
+
+
+def _warn(message: str) -> None:
+    warnings.warn(message, PluginTestWarning, stacklevel=4)
+
+
 def check_shape(function: object, kind: PluginKind) -> None:
     """Raise PluginTestError if a function cannot be a plug-in of a kind."""
     if problem := shape_problem(function, kind):
@@ -27,7 +120,7 @@ def check_shape(function: object, kind: PluginKind) -> None:
 def check_answer(
     ask: Callable[[Any], Any], seen: Any, again: Any, budget: float, stopwatch: Stopwatch
 ) -> Any:
-    """Return the answer about one input, or None if the plug-in declines.
+    """Return the answer about one input, which may be `Declined`.
 
     `again` is an equal input of other objects, so that an answer cannot depend on identity.
     """
@@ -36,7 +129,8 @@ def check_answer(
     first = _ask(ask, seen, text)
     taken = stopwatch() - start
     second = _ask(ask, again, text)
-    if first != second:
+    is_declined = isinstance(first, Declined) and isinstance(second, Declined)
+    if first != second and not is_declined:
         raise PluginTestError(
             f"time, randomness or state: equal inputs give {first!r} and {second!r}, for {text}"
         )
@@ -60,8 +154,8 @@ def _ask(ask: Callable[[Any], Any], seen: Any, text: str) -> Any:
 
     try:
         return call_within(LONGEST_CALL, answer, seen)
-    except DeclinedError:
-        return None
+    except DeclinedError as error:
+        return Declined(f"{quote(error)}{place_of(error)}")
     except TookTooLong:
         raise PluginTestError(f"time: a call did not end within {LONGEST_CALL:.0f} s, for {text}") from None
 
@@ -72,8 +166,8 @@ def problem_of(error: BaseException) -> str:
         return f"bounds: it returned {error}"
     changes = ("assignment", "deletion") if isinstance(error, TypeError) else ("immutable",)
     if isinstance(error, TypeError | AttributeError) and any(word in quote(error) for word in changes):
-        return f"purity: it changes its input: {quote(error)}"
-    return f"it raised {type(error).__name__}: {quote(error)}"
+        return f"purity: it changes its input: {quote(error)}{place_of(error)}"
+    return f"it raised {type(error).__name__}: {quote(error)}{place_of(error)}"
 
 
 def shortened(seen: object) -> str:

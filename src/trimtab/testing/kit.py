@@ -11,7 +11,15 @@ from trimtab.plugins.kinds import PluginKind, declaration_of
 from trimtab.plugins.pod_filter import PodFilterInput, check_left_out
 from trimtab.plugins.registry import Plugin
 from trimtab.plugins.replica_policy import ReplicaPolicyInput, ReplicaProposal, check_proposal
-from trimtab.testing.answers import Stopwatch, check_answer, check_shape
+from trimtab.testing.answers import (
+    AnswerCount,
+    Declined,
+    Stopwatch,
+    check_answer,
+    check_shape,
+    warn_of_all_left_out,
+    warn_of_prints,
+)
 from trimtab.testing.cases import filter_inputs, frozen, policy_inputs
 from trimtab.testing.source_check import check_metric_source
 from trimtab.testing.usage_cases import estimator_inputs
@@ -26,9 +34,16 @@ def check_pod_filter(
     def ask(seen: PodFilterInput) -> Any:
         return check_left_out(function(seen), seen.pods)
 
-    for seen in filter_inputs():
-        again = msgspec.structs.replace(seen)
-        check_answer(ask, seen, again, declaration_of(function).budget, stopwatch)
+    count, keeps_one = AnswerCount(), False
+    with warn_of_prints():
+        for seen in filter_inputs():
+            again = msgspec.structs.replace(seen)
+            answer = check_answer(ask, seen, again, declaration_of(function).budget, stopwatch)
+            count.add(answer)
+            keeps_one |= not isinstance(answer, Declined) and len(answer) < len(seen.pods)
+    count.require_one()
+    if not keeps_one:
+        warn_of_all_left_out(function)
 
 
 def check_replica_policy(
@@ -47,11 +62,15 @@ def check_replica_policy(
     def ask(seen: ReplicaPolicyInput) -> Any:
         return check_proposal(function(seen))
 
-    for blank in policy_inputs(parameters or {}):
-        seen = msgspec.structs.replace(blank, memory=frozen(memory))
-        again = msgspec.structs.replace(seen)
-        answer = check_answer(ask, seen, again, declaration_of(function).budget, stopwatch)
-        memory = None if answer is None else answer.memory
+    count = AnswerCount()
+    with warn_of_prints():
+        for blank in policy_inputs(parameters or {}):
+            seen = msgspec.structs.replace(blank, memory=frozen(memory))
+            again = msgspec.structs.replace(seen)
+            answer = check_answer(ask, seen, again, declaration_of(function).budget, stopwatch)
+            count.add(answer)
+            memory = None if isinstance(answer, Declined) else answer.memory
+    count.require_one()
 
 
 def check_estimator(
@@ -67,11 +86,17 @@ def check_estimator(
     def ask(seen: EstimatorInput) -> Any:
         return check_estimate(function(seen))
 
-    for blank in estimator_inputs(with_samples=declared.needs_samples):
-        seen, again = (msgspec.structs.replace(blank, memory=msgspec.json.decode(memory)) for _ in range(2))
-        answer = check_answer(ask, seen, again, declared.budget, stopwatch)
-        if answer is not None:
-            memory = msgspec.json.encode(answer.memory)
+    count = AnswerCount()
+    with warn_of_prints():
+        for blank in estimator_inputs(with_samples=declared.needs_samples):
+            seen, again = (
+                msgspec.structs.replace(blank, memory=msgspec.json.decode(memory)) for _ in range(2)
+            )
+            answer = check_answer(ask, seen, again, declared.budget, stopwatch)
+            count.add(answer)
+            if not isinstance(answer, Declined):
+                memory = msgspec.json.encode(answer.memory)
+    count.require_one()
 
 
 def check_plugin(

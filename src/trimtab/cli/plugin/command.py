@@ -1,6 +1,7 @@
 """`trimtab plugin` lists, checks and starts plug-ins."""
 
 import json
+import warnings
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
@@ -13,7 +14,7 @@ from trimtab.cli.errors import FOUND, CommandError
 from trimtab.cli.examples import epilog_of
 from trimtab.cli.plugin.skeleton import KINDS, files_of, folder_of
 from trimtab.model.plugin_names import RULE, is_plugin_name
-from trimtab.plugins.errors import quote
+from trimtab.plugins.errors import place_of, quote
 from trimtab.plugins.registry import (
     InstalledPlugin,
     PluginError,
@@ -69,14 +70,19 @@ def check(module: str, parameters: str, metrics: tuple[str, ...], labels: tuple[
     MODULE is the module of an installed package, such as not_draining, or the name of a plug-in, such as
     example.com/NotDraining.
     """
-    from trimtab.testing import PluginTestError, check_plugin  # noqa: PLC0415 - only this command tests plug-ins
+    from trimtab.testing import PluginTestError, PluginTestWarning, check_plugin  # noqa: PLC0415 - only this command tests plug-ins
 
     given, selected = _parameters(parameters), _labels(labels)
     failed = 0
     for entry in _find(module):
         try:
             loaded = load_plugin(entry)
-            click.echo(f"{loaded}: passed: {check_plugin(loaded, given, metrics, selected)}")
+            with warnings.catch_warnings(record=True) as noticed:
+                warnings.simplefilter("always", PluginTestWarning)
+                result = check_plugin(loaded, given, metrics, selected)
+            click.echo(f"{loaded}: passed: {result}")
+            for warning in noticed:
+                click.echo(f"{loaded}: warning: {warning.message}")
         except (PluginError, PluginTestError) as error:
             failed += 1
             click.echo(f"{entry.kind.label} {entry.name}: failed: {error}")
@@ -85,7 +91,8 @@ def check(module: str, parameters: str, metrics: tuple[str, ...], labels: tuple[
                 raise
             failed += 1
             click.echo(
-                f"{entry.kind.label} {entry.name}: failed: it raised {type(error).__name__}: {quote(error)}"
+                f"{entry.kind.label} {entry.name}: failed: "
+                f"it raised {type(error).__name__}: {quote(error)}{place_of(error)}"
             )
     if failed:
         raise click.exceptions.Exit(FOUND)

@@ -163,3 +163,41 @@ def test_a_narrow_terminal_breaks_no_name(packages: Path):
     """Names were folded at 17 characters, where nobody can copy them."""
     name = install(packages, "long", "", group="trimtab.estimators", name=f"example.com/{'a' * 60}")
     assert name in CliRunner(env={"COLUMNS": "80"}).invoke(plugin, ["list"]).output
+
+
+def filter_that(packages: Path, code: str) -> Result:
+    """Check a pod filter of this code, which begins in line 2."""
+    lines = f"from trimtab.plugins import CannotFilterError\n{code}"
+    install(packages, "odd_filter", lines, group="trimtab.pod_filters", name="example.com/Odd")
+    return run("check", "odd_filter")
+
+
+def test_check_fails_for_a_filter_that_always_declines(packages: Path):
+    """It passed, although not one answer could be checked."""
+    result = filter_that(packages, "def plugin(seen):\n    raise CannotFilterError('no luck')\n")
+    assert result.exit_code == 1
+    assert "failed: it declines all of the 200 inputs, so no answer could be checked" in result.output
+    assert "first: no luck (odd_filter.py, line 3)" in result.output
+
+
+def test_check_warns_of_a_filter_that_leaves_out_all_pods(packages: Path):
+    result = filter_that(packages, "def plugin(seen):\n    return {pod.name: 'no' for pod in seen.pods}\n")
+    assert (result.exit_code, "passed: bounds" in result.output) == (0, True)
+    assert "warning: it leaves out every pod of every input" in result.output
+    assert "(odd_filter.py, line 2)" in result.output
+
+
+def test_check_warns_of_a_filter_that_prints(packages: Path):
+    result = filter_that(packages, "def plugin(seen):\n    print('hello', len(seen.pods))\n    return {}\n")
+    assert result.exit_code == 0
+    assert "warning: it prints to standard output, first 'hello 0' (odd_filter.py, line 3)" in result.output
+    assert result.output.count("hello") == 1
+
+
+def test_check_names_the_line_of_the_plugin_that_raised(packages: Path):
+    """Its file and line were in the log of the operator only."""
+    code = "import json\ndef plugin(seen):\n    return json.loads('{')\n"
+    assert "raised JSONDecodeError: " in filter_that(packages, code).output
+    assert "(odd_filter.py, line 4), for PodFilterInput" in filter_that(packages, code).output
+    result = filter_that(packages, "\nimport json\n1 / 0\n")
+    assert "cannot be imported: ZeroDivisionError: division by zero (odd_filter.py, line 4)" in result.output
