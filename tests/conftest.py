@@ -6,6 +6,7 @@ import ssl
 import urllib.request
 from collections.abc import Iterator
 from pathlib import Path
+from typing import Any
 
 import pytest
 from hypothesis import settings
@@ -46,27 +47,40 @@ def _leave_no_log_behind() -> Iterator[None]:
 
 
 @pytest.fixture(autouse=True)
-def _leave_no_node_behind(request: pytest.FixtureRequest) -> Iterator[None]:
-    """Fail the test that leaves nodes on the shared cluster: a DaemonSet of a later test would wait for them.
+def _leave_nothing_behind(request: pytest.FixtureRequest) -> Iterator[None]:
+    """Fail the test that leaves nodes or aggregated APIs on the shared cluster, and delete them.
 
-    Nodes that a fixture of the module keeps for all its tests are there before.
+    A DaemonSet of a later test would wait for the nodes. An API that nobody serves spoils discovery for every later test.
+    What a fixture of the module keeps for all its tests is there before.
     """
-    before = _nodes_of(request)
-    yield
-    left = [name for name in _nodes_of(request) if name not in before]
-    assert not left, f"the test left nodes on the shared cluster: {', '.join(left)}"
-
-
-def _nodes_of(request: pytest.FixtureRequest) -> list[str]:
     if "real_cluster" not in request.fixturenames:
-        return []
-    return _node_names(request.getfixturevalue("real_cluster"))
+        yield
+        return
+    cluster = request.getfixturevalue("real_cluster")
+    before = set(_shared(cluster))
+    yield
+    left = [path for path in _shared(cluster) if path not in before]
+    for path in left:
+        _call(cluster, path, "DELETE")
+    assert not left, f"the test left objects on the shared cluster: {', '.join(left)}"
 
 
-def _node_names(cluster: peers.RealCluster) -> list[str]:
+def _shared(cluster: peers.RealCluster) -> Iterator[str]:
+    """Yield the paths of the nodes and of the APIs that other servers serve."""
+    for node in _call(cluster, "/api/v1/nodes")["items"]:
+        yield f"/api/v1/nodes/{node['metadata']['name']}"
+    kind = "/apis/apiregistration.k8s.io/v1/apiservices"
+    for api in _call(cluster, kind)["items"]:
+        if "service" in api["spec"]:
+            yield f"{kind}/{api['metadata']['name']}"
+
+
+def _call(cluster: peers.RealCluster, path: str, method: str = "GET") -> Any:
     asked = urllib.request.Request(
-        f"{cluster.url}/api/v1/nodes", headers={"authorization": f"Bearer {cluster.tokens['admin']}"}
+        f"{cluster.url}{path}",
+        method=method,
+        headers={"authorization": f"Bearer {cluster.tokens['admin']}"},
     )
     trusted = ssl.create_default_context(cafile=cluster.directory / "ca.crt")
     with urllib.request.urlopen(asked, context=trusted) as answer:
-        return [node["metadata"]["name"] for node in json.load(answer)["items"]]
+        return json.load(answer)

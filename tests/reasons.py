@@ -5,6 +5,7 @@ directions are counted from the proposals, and advice is applied to the observat
 """
 
 import math
+from contextlib import suppress
 from dataclasses import replace as replaced
 from datetime import UTC, datetime
 
@@ -30,6 +31,7 @@ from trimtab.decide.horizontal.explain.reason import GROWING, SHRINKING
 from trimtab.decide.horizontal.explain.units import edges_of, is_percent
 from trimtab.decide.horizontal.explain.wording import change_reason
 from trimtab.decide.horizontal.metrics.proposal import Proposal, ProposalOutcome
+from trimtab.decide.horizontal.observation.pods import MissingRequestError
 from trimtab.decide.horizontal.status.dry_run import must_not_scale
 from trimtab.model.core.workloads import Scale
 from trimtab.model.hpa.types import HPAScalingRules
@@ -362,8 +364,10 @@ def _measured(seen, decision, change):
     for name, sample in reading.samples.items():
         amount = value
         if is_percent(proposal.status) and name in pods:
-            share = pods[name].request_of(source.name, container) * value / 100
-            amount = math.ceil(share) if is_up else math.floor(share)
+            # A pod that the strategy leaves out may lack the request.
+            with suppress(MissingRequestError):
+                share = pods[name].request_of(source.name, container) * value / 100
+                amount = math.ceil(share) if is_up else math.floor(share)
         samples[name] = sample if sample.value < 0 else replace(sample, value=amount)
     return replace(reading, samples=samples)
 

@@ -67,7 +67,11 @@ class RegisteredAdapter:
             ],
             env=self._environment, stdout=self._log, stderr=self._log, start_new_session=True,
         )  # fmt: skip
-        self._register(self._port())
+        try:
+            self._register(self._port())
+        except BaseException:
+            self._leave()
+            raise
         return self
 
     def _port(self) -> int:
@@ -83,11 +87,19 @@ class RegisteredAdapter:
     def __exit__(
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
+        self._leave()
+        assert self._process.returncode == 0, "the adapter ends by itself on SIGTERM"
+
+    def _leave(self) -> None:
+        """Take the groups away, and stop the process."""
         names = [f"{version}.{group}" for group, version, _ in VERSIONS]
-        self.cluster.kubectl("delete", "apiservices", *names, "--ignore-not-found", check=False)
-        self._process.send_signal(signal.SIGTERM)
-        assert self._process.wait(timeout=20) == 0, "the adapter ends by itself on SIGTERM"
-        self._log.close()
+        try:
+            self.cluster.kubectl("delete", "apiservices", *names, "--ignore-not-found")
+            self.cluster.kubectl("delete", "service", SERVICE, "-n", NAMESPACE, "--ignore-not-found")
+        finally:
+            self._process.send_signal(signal.SIGTERM)
+            self._process.wait(timeout=20)
+            self._log.close()
 
     def raw(self, path: str) -> Any:
         """Return what kubectl gets from a path, as data."""
