@@ -39,6 +39,7 @@ W50 = Contender("w50", "kube-controller-manager, limits lifted, 50 workers", wor
 DEFAULTS = Contender("defaults", "kube-controller-manager as it comes", qps=20, burst=30)
 RECOMMENDER = Contender("recommender", "vpa-recommender, limits lifted")
 TRIMTAB = Contender(OURS, "trimtab run")
+BOUNDED = Contender(OURS, "trimtab run with its bound of status writes", options=("--status-max-age=60s",))
 
 
 @dataclass(frozen=True)

@@ -174,6 +174,14 @@ PARTS = (
             ("requests", "nothing changes: requests", "", 0.01, 0.001),
         ),
     ),
+    *(
+        Part(None, f"noisy/{figure}", f"usage moves by 5 % at 15 s: {title}", 0.25, 0.2, _against("noisy", W5, figure, unit))
+        for figure, title, unit in (
+            ("server_ms", "API server + etcd CPU per cycle", "ms"),
+            ("controller_ms", "controller CPU per cycle", "ms"),
+            ("status_writes", "status writes per HPA and hour", ""),
+        )
+    ),
     *_with_units(4, "one-namespace", W5, (("controller_ms", "all in one namespace: controller CPU", "ms", 0.05, 0.03),)),
     Part(
         4, "one-namespace/ours", "ours in 1 namespace / ours in 100", 1.10, 1.03,

@@ -5,7 +5,7 @@ from dataclasses import dataclass, replace
 
 from bench.picture import growth, held, horizontal, others, vertical
 from bench.picture.api import Json
-from bench.picture.contenders import DEFAULTS, OURS, RECOMMENDER, TRIMTAB, W5, W50, Contender
+from bench.picture.contenders import BOUNDED, DEFAULTS, OURS, RECOMMENDER, TRIMTAB, W5, W50, Contender
 from bench.picture.generator import Load
 from bench.picture.site import Site
 
@@ -104,6 +104,12 @@ def whole(pairs: int = 3) -> list[Scenario | Alone]:
         Scenario(
             "quiet", "nothing changes; 1 s period",
             _hpas(THOUSAND, replace(STEADY, window=15, jitter=0, rounds=0), {W5: 35, TRIMTAB: 30}, fewer),
+        ),
+        Scenario(
+            "noisy", "usage moves by 5 %, statuses are written by each one's own rule; 15 s period",
+            _hpas(
+                THOUSAND, replace(slow, settle=60, window=120, rounds=1, is_paced=True), {W5: 230, BOUNDED: 220}, one
+            ),
         ),
         Scenario(
             "one-namespace", "all in one namespace; 1 s period",

@@ -10,7 +10,7 @@ Table = list[list[str]]
 """The first row is the header."""
 
 LABELS = {one.name: one.label for one in (W5, W50, DEFAULTS, RECOMMENDER, TRIMTAB)}
-HORIZONTAL = ("main", "quiet", "one-namespace", "two-metrics", "large", "start", "defaults")
+HORIZONTAL = ("main", "quiet", "noisy", "one-namespace", "two-metrics", "large", "start", "defaults")
 VERTICAL = ("vpa", "vpa-500", "vpa-5000")
 _ORDER = (W5.name, W50.name, DEFAULTS.name, RECOMMENDER.name, OURS)
 _RATES = {

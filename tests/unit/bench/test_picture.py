@@ -169,10 +169,10 @@ def test_the_kept_results_can_be_read_and_shown():
     assert json.dumps(tables.ratios(Results.load()))
 
 
-def test_scenarios_have_names_of_their_own_and_fit_into_an_hour():
+def test_scenarios_have_names_of_their_own_and_fit_into_an_hour_and_a_quarter():
     whole = scenarios.whole()
     assert len({one.name for one in whole}) == len(whole)
-    assert sum(one.seconds for one in whole) < 3600
+    assert sum(one.seconds for one in whole) < 4500
     assert sum(one.seconds for one in scenarios.quick()) < 180
 
 
