@@ -54,6 +54,8 @@ def test_a_port_that_is_none_ends_the_start(flag, port, capsys):
         ("eviction_tolerance", 1.0, 1.001),
         ("min_replicas", 0, -1),
         ("recommendation_margin_fraction", 0.0, -0.001),
+        ("status_visible_change", 0.0, -0.001),
+        ("status_max_age", timedelta(), -TINY),
         ("recommender_interval", TINY, timedelta()),
         ("updater_interval", TINY, timedelta()),
         ("webhook_timeout_seconds", 1, 0),
@@ -71,6 +73,13 @@ def test_a_bound_itself_is_allowed_and_the_next_value_is_not(name, inside, outsi
         reject_out_of_range(Settings.of(**{name: outside}))
 
 
+def test_upstreams_webhooks_may_take_longer():
+    for naming, most in (("trimtab", 3), ("upstream", 30)):
+        reject_out_of_range(Settings.of(webhook_naming=naming, webhook_timeout_seconds=most))
+        with pytest.raises(ValueError, match=f"use 1 to {most}"):
+            reject_out_of_range(Settings.of(webhook_naming=naming, webhook_timeout_seconds=most + 1))
+
+
 def test_each_kind_of_mistake_is_refused():
     reject_invalid(Settings())
     for mistake, flag in (
@@ -86,7 +95,11 @@ def test_each_kind_of_mistake_is_refused():
 @pytest.mark.parametrize("namespace", ["Shop", "shop/web", "-shop", "a.b", "x" * 64, "*"])
 @pytest.mark.parametrize(
     ("name", "flag"),
-    [("watch_namespaces", "--watch-namespaces"), ("ignored_namespaces", "--ignored-vpa-object-namespaces")],
+    [
+        ("watch_namespaces", "--watch-namespaces"),
+        ("ignored_namespaces", "--ignored-vpa-object-namespaces"),
+        ("split_namespaces", "--split-namespaces"),
+    ],
 )
 def test_a_text_that_cannot_be_a_namespace_is_refused(name, flag, namespace):
     """The operator started and found nothing there."""
