@@ -14,7 +14,7 @@ from typing import Any
 
 from tools.mutants import catalogue
 from tools.mutants.catalogue import Mutant
-from tools.mutants.line_map import LineMap, RecordedTest, Store, load_map, ordered
+from tools.mutants.line_map import LineMap, RecordedTest, Store, load_map, ordered, reached_sources
 from tools.mutants.probes import blocks_of
 from tools.mutants.report import BROKEN, EQUIVALENT, KILLED, SURVIVED, UNCOVERED, Verdict, print_report
 from tools.mutants.uses import Uses, uses_in
@@ -49,7 +49,11 @@ class Run:
         return list(ordered(found, self.budget, home_of(mutant)))
 
     def tests_using(self, mutant: Mutant) -> list[RecordedTest]:
-        """Return the tests that use a mutated definition, or anything of its file."""
+        """Return the tests that use a mutated definition, its folder's tests that import it, and those of its file.
+
+        What a function computes while modules are imported, such as a field of a dataclass, is used by tests that
+        execute nothing of it. The tests of its folder are the nearest of them.
+        """
         if self.uses is None:
             self.uses = uses_in(sorted(catalogue.SOURCE.rglob("*.py")))
         names = mutant.edit.names or (mutant.edit.function.rpartition(".")[2],)
@@ -57,7 +61,13 @@ class Run:
         found = {test for block in blocks for test in self.line_map.by_block.get(block, ())}
         home = home_of(mutant)
         found |= self.line_map.by_import[mutant.file]
-        groups = (found, self.line_map.by_file[mutant.file] - found)
+        root = Path.cwd()
+        near = {
+            test
+            for test in self.line_map.tests
+            if test.file.startswith(f"{home}/") and mutant.file in reached_sources(root, test.file)
+        }
+        groups = (found, near - found, self.line_map.by_file[mutant.file] - found - near)
         nearest = [test for group in groups for test in ordered(group, self.budget, home)]
         files = list(dict.fromkeys(test.file for test in nearest))[:COLD_FILES]
         return [test for test in nearest if test.file in files]

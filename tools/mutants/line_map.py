@@ -37,6 +37,7 @@ class LineMap:
     by_import: dict[str, set[RecordedTest]] = field(default_factory=lambda: defaultdict(set))
     """The tests of the files that import each source file, though they may execute nothing of it."""
     at_import: set[tuple[str, int]] = field(default_factory=set)
+    tests: list[RecordedTest] = field(default_factory=list)
     failed: list[str] = field(default_factory=list)
     silent_folders: list[str] = field(default_factory=list)
     """Folders whose tests executed nothing of the package, as far as the recording knows."""
@@ -158,6 +159,18 @@ def imported_sources(root: Path, test_file: str) -> tuple[str, ...]:
     return tuple(name for name in _paths(root, test_file, "trimtab", "src/") if (root / name).is_file())
 
 
+@cache
+def reached_sources(root: Path, test_file: str) -> frozenset[str]:
+    """Return the files of the package that a test file imports, itself or through other files of the package."""
+    found: set[str] = set()
+    waiting = [test_file]
+    while waiting:
+        new = set(imported_sources(root, waiting.pop())) - found
+        found |= new
+        waiting.extend(new)
+    return frozenset(found)
+
+
 def _imported(root: Path, name: str) -> tuple[str, ...]:
     return _paths(root, name, "tests", "")
 
@@ -214,6 +227,7 @@ def _add(line_map: LineMap, store: Store, test_file: str, content: dict[str, Any
             line_map.failed.append(name)
             continue
         test = RecordedTest(name, test_file, record["seconds"])
+        line_map.tests.append(test)
         for file in sources:
             line_map.by_import[file].add(test)
         for file, block in present(record["blocks"]):

@@ -4,7 +4,9 @@ from pathlib import Path
 from types import ModuleType
 
 from tools.mutants import line_map
-from tools.mutants.line_map import RecordedTest, Store, load_map, ordered
+from tools.mutants.__main__ import Run
+from tools.mutants.catalogue import mutants_of
+from tools.mutants.line_map import LineMap, RecordedTest, Store, load_map, ordered
 from tools.mutants.probes import Recorder, blocks_of
 from tools.mutants.uses import uses_in
 
@@ -109,6 +111,36 @@ def test_a_test_file_knows_what_it_imports(tmp_path: Path):
     (tmp_path / "src/trimtab/a.py").write_text("A = 1\n")
     (tmp_path / "tests/test_a.py").write_text("from trimtab.a import A\nimport trimtab.gone\n")
     assert line_map.imported_sources(tmp_path, "tests/test_a.py") == ("src/trimtab/a.py",)
+
+
+def test_a_test_file_knows_what_it_reaches_through_other_modules(tmp_path: Path):
+    (tmp_path / "tests").mkdir()
+    (tmp_path / "src/trimtab").mkdir(parents=True)
+    (tmp_path / "src/trimtab/a.py").write_text("from trimtab.b import B\n")
+    (tmp_path / "src/trimtab/b.py").write_text("import trimtab.a\nB = 1\n")
+    (tmp_path / "src/trimtab/c.py").write_text("")
+    (tmp_path / "tests/test_a.py").write_text("from trimtab.a import A\n")
+    assert line_map.reached_sources(tmp_path, "tests/test_a.py") == {"src/trimtab/a.py", "src/trimtab/b.py"}
+
+
+def test_a_function_that_runs_at_import_meets_the_tests_of_its_folder(tmp_path: Path, monkeypatch):
+    """`declare` makes the fields of the settings at import. No test that reads them was tried."""
+    for name, text in {
+        "src/trimtab/p/flags.py": "def declare(x):\n    return not x\n",
+        "src/trimtab/p/values.py": "from trimtab.p.flags import declare\nVALUE = declare(1)\n",
+        "tests/unit/p/test_values.py": "from trimtab.p.values import VALUE\n",
+        "tests/unit/p/test_other.py": "",
+        "tests/unit/q/test_values.py": "from trimtab.p.values import VALUE\n",
+    }.items():
+        (tmp_path / name).parent.mkdir(parents=True, exist_ok=True)
+        (tmp_path / name).write_text(text)
+    monkeypatch.chdir(tmp_path)
+    names = ["tests/unit/p/test_values.py", "tests/unit/p/test_other.py", "tests/unit/q/test_values.py"]
+    known = LineMap(tests=[RecordedTest(f"{name}::t", name, 0.1) for name in names])
+    (mutant,) = (
+        mutant for mutant in mutants_of(Path("src/trimtab/p/flags.py")) if mutant.edit.operator == "not"
+    )
+    assert [test.file for test in Run(known, 20, 1).tests_using(mutant)] == ["tests/unit/p/test_values.py"]
 
 
 def test_a_definition_is_used_by_blocks_and_by_other_definitions(tmp_path: Path):
