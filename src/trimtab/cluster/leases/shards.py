@@ -3,6 +3,7 @@
 A rendezvous hash of its namespace assigns an object to a shard (`ShardLayout`), so that all replicas agree without
 communication and a change of N moves few objects. Replicas count each other by member Leases, one slot each. A replica
 with more shards than its quota stops writing for a shard, waits for its writes in flight, and then releases the Lease.
+A replica that starts takes its quota of unowned shards when the replicas that start with it have joined (`StartUp`).
 The holder's name ends with the mark of its layout. While other replicas use another layout, during a change of the
 flags, no shard is acquired. See docs/decisions/shard-work-by-lease-and-fence-every-write.md.
 """
@@ -19,6 +20,7 @@ from trimtab.cluster.leases.election import LeaderElector, LeaseTimes
 from trimtab.cluster.leases.epoch import Epoch
 from trimtab.cluster.leases.failure_log import FailureLog
 from trimtab.cluster.leases.layout import MOST_SHARDS, ShardLayout, rank
+from trimtab.cluster.leases.start_up import StartUp
 from trimtab.cluster.resource import LEASES
 from trimtab.cluster.transport.lanes import LEASES as LEASE_LANE
 
@@ -106,6 +108,7 @@ class Shards:
         self._users: list[ShardUser] = []
         self._looked_at = self._clock.monotonic()
         self._handing_over: dict[int, asyncio.Task[None]] = {}
+        self._start_up = StartUp(self._clock, self._times)
         self._shards = [Shard(number, self._elector("shard", number)) for number in range(count)]
         self._beyond = [self._elector("shard", number) for number in range(count, MOST_SHARDS)]
         """Shards that exist only for replicas with a larger N."""
@@ -160,17 +163,19 @@ class Shards:
         if slot is None:
             self._hand_over_uncounted()
             return
+        living = [number for number, member in enumerate(self._members) if self._is_one_of_us(member)]
+        free = [shard.number for shard in self._shards if not shard.is_held and not shard.elector.is_taken]
+        self._start_up.observe([self._members[number].holder for number in living], free)
         if others := self._other_marks():
             self._give_way(max(others))
             return
         # Replicas with another layout take no shard while this one holds any, so that none is left for them.
-        living = [number for number, member in enumerate(self._members) if self._is_one_of_us(member)]
         wanted = quota(self.count, len(living), living.index(slot))
         held = [shard for shard in self._shards if shard.is_held and not shard.is_closing]
         if len(held) > wanted:
             self._hand_over(held, len(held) - wanted)
         elif len(held) < wanted:
-            await self._take(wanted - len(held))
+            await self._take(self._start_up.limit(self._preferred(free), len(held))[: wanted - len(held)])
 
     async def _look(self) -> bool:
         """List all Leases. Return whether it succeeded."""
@@ -201,9 +206,7 @@ class Shards:
             await self._members[number].step()
         return next((number for number in ours if self._members[number].is_leader), None)
 
-    async def _take(self, number: int) -> None:
-        free = [shard.number for shard in self._shards if not shard.is_held and not shard.elector.is_taken]
-        wanted = self._preferred(free)[:number]
+    async def _take(self, wanted: list[int]) -> None:
         await asyncio.gather(*(self._shards[number].elector.step() for number in wanted))
 
     def _hand_over(self, held: list[Shard], number: int) -> None:

@@ -301,3 +301,61 @@ def test_only_what_is_above_the_quota_is_handed_over():
         assert set(late.held()) == set(lost)
 
     run(scenario)
+
+
+def test_replicas_that_start_together_never_hold_more_than_their_share():
+    """Each shard that is held is listed. The first replica used to list all of them."""
+
+    async def scenario(world):
+        replicas = []
+        for number in range(4):
+            replicas.append(world.replica(f"r{number}", 4))
+            await world.clock.sleep(3)
+        await world.clock.sleep(20)
+        assert [len(shards.held()) for shards, _ in replicas] == [1, 1, 1, 1]
+        assert [user.told for _, user in replicas] == [
+            [("gained", shards.held()[0])] for shards, _ in replicas
+        ]
+
+    run(scenario)
+
+
+def test_a_starting_replica_takes_a_shard_at_once_and_the_rest_when_it_stays_alone():
+    async def scenario(world):
+        shards, _ = world.replica("a", 4)
+        await world.clock.sleep(1)
+        assert len(shards.held()) == 1
+        await world.clock.sleep(4)
+        assert len(shards.held()) == 1
+        await world.clock.sleep(4)
+        assert shards.held() == (0, 1, 2, 3)
+
+    run(scenario)
+
+
+def test_replicas_that_keep_joining_delay_the_rest_no_longer_than_a_lease_does():
+    async def scenario(world):
+        first, _ = world.replica("a", 16)
+        replicas = [first]
+        for number in range(6):
+            await world.clock.sleep(3)
+            replicas.append(world.replica(f"r{number}", 16)[0])
+        await world.clock.sleep(2)
+        assert len(first.held()) > 1
+        await world.clock.sleep(20)
+        assert sorted(number for shards in replicas for number in shards.held()) == list(range(16))
+
+    run(scenario)
+
+
+def test_a_starting_replica_takes_shards_that_are_handed_over_at_once():
+    async def scenario(world):
+        world.replica("a", 4)
+        await world.clock.sleep(10)
+        late, _ = world.replica("b", 4)
+        await world.clock.sleep(1)
+        await world.stop("a")
+        await world.clock.sleep(3)
+        assert late.held() == (0, 1, 2, 3)
+
+    run(scenario)
