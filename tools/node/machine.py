@@ -54,12 +54,14 @@ def why_it_does_not_boot(boot: Boot) -> str | None:
             command, env=_environment(boot), cwd=folder, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE,
             stderr=subprocess.STDOUT, start_new_session=True,
         )  # fmt: skip
+        guard = processes.guard(process)
         try:
             said = process.communicate(timeout=_BOOT_SECONDS)[0].decode(errors="replace")
         except subprocess.TimeoutExpired:
             return f"user-mode Linux did not boot within {_BOOT_SECONDS} s"
         finally:
             _kill_session(process)
+            processes.dismiss(guard)
     if "the guest has booted" in said:
         return None
     return f"user-mode Linux does not boot here: {' / '.join(filter(None, said.splitlines()))[-500:]}"
@@ -86,6 +88,7 @@ class Machine:
         self._password = secrets.token_hex(16)
         self._shell_port = free_port()
         self._processes: list[subprocess.Popen[bytes]] = []
+        self._guards: list[subprocess.Popen[bytes]] = []
 
     @property
     def shell_settings(self) -> str:
@@ -113,12 +116,16 @@ class Machine:
                 f"vec0:transport=fd,fd={wire.fileno()},depth=64", "quiet", "cgroup_no_v1=all",
                 f"uml_dir={self.directory}", "umid=uml", *([f"ubd2r={image}"] if image else []),
             ]  # fmt: skip
-            self._processes.append(
+            self._add(
                 processes.start(
                     command, self.directory, self.log,
                     environment=_environment(self._boot), descriptors=[wire.fileno()],
                 )
             )  # fmt: skip
+
+    def _add(self, process: subprocess.Popen[bytes]) -> None:
+        self._processes.append(process)
+        self._guards.append(processes.guard(process))
 
     def _start_network(self, forwards: Mapping[int, int], near: int, far: int) -> None:
         hosts = "".join(
@@ -133,7 +140,7 @@ class Machine:
             "-netdev", f"user,id=user{hosts}", "-netdev", wire,
             "-netdev", "hubport,id=port1,hubid=0,netdev=user", "-netdev", "hubport,id=port2,hubid=0,netdev=wire",
         ]  # fmt: skip
-        self._processes.append(processes.start(command, self.directory, self.directory / "network.log"))
+        self._add(processes.start(command, self.directory, self.directory / "network.log"))
 
     def wait_until(self, what: str, is_true: Callable[[], bool], seconds: float = 240) -> None:
         """Wait for something of the guest; raise MachineError if it ends first, or after so many seconds."""
@@ -178,6 +185,8 @@ class Machine:
             with contextlib.suppress(subprocess.TimeoutExpired):
                 process.wait(timeout=10)
             _kill_session(process)
+        while self._guards:
+            processes.dismiss(self._guards.pop())
 
 
 def free_udp_port() -> int:

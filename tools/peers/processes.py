@@ -24,6 +24,25 @@ def start(
         )  # fmt: skip
 
 
+def guard(process: subprocess.Popen[bytes]) -> subprocess.Popen[bytes]:
+    """Start a process that kills the whole session of a program once we are gone; stop it with `dismiss`.
+
+    What makes the kernel end a program with us does not reach the processes that the program has started.
+    """
+    # The other end of this pipe is closed by the kernel when we end, and no other program inherits it.
+    kill = 'read -r _; kill -s KILL -- "-$1"'
+    command = ["/bin/sh", "-c", kill, "guard", str(process.pid)]
+    return subprocess.Popen(
+        command, stdin=subprocess.PIPE, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL, start_new_session=True
+    )  # fmt: skip
+
+
+def dismiss(guarding: subprocess.Popen[bytes]) -> None:
+    """End a guard that is no longer needed, without any effect on what it guards."""
+    guarding.kill()
+    guarding.communicate()
+
+
 def stop(process: subprocess.Popen[bytes]) -> None:
     """Ask a program to end, and kill it if it has not after a while."""
     process.terminate()
