@@ -14,7 +14,7 @@ from tools.python_reference import python_page
 from tools.reasons import DECISION_REASONS, HORIZONTAL, VERTICAL, Reason
 from tools.upstream_flags import upstream_page
 from trimtab.cli.commands.run import _shown
-from trimtab.install.values import CHART_VALUES
+from trimtab.install.values.table import CHART_VALUES
 from trimtab.model.crds import all_crds
 from trimtab.model.feature_gates import GATES, Gate, gates_of_version
 from trimtab.operator.control_loop import ControlLoopMetrics

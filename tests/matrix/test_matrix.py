@@ -16,7 +16,7 @@ from tests.matrix.table import ANNOTATIONS, ASIDE, COLUMNS, FLAGS, GATES_ROWS, R
 from trimtab.dashboard.sources import operator_settings
 from trimtab.install import manifests, set_values
 from trimtab.install.names import ENABLED
-from trimtab.install.values import CHART_VALUES
+from trimtab.install.values.table import CHART_VALUES
 from trimtab.model.feature_gates import GATES
 from trimtab.operator import operator, process
 from trimtab.operator.horizontal.config import decision_config

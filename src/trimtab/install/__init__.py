@@ -3,18 +3,18 @@
 Manifests are trees of plain data with placeholders for values. `template.resolve` fills the placeholders and returns
 objects; `chart` writes the same placeholders as Helm expressions. So flat YAML and chart cannot differ.
 
-Reading order: `value_types` and `values` (declared values), `schema` and `assignments` (what users may set), `template` (placeholders),
-`names`, then the parts (`rbac_rules`, `rbac`, `admission_policies`, `webhook_configurations`, `deployments`, `network`, `monitoring`,
-`kube_state_metrics`), then `manifests` and `chart`.
+Reading order: `values` (what users may set), `template` (placeholders), `names`, then the parts (`rbac_rules`, `rbac`,
+`admission_policies`, `webhook_configurations`, `deployments`, `network`, `monitoring`, `kube_state_metrics`), then `manifests` and `chart`.
 
 What belongs here: manifests. What does not: what the installed programs do.
 """
 
-from trimtab.install.assignments import ValueProblem, set_values
 from trimtab.install.chart import chart_files
 from trimtab.install.deployments import value_of_flag
 from trimtab.install.manifests import manifests
-from trimtab.install.values import ChartValue, default_values
+from trimtab.install.values.assignments import ValueProblem, set_values
+from trimtab.install.values.chart_value import ChartValue
+from trimtab.install.values.table import default_values
 
 __all__ = [
     "ChartValue",

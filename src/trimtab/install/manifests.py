@@ -11,7 +11,6 @@ from trimtab.install import (
     rbac,
     webhook_configurations,
 )
-from trimtab.install.assignments import ValueProblem
 from trimtab.install.names import cluster_object
 from trimtab.install.template import (
     NAMESPACE,
@@ -25,6 +24,7 @@ from trimtab.install.template import (
     holds,
     resolve,
 )
+from trimtab.install.values.assignments import ValueProblem
 from trimtab.model.crds import all_crds
 
 CHECKS: Final[tuple[tuple[Condition, str], ...]] = (

@@ -7,9 +7,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from trimtab.install import ValueProblem, default_values, set_values
-from trimtab.install.schema import problems
 from trimtab.install.template import look_up
-from trimtab.install.value_types import CIDR
+from trimtab.install.values.schema import problems
+from trimtab.install.values.types import CIDR
 from trimtab.model.feature_gates import FeatureGates
 
 

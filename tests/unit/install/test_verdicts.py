@@ -9,8 +9,8 @@ from click.testing import CliRunner
 from tests.unit.install.verdicts import BAD, GOOD
 from trimtab.cli import cli
 from trimtab.install.chart import chart_files
-from trimtab.install.schema import problems, values_schema
-from trimtab.install.values import CHART_VALUES, default_values
+from trimtab.install.values.schema import problems, values_schema
+from trimtab.install.values.table import CHART_VALUES, default_values
 from trimtab.operator.settings.compat import KUBERNETES, VPA
 
 

@@ -4,7 +4,7 @@ import json
 from typing import Final
 
 import trimtab
-from trimtab.install.values import CHART_VALUES
+from trimtab.install.values.table import CHART_VALUES
 
 _TEXT: Final = """<!-- Made by `python -m tools.chart`; do not edit. -->
 # Trimtab

@@ -1,7 +1,7 @@
 """Writes trees as Helm templates: YAML in block style, and every placeholder as a Helm expression.
 
 A value is written by its declared type: maps and lists with `toYaml`, texts with `quote`. Numbers, switches and texts with a pattern need
-no quotes (`value_types`), so they are written into longer texts as they are.
+no quotes (`values.types`), so they are written into longer texts as they are.
 """
 
 import json
@@ -31,8 +31,8 @@ from trimtab.install.template import (
     Tree,
     Val,
 )
-from trimtab.install.value_types import NAMESPACE_NAME, TEXT, Schema
-from trimtab.install.values import CHART_VALUES
+from trimtab.install.values.table import CHART_VALUES
+from trimtab.install.values.types import NAMESPACE_NAME, TEXT, Schema
 
 HELPERS = """{{- /* A map as A=true,B=false; Helm walks maps in the order of their keys. */}}
 {{- define "trimtab.pairs" -}}

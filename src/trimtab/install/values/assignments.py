@@ -10,10 +10,10 @@ from typing import Any
 
 import yaml
 
-from trimtab.install.schema import Problem, problems, values_schema
-from trimtab.install.set_syntax import Assignment, BadPath, Path, parse, parse_path, unescape
-from trimtab.install.value_types import NAMESPACE_NAME, Schema
-from trimtab.install.values import CHART_VALUES, default_values
+from trimtab.install.values.schema import Problem, problems, values_schema
+from trimtab.install.values.set_syntax import Assignment, BadPath, Path, parse, parse_path, unescape
+from trimtab.install.values.table import CHART_VALUES, default_values
+from trimtab.install.values.types import NAMESPACE_NAME, Schema
 
 _HELM_SCALAR = re.compile(r"true|false|null|0|-?[1-9][0-9]*", re.ASCII)
 """The scalars that Helm does not take for texts, where the schema names no type."""

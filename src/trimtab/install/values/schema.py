@@ -9,8 +9,9 @@ from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any, Final
 
-from trimtab.install.value_types import Schema
-from trimtab.install.values import CHART_VALUES, COMBINATIONS, ChartValue
+from trimtab.install.values.chart_value import ChartValue
+from trimtab.install.values.table import CHART_VALUES, COMBINATIONS
+from trimtab.install.values.types import Schema
 
 _DRAFT: Final = "http://json-schema.org/draft-07/schema#"
 

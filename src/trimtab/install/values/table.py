@@ -6,16 +6,15 @@ add a row and use its path in a tree. `type` is needed where the default does no
 
 import copy
 from collections.abc import Mapping
-from dataclasses import dataclass
 from typing import Any, Final
 
 import trimtab
 from trimtab.cluster.leases.layout import MOST_SHARDS
-from trimtab.install import value_types as types
-from trimtab.install.value_types import Schema, choice, list_of, none_or_several, optional, whole_number
+from trimtab.install.values import types
+from trimtab.install.values.chart_value import ChartValue, put
+from trimtab.install.values.program_values import values_of_program
+from trimtab.install.values.types import Schema, choice, list_of, none_or_several, optional, whole_number
 from trimtab.model.feature_gates import ALL_ALPHA, ALL_BETA, GATES, OWN_FEATURES
-
-_SMALL = {"requests": {"cpu": "50m", "memory": "128Mi"}, "limits": {"cpu": "1", "memory": "512Mi"}}
 
 _NO_RULES = "apiVersion: adapter.trimtab.dev/v1alpha1\nkind: MetricRules\nrules: []\n"
 
@@ -41,74 +40,6 @@ _COMPAT: Final = types.matching(
     "known; use kubernetes-1.36 or kubernetes-1.37, vpa-1.8, or both by a comma",
 )
 _GATES: Final = types.fields(**dict.fromkeys((ALL_ALPHA, ALL_BETA, *GATES), types.SWITCH))
-
-
-@dataclass(frozen=True, slots=True)
-class ChartValue:
-    """A value of the chart: its path, default, help and type."""
-
-    path: str
-    default: Any
-    help: str
-    type: Schema | None = None
-
-    @property
-    def schema(self) -> Schema:
-        """The type as JSON Schema, by the default where none is declared."""
-        return types.of_default(self.default) if self.type is None else self.type
-
-
-def _program(path: str, program: str) -> tuple[ChartValue, ...]:
-    """Return the values that every program has."""
-
-    def value(name: str, default: Any, text: str, kind: Schema) -> ChartValue:
-        return ChartValue(f"{path}.{name}", default, text, kind)
-
-    instead = "Empty: that of all programs."
-    return (
-        value("resources", _SMALL, f"Resources of {program}.", types.RESOURCES),
-        value(
-            "extraArgs",
-            [],
-            f"Further arguments of {program}, as `[--flag=value]`; the last of a flag counts.",
-            list_of(types.ARGUMENT),
-        ),
-        value(
-            "extraEnv",
-            [],
-            f"Environment variables of {program}, as in a container's `env`.",
-            types.ENVIRONMENT,
-        ),
-        value(
-            "extraEgress",
-            [],
-            f"Further connections that {program} may open, as rules of a NetworkPolicy's `egress`.",
-            types.EGRESS,
-        ),
-        value("serviceAccount.annotations", {}, f"Annotations of the account of {program}.", types.TEXTS),
-        value("podLabels", {}, f"Labels of the pods of {program}, besides those of all pods.", types.LABELS),
-        value(
-            "podAnnotations",
-            {},
-            f"Annotations of the pods of {program}, besides those of all pods.",
-            types.TEXTS,
-        ),
-        value(
-            "podSecurityContext", {}, f"Security context of the pods of {program}. {instead}", types.ANY_MAP
-        ),
-        value(
-            "securityContext", {}, f"Security context of the container of {program}. {instead}", types.ANY_MAP
-        ),
-        value("nodeSelector", {}, f"Labels of the nodes for {program}. {instead}", types.NODE_LABELS),
-        value("tolerations", [], f"Taints that {program} tolerates. {instead}", types.TOLERATIONS),
-        value("affinity", {}, f"Affinity of the pods of {program}. {instead}", types.AFFINITY),
-        value(
-            "topologySpreadConstraints",
-            [],
-            f"How the replicas of {program} are spread. {instead}",
-            types.SPREAD,
-        ),
-    )
 
 
 CHART_VALUES: tuple[ChartValue, ...] = (
@@ -259,7 +190,7 @@ CHART_VALUES: tuple[ChartValue, ...] = (
         "External metrics it may read, as `[queue_depth]`.",
         list_of(types.METRIC),
     ),
-    *_program("horizontal", "the horizontal autoscaler"),
+    *values_of_program("horizontal", "the horizontal autoscaler"),
     ChartValue("vertical.enabled", True, "Run the vertical autoscaler: recommender, updater, admission."),
     ChartValue(
         "vertical.includeKubeSystem",
@@ -286,8 +217,8 @@ CHART_VALUES: tuple[ChartValue, ...] = (
         "`trimtab-recommender-NAME`. Empty: those that name none.",
         optional(types.RECOMMENDER_NAME),
     ),
-    *_program("vertical.recommender", "the recommender"),
-    *_program("vertical.updater", "the updater"),
+    *values_of_program("vertical.recommender", "the recommender"),
+    *values_of_program("vertical.updater", "the updater"),
     ChartValue(
         "vertical.updater.minReplicas",
         2,
@@ -325,7 +256,7 @@ CHART_VALUES: tuple[ChartValue, ...] = (
         "on an empty node; for clusters that add nodes) or none.",
         choice("free", "allocatable", "none"),
     ),
-    *_program("vertical.admission", "admission"),
+    *values_of_program("vertical.admission", "admission"),
     ChartValue(
         "vertical.admission.timeoutSeconds",
         2,
@@ -396,7 +327,7 @@ CHART_VALUES: tuple[ChartValue, ...] = (
         "NAMESPACE/CERTIFICATE of cert-manager to take the CA from.",
         optional(types.NAMESPACE_AND_NAME),
     ),
-    *_program("adapter", "the adapter"),
+    *values_of_program("adapter", "the adapter"),
     ChartValue(
         "dashboard.enabled",
         False,
@@ -422,7 +353,7 @@ CHART_VALUES: tuple[ChartValue, ...] = (
         "Namespace of your ingress controller. Only its pods may connect to that Service.",
         types.NAMESPACE_NAME,
     ),
-    *_program("dashboard", "the dashboard"),
+    *values_of_program("dashboard", "the dashboard"),
     ChartValue("networkPolicy.enabled", True, "Allow only the connections that are needed."),
     ChartValue(
         "networkPolicy.apiServerCidrs",
@@ -477,11 +408,3 @@ def default_values() -> dict[str, Any]:
     for value in CHART_VALUES:
         put(values, value.path, copy.deepcopy(value.default))
     return values
-
-
-def put(values: dict[str, Any], path: str, value: Any) -> None:
-    """Set the value at a path."""
-    *parents, name = path.split(".")
-    for parent in parents:
-        values = values.setdefault(parent, {})
-    values[name] = value
