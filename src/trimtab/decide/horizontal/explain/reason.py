@@ -142,7 +142,7 @@ def _lacks_pods(trace: DecisionTrace) -> bool:
     """Return whether a metric keeps the replicas for lack of pods that count."""
     if trace.stopped_by == "Metrics":
         return any(isinstance(result, Failure) and result.type in _OF_PODS for result in trace.proposals)
-    winner = trace.proposals[trace.winner] if trace.winner is not None else None
+    winner = _winner(trace)
     return isinstance(winner, Proposal) and winner.outcome == ProposalOutcome.NO_READY_PODS
 
 
@@ -159,26 +159,46 @@ def _change(decision: Decision) -> DecisionReason:
 
 
 def _standstill(decision: Decision) -> DecisionReason:
-    trace, normalized = decision.trace, decision.trace.normalized
-    winner = trace.proposals[trace.winner] if trace.winner is not None else None
-    if trace.selection_fallback and isinstance(winner, Proposal) and winner.replicas < decision.current:
+    return _doubt(decision) or _limit(decision) or _nothing_asked(decision.trace, decision.current)
+
+
+def _doubt(decision: Decision) -> DecisionReason | None:
+    """Return what is not known well enough to remove pods, if that holds the replicas."""
+    trace = decision.trace
+    if trace.selection_fallback and _asks_for_fewer(_winner(trace), decision.current):
         is_plugin = is_plugin_name(trace.strategy)
         return DecisionReason.PLUGIN_FAILED if is_plugin else DecisionReason.OWNERS_UNREAD
     if trace.policy_hold and _would_shrink(decision):
         return DecisionReason.PLUGIN_FAILED
-    if trace.stale_hold:
-        return DecisionReason.CACHES_STALE
-    if normalized is not None and trace.recommended is not None and trace.recommended != decision.current:
-        held = _held(normalized, trace.recommended, decision.current)
-        is_surge = held == DecisionReason.AT_MAXIMUM and _is_only_surge(trace, decision.current)
-        return DecisionReason.SURGE if is_surge else held
-    if isinstance(winner, LossFallback) or (
-        isinstance(winner, Proposal) and winner.replicas < decision.current and _is_lost(trace)
-    ):
+    return DecisionReason.CACHES_STALE if trace.stale_hold else None
+
+
+def _limit(decision: Decision) -> DecisionReason | None:
+    """Return the window, bound or rate that holds the replicas against the metrics, if one does."""
+    trace, current = decision.trace, decision.current
+    if trace.normalized is None or trace.recommended is None or trace.recommended == current:
+        return None
+    held = _held(trace.normalized, trace.recommended, current)
+    is_surge = held == DecisionReason.AT_MAXIMUM and _is_only_surge(trace, current)
+    return DecisionReason.SURGE if is_surge else held
+
+
+def _nothing_asked(trace: DecisionTrace, current: int) -> DecisionReason:
+    """Return why nobody asks for other replicas."""
+    winner = _winner(trace)
+    if isinstance(winner, LossFallback) or (_asks_for_fewer(winner, current) and _is_lost(trace)):
         return DecisionReason.LOSS_POLICY
     if trace.winning_policy is not None:
         return DecisionReason.REPLICA_POLICY
     return _OUTCOMES[winner.outcome] if isinstance(winner, Proposal) else DecisionReason.ENOUGH
+
+
+def _winner(trace: DecisionTrace) -> Result | None:
+    return trace.proposals[trace.winner] if trace.winner is not None else None
+
+
+def _asks_for_fewer(result: Result | None, current: int) -> bool:
+    return isinstance(result, Proposal) and result.replicas < current
 
 
 def _would_shrink(decision: Decision) -> bool:
