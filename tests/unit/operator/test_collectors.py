@@ -3,12 +3,9 @@
 from types import SimpleNamespace
 from typing import Any
 
-from prometheus_client import CollectorRegistry, Histogram, generate_latest
+from prometheus_client import CollectorRegistry, generate_latest
 
-from trimtab.clock import VirtualClock
-from trimtab.operator.prometheus import Durations, RequestMetrics, Values, WithoutNames
-from trimtab.operator.vertical import metrics as vertical
-from trimtab.operator.vertical.metrics import StepTimer
+from trimtab.operator.prometheus import CacheMetrics, Durations, RequestMetrics, Values, WithoutNames
 
 
 def lines(registry, name):
@@ -103,25 +100,33 @@ def test_a_name_can_be_registered_once():
     assert [family.name for family in registry.collect()] == ["seconds"]
 
 
-def test_steps_are_measured_from_the_last_one_and_the_total_from_the_start():
-    registry, clock = CollectorRegistry(), VirtualClock()
-    timer = StepTimer(clock, Histogram("step", "Steps.", ["step"], buckets=(1, 10), registry=registry))
-    clock.advance(2)
-    timer.step("first")
-    clock.advance(3)
-    timer.step("second")
-    clock.advance(1)
-    timer.total()
-    sums = set(lines(registry, "step_sum"))
-    assert sums == {
-        'step_sum{step="first"} 2.0',
-        'step_sum{step="second"} 3.0',
-        'step_sum{step="total"} 6.0',
-    }
+def test_caches_show_what_they_hold_received_and_dropped():
+    registry = CollectorRegistry()
+
+    def cache(plural: str, group: str, numbers: tuple[int, int, int]) -> Any:
+        return Cache(SimpleNamespace(plural=plural, group=group), *numbers)
+
+    informers: Any = [cache("pods", "", (3, 500, 1)), cache("deployments", "apps", (2, 70, 0))]
+    CacheMetrics(informers, registry)
+    for name, pods, deployments in (
+        ("trimtab_cached_objects", 3, 2),
+        ("trimtab_cache_received_bytes_total", 500, 70),
+        ("trimtab_cache_dropped_objects_total", 1, 0),
+    ):
+        assert lines(registry, name) == [
+            f'{name}{{resource="pods"}} {pods}.0',
+            f'{name}{{resource="deployments.apps"}} {deployments}.0',
+        ]
 
 
-def test_the_bounds_of_vertical_histograms():
-    assert vertical._LATENCY == (1, 2, 5, 10, 20, 30, 60, 120, 300, 600, 1200, 1800, 3600)
-    seconds = [0.01, 0.02, 0.05, 0.1, 0.2, 0.5, 1.0, 2.0, 5.0, 10.0, 20.0, 30.0, 60.0, 120.0, 300.0]
-    assert list(vertical._SECONDS) == seconds
-    assert vertical._FAST == (0.0005, 0.001, 0.002, 0.005, 0.01, 0.02, 0.05, 0.1, 0.2, 0.5, 1.0, 2.0, 5.0)
+class Cache:
+    """A cache with some objects."""
+
+    def __init__(self, resource: Any, objects: int, received: int, dropped: int) -> None:
+        self.resource = resource
+        self.objects = objects
+        self.received = lambda: received
+        self.dropped = lambda: dropped
+
+    def __len__(self) -> int:
+        return self.objects

@@ -10,7 +10,7 @@ import pytest
 from prometheus_client import CollectorRegistry, Counter, Gauge, Histogram
 
 from trimtab.operator.callers import LOOPBACK_PEERS, CallerTrust, trust_of
-from trimtab.operator.health import HealthApp
+from trimtab.operator.health import HealthApp, HeldByAnotherReplica
 from trimtab.operator.prometheus import OBJECT_LABELS
 from trimtab.serving.server import served
 
@@ -252,3 +252,31 @@ def test_warnings_are_shown_only_when_asked_for():
     assert json.loads(ask(app, "/readyz", query=b"verbose")[1])["warnings"] == {
         "updater/lease": f"{SECRET}: late"
     }
+
+
+def page(name: str) -> bytes | None:
+    """A page that has one object, of which another replica decides about one more."""
+    if name == "shop/theirs":
+        raise HeldByAnotherReplica("shop/theirs is held by replica b")
+    return b"{}" if name == "shop/web" else None
+
+
+@pytest.mark.parametrize(
+    ("path", "query", "want"),
+    [
+        pytest.param("/explain", b"name=shop/web", (200, "{}"), id="known"),
+        pytest.param("/explain", b"name=shop/web&name=shop/no", (200, "{}"), id="the first of two names"),
+        pytest.param("/explain", b"name=shop/no", (404, "nothing is known about 'shop/no'\n"), id="unknown"),
+        pytest.param("/explain", b"", (404, "nothing is known about ''\n"), id="no name"),
+        pytest.param(
+            "/explain",
+            b"name=shop/theirs",
+            (421, "shop/theirs is held by replica b\n"),
+            id="another replica decides about it",
+        ),
+        pytest.param("/nothing", b"", (404, "nothing is served at /nothing\n"), id="no page"),
+    ],
+)
+def test_a_page_answers_for_the_object_that_is_named(path, query, want):
+    app = HealthApp([], CollectorRegistry(), pages={"/explain": page})
+    assert ask(app, path, query=query) == want

@@ -10,14 +10,16 @@ from trimtab.operator.operator import Operator
 from trimtab.operator.settings.settings import Settings
 
 
-def start(*components: str, shards: int = 6) -> int:
+def start(*components: str, shards: int = 6, leader_elect: bool = True) -> int:
     """Make a process of these components; return by how many shards it takes part."""
     clock = VirtualClock()
 
     async def main() -> int:
         async with Server(clock, seed=1) as server:
             client = Client(clock, InProcessTransport(server), seed=1)
-            made = Operator(clock, client, Settings.of(components=components, shards=shards))
+            made = Operator(
+                clock, client, Settings.of(components=components, shards=shards, leader_elect=leader_elect)
+            )
             return made._shards.count if made._shards is not None else 1
 
     return clock.run(main())
@@ -41,3 +43,9 @@ def test_loops_that_share_nothing_are_refused_with_the_reason(components):
 def test_too_many_shards_are_refused():
     with pytest.raises(ValueError, match="17 is not possible; use up to 16"):
         start("recommender", shards=17)
+
+
+def test_shards_without_leases_are_refused():
+    with pytest.raises(ValueError, match="--shards needs Leases: leave --no-leader-elect away"):
+        start("horizontal", leader_elect=False)
+    assert start("horizontal", shards=1, leader_elect=False) == 1

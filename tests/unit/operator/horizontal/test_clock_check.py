@@ -51,6 +51,28 @@ def test_our_clock_is_wrong_once_no_new_sample_agrees_with_it():
     clock.run(main())
 
 
+def test_a_source_that_agreed_with_us_is_no_witness_after_a_while():
+    """Another source and the server date us fast; the one that does not answer any more objects to it for 300 s."""
+    clock = VirtualClock()
+    clock.advance(1000)
+    check = checked(clock)
+    check.note_samples("pods", clock.now().timestamp())
+    for passed, offset in ((FORGOTTEN_AFTER, 0.0), (1.0, AHEAD)):
+        clock.advance(passed)
+        check.note_samples("external", clock.now().timestamp() + AHEAD - 5)
+        assert check.offset() == offset
+
+
+def test_sources_that_do_not_answer_any_more_are_forgotten():
+    clock = VirtualClock()
+    check = checked(clock)
+    for number in range(3):
+        check.note_samples(f"external-{number}", clock.now().timestamp())
+        clock.advance(FORGOTTEN_AFTER + 1)
+    check.note_samples("pods", clock.now().timestamp())
+    assert list(check._newest) == ["pods"]
+
+
 @pytest.mark.parametrize(
     ("jump", "is_checked"), [(0.0, False), (SET_SECONDS, False), (SET_SECONDS + 0.5, True), (-90.0, True)]
 )

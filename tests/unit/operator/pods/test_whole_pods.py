@@ -39,6 +39,7 @@ def kept(raw, sharer=None) -> Pod:
         pytest.param(
             raw_pod(statuses=[RUNNING], conditions=[RESIZING]), id="one that was killed and resizes"
         ),
+        pytest.param(raw_pod(statuses=[{"name": "app"}]), id="one whose container has not started"),
         pytest.param(
             raw_pod(affinity=DAEMON, annotations={"vpaObservedContainers": "app"}),
             id="a DaemonSet's, not bound yet",

@@ -6,7 +6,7 @@ from typing import Any
 from hypothesis import given
 from hypothesis import strategies as st
 
-from tests.unit.decide.vertical.policy_builders import pod, scope
+from tests.unit.decide.vertical.policy_builders import pod, scope, vpa
 from trimtab.clock import VirtualClock
 from trimtab.cluster.cache.namespaced_informer import resource_of
 from trimtab.decide.vertical.control.controllers import Controller, ControllerKey
@@ -14,6 +14,7 @@ from trimtab.decide.vertical.input.usage import Capacity
 from trimtab.model.core.objects import Node
 from trimtab.model.feature_gates import FeatureGates
 from trimtab.model.json import wire
+from trimtab.model.labels.selector import Selector
 from trimtab.operator.vertical.cluster_view import ClusterView
 
 KINDS = ("pods", "verticalpodautoscalers", "nodes")
@@ -180,3 +181,41 @@ def test_each_controller_of_pods_is_observed_with_its_parents_once():
         "Deployment/shop/web": (None, True, 3),
         "Job/shop/once": (None, False, 4),
     }
+
+
+class Owners:
+    """Controllers that note which targets and pods they resolve."""
+
+    def __init__(self) -> None:
+        self.targets: list[str] = []
+        self.pods: list[str] = []
+
+    async def resolve_target(self, found: Any) -> None:
+        self.targets.append(found.key)
+
+    async def resolve(self, pods: Any) -> None:
+        self.pods += [found.metadata.key for found in pods]
+
+    def cached_selector(self, _vpa: Any) -> Selector:
+        return Selector.parse("app=db")
+
+    def owners(self) -> Any:
+        return object()
+
+
+def test_targets_and_owners_are_resolved_where_vpas_are():
+    view, caches = seen_by(has_scopes=False)
+    owners: Any = Owners()
+    view.controllers = owners
+    caches["verticalpodautoscalers"] += [vpa("lead"), vpa("base"), vpa("base", namespace="mail")]
+    caches["pods"] += [pod("p", namespace=namespace) for namespace in ("shop", "mail", "left", "none")]
+    snapshot = VirtualClock().run(view.control_snapshot(["left"]))
+    assert owners.targets == ["mail/base", "shop/base", "shop/lead"]
+    assert owners.pods == ["shop/p", "mail/p", "left/p"]
+    assert [targeted.vpa.key for targeted in snapshot.vpas] == owners.targets
+    assert set(snapshot.claims) == set(owners.targets)
+    again = VirtualClock().run(view.control_snapshot())
+    assert again is snapshot
+    assert owners.pods == ["shop/p", "mail/p", "left/p", "shop/p", "mail/p"], "owners may have expired"
+    view.gates = FeatureGates()
+    assert VirtualClock().run(view.control_snapshot()) is not snapshot

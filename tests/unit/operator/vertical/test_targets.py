@@ -55,6 +55,7 @@ class World:
         self.kinds = {"Rollout"}
         self.failure: Exception | None = None
         self.owners: list[dict[str, Any]] = []
+        self.asked: list[str] = []
         self.reads: list[str] = []
         self.notified = 0
         self.caches: dict[str, Cache] = {}
@@ -67,6 +68,7 @@ class World:
         self.notified += 1
 
     async def find_kind(self, _api_version: str, kind: str) -> Served:
+        self.asked.append(kind)
         if kind not in self.kinds:
             raise UnknownKindError(f"no kind {kind}")
         return self.served
@@ -152,6 +154,37 @@ def test_an_answer_is_cached_for_a_while(failure, seconds):
     world = World()
     world.failure = failure
     for passed, reads in ((0, 1), (seconds - 1, 1), (1, 2)):
+        world.clock.advance(passed)
+        world.resolve("Rollout/db")
+        assert len(world.reads) == reads
+
+
+def test_a_kind_that_is_not_served_is_asked_for_again_after_a_while():
+    """Its CRD may be installed later."""
+    world = World()
+    world.kinds.clear()
+    for passed, asked in ((0, 1), (MISSING_SECONDS - 1, 1), (1, 2)):
+        world.clock.advance(passed)
+        world.resolve("Rollout/db")
+        assert (len(world.asked), ROLLOUT in world.controllers) == (asked, False)
+    world.kinds.add("Rollout")
+    world.clock.advance(MISSING_SECONDS)
+    world.resolve("Rollout/db")
+    assert ROLLOUT in world.controllers
+    assert world.notified == 2, "nothing is known, then the controller"
+
+
+def test_a_kind_of_the_whole_cluster_is_asked_for_again_after_a_while():
+    world = World(namespaced=False)
+    for passed, asked in ((0, 1), (FOUND_SECONDS - 1, 1), (1, 2)):
+        world.clock.advance(passed)
+        world.resolve("Rollout/db")
+        assert len(world.asked) == asked
+
+
+def test_a_kind_without_a_scale_is_read_again_after_a_while():
+    world = World(subresources=frozenset())
+    for passed, reads in ((0, 1), (FOUND_SECONDS - 1, 1), (1, 2)):
         world.clock.advance(passed)
         world.resolve("Rollout/db")
         assert len(world.reads) == reads

@@ -1,23 +1,32 @@
 """What the flags of --storage mean: where history is read from, and which values are refused with their flag."""
 
+import asyncio
+import socket
 from dataclasses import replace
 from typing import Any
 
 import pytest
 from prometheus_client import CollectorRegistry
 
-from trimtab.clock import VirtualClock
+from trimtab.clock import SystemClock, VirtualClock
+from trimtab.cluster.config.connection import Connection, StaticCredentials
+from trimtab.cluster.errors import TransportError
+from trimtab.cluster.transport.transport import Request
 from trimtab.metrics.prometheus import PrometheusError
 from trimtab.metrics.usage_history import SlowHistoryError
 from trimtab.operator.settings.history import HistorySettings
 from trimtab.operator.vertical.metrics import RecommenderMetrics
 from trimtab.operator.vertical.recommender.history_loader import (
     MAX_PARALLEL,
+    CountedTransport,
     HistoryFailure,
     HistoryLoader,
     make_history,
 )
+from trimtab.serving.server import served
 
+REQUESTS = "vpa_recommender_prometheus_client_api_requests_count"
+SECONDS = "vpa_recommender_prometheus_client_api_requests_duration_seconds"
 PROMETHEUS: dict[str, Any] = {"storage": "prometheus", "prometheus_address": "http://127.0.0.1:9"}
 
 
@@ -42,6 +51,49 @@ def test_a_length_that_is_none_is_refused_with_its_flag(flag: str, text: str) ->
 def test_a_storage_that_is_none_is_refused() -> None:
     with pytest.raises(ValueError, match="--storage=disk is not known; use checkpoint or prometheus"):
         made(storage="disk")
+
+
+@pytest.mark.parametrize("status", [200, 503])
+def test_requests_to_prometheus_are_counted_with_their_code_and_time(status: int) -> None:
+    registry, clock = CollectorRegistry(), SystemClock()
+
+    async def app(_scope: Any, _receive: Any, send: Any) -> None:
+        await send({"type": "http.response.start", "status": status, "headers": []})
+        await send({"type": "http.response.body", "body": b"{}"})
+
+    async def main() -> None:
+        async with served(app, "127.0.0.1", 0) as port:
+            connection = Connection(f"http://127.0.0.1:{port}", StaticCredentials())
+            transport = CountedTransport(clock, connection, RecommenderMetrics(registry))
+            assert (await transport.request(Request("POST", "/api/v1/query"))).status == status
+            await transport.close()
+
+    began = clock.monotonic()
+    asyncio.run(main())
+    labels = {"code": str(status), "method": "post"}
+    assert registry.get_sample_value(REQUESTS, labels) == 1.0
+    assert registry.get_sample_value(f"{SECONDS}_count", labels) == 1.0
+    took = registry.get_sample_value(f"{SECONDS}_sum", labels)
+    assert took is not None
+    assert 0.0 < took <= clock.monotonic() - began
+
+
+def test_a_request_without_an_answer_is_counted_with_code_0() -> None:
+    registry = CollectorRegistry()
+    with socket.socket() as taken:
+        taken.bind(("127.0.0.1", 0))  # nobody listens there
+        connection = Connection(f"http://127.0.0.1:{taken.getsockname()[1]}", StaticCredentials())
+
+        async def main() -> None:
+            transport = CountedTransport(SystemClock(), connection, RecommenderMetrics(registry))
+            with pytest.raises(TransportError):
+                await transport.request(Request("GET", "/"))
+            await transport.close()
+
+        asyncio.run(main())
+    labels = {"code": "0", "method": "get"}
+    assert registry.get_sample_value(REQUESTS, labels) == 1.0
+    assert registry.get_sample_value(f"{SECONDS}_count", labels) == 1.0
 
 
 class Reader:
