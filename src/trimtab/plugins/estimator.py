@@ -18,6 +18,7 @@ from typing import Any, Protocol
 import msgspec
 
 from trimtab.plugins.errors import WrongAnswerError
+from trimtab.plugins.memory import check_memory
 from trimtab.plugins.reasons import LONGEST_REASON, check_reason
 
 RESOURCES = ("cpu", "memory")
@@ -126,7 +127,7 @@ def check_estimate(answer: Any) -> Estimate:
     return Estimate(
         amounts=amounts,
         reason=reason,
-        memory=_memory(answer.memory),
+        memory=check_memory(answer.memory, largest=LARGEST_MEMORY),
     )
 
 
@@ -149,15 +150,3 @@ def _checked(resource: str, bounds: Any) -> Amounts:
             f"{resource}: lower {bounds.lower:g}, target {bounds.target:g}, upper {bounds.upper:g}, which are not in order"
         )
     return Amounts(lower=float(bounds.lower), target=float(bounds.target), upper=float(bounds.upper))
-
-
-def _memory(memory: Any) -> Any:
-    if memory is None:
-        return None
-    try:
-        text = msgspec.json.encode(memory)
-    except (TypeError, ValueError, RecursionError, msgspec.MsgspecError) as error:
-        raise WrongAnswerError(f"a memory that is no JSON: {error}") from error
-    if len(text) > LARGEST_MEMORY:
-        raise WrongAnswerError(f"a memory of {len(text)} bytes; {LARGEST_MEMORY} are possible")
-    return msgspec.json.decode(text)

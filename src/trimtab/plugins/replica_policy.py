@@ -15,6 +15,7 @@ from typing import Any, Protocol
 import msgspec
 
 from trimtab.plugins.errors import WrongAnswerError
+from trimtab.plugins.memory import check_memory
 from trimtab.plugins.reasons import check_reason
 
 LARGEST_MEMORY = 1024
@@ -98,16 +99,6 @@ def check_proposal(answer: Any) -> ReplicaProposal:
         if not 0 <= replicas <= LARGEST_REPLICAS:
             raise WrongAnswerError(f"{replicas} replicas; 0 to {LARGEST_REPLICAS} are possible")
     reason = check_reason(answer.reason, missing="a proposal without a reason")
-    return ReplicaProposal(replicas=replicas, reason=reason, memory=_memory(answer.memory))
-
-
-def _memory(memory: Any) -> Any:
-    if memory is None:
-        return None
-    try:
-        text = msgspec.json.encode(memory)
-    except (TypeError, ValueError, RecursionError, msgspec.MsgspecError) as error:
-        raise WrongAnswerError(f"a memory that is no JSON: {error}") from error
-    if len(text) > LARGEST_MEMORY:
-        raise WrongAnswerError(f"a memory of {len(text)} bytes; {LARGEST_MEMORY} are possible")
-    return msgspec.json.decode(text)
+    return ReplicaProposal(
+        replicas=replicas, reason=reason, memory=check_memory(answer.memory, largest=LARGEST_MEMORY)
+    )
