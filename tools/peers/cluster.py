@@ -39,6 +39,8 @@ WORKLOAD_CONTROLLERS = (
     "serviceaccount-controller",
 )
 GATES = "HPAScaleToZero=true,HPAConfigurableTolerance=true"
+_ETCD_QUOTA = 8 * 1024**3
+"""Bytes. etcd's default of 2 GiB is full when 200,000 pods have changed once."""
 
 
 class User(NamedTuple):
@@ -203,7 +205,7 @@ class RealCluster:
         client, peer = f"http://{HOST}:{free_port()}", f"http://{HOST}:{free_port()}"
         self._etcd = client
         flags = [
-            f"--data-dir={self.directory / 'etcd'}", f"--listen-client-urls={client}",
+            f"--quota-backend-bytes={_ETCD_QUOTA}", f"--data-dir={self.directory / 'etcd'}", f"--listen-client-urls={client}",
             f"--advertise-client-urls={client}", f"--listen-peer-urls={peer}",
             f"--initial-advertise-peer-urls={peer}", f"--initial-cluster=default={peer}",
             "--unsafe-no-fsync", "--log-level=warn",
