@@ -99,6 +99,96 @@ def test_under_upstreams_naming_our_own_configurations_are_emptied_once():
     assert emptied == [(MUTATING, {"webhooks": []}), (VALIDATING, {"webhooks": []})]
 
 
+OURS_BY_URL = {"name": "a", "clientConfig": {"url": "https://10.0.0.1:8000/mutate-pods"}}
+ANOTHERS_BY_URL = {"name": "b", "clientConfig": {"url": "https://10.0.0.2:8000/mutate-pods"}}
+
+
+def test_outside_of_the_cluster_ours_are_known_by_their_url():
+    def stored(settings):
+        webhooks = [ANOTHERS_BY_URL, OURS_BY_URL, THEIRS, ours(settings)]
+        return {(MUTATING, UPSTREAM_NAME): {"metadata": {}, "webhooks": webhooks}}
+
+    sent = ensure(stored, webhook_url="https://10.0.0.1:8000")
+    (emptied,) = [body for _, name, body in sent if name == UPSTREAM_NAME]
+    kept = [webhook["name"] for webhook in emptied["webhooks"]]
+    assert kept == ["b", "theirs", "a"], "the last is called through a Service"
+    assert "service" in emptied["webhooks"][-1]["clientConfig"]
+
+
+BUNDLE = "YnVuZGxl"
+"""The bundle of `ensure` as configurations hold it."""
+
+
+def with_bundle(webhook, bundle):
+    return {**webhook, "clientConfig": {**webhook["clientConfig"], "caBundle": bundle}}
+
+
+def test_only_the_bundles_of_ours_are_written_and_only_if_they_differ():
+    def stored(settings):
+        mutating = [THEIRS, ours(settings, "a"), with_bundle(ours(settings, "b"), "b2xk")]
+        validating = [with_bundle(ours(settings, "c"), BUNDLE)]
+        return {
+            (MUTATING, "trimtab-vpa"): {"metadata": {}, "webhooks": mutating},
+            (VALIDATING, "trimtab-vpa"): {"metadata": {}, "webhooks": validating},
+        }
+
+    assert ensure(stored, webhook_registration="ca-bundle") == [
+        (
+            MUTATING,
+            "trimtab-vpa",
+            [
+                {"op": "test", "path": "/webhooks/1/name", "value": "a"},
+                {"op": "add", "path": "/webhooks/1/clientConfig/caBundle", "value": BUNDLE},
+                {"op": "test", "path": "/webhooks/2/name", "value": "b"},
+                {"op": "add", "path": "/webhooks/2/clientConfig/caBundle", "value": BUNDLE},
+            ],
+        )
+    ]
+
+
+@pytest.mark.parametrize(
+    ("webhooks", "message"),
+    [
+        pytest.param(None, "trimtab-vpa is missing; apply the installation again", id="no configuration"),
+        pytest.param([THEIRS], "has no webhook that calls this server", id="none of ours"),
+        pytest.param([], "has no webhook that calls this server", id="none at all"),
+    ],
+)
+def test_an_installation_without_our_webhooks_is_a_problem(webhooks, message):
+    def stored(settings):
+        found = {"metadata": {}, "webhooks": webhooks}
+        return {} if webhooks is None else {(MUTATING, "trimtab-vpa"): found}
+
+    with pytest.raises(ValueError, match=message):
+        ensure(stored, webhook_registration="ca-bundle")
+
+
+def test_a_configuration_is_applied_again_when_it_was_edited_or_its_bundle_changed():
+    settings = Settings.of(namespace="trimtab")
+    clock, api = VirtualClock(), FakeApi()
+    generation, applied = [1], []
+
+    def fault(request):
+        kind, name = request.path.split("/")[-2:]
+        if request.method == "PATCH":
+            applied.append(kind)
+            return Answer(200, {"metadata": {"name": name, "generation": generation[0]}})
+        if name == UPSTREAM_NAME:
+            return Answer(404, status(404, "NotFound"))
+        return Answer(200, {"metadata": {"name": name, "generation": generation[0]}})
+
+    api.fault = fault
+
+    async def main():
+        registration = Registration(Client(clock, AsgiTransport(api), seed=1), settings)
+        for bundle, edits, want in ((b"a", 0, 2), (b"a", 0, 2), (b"b", 0, 4), (b"b", 1, 6), (b"b", 0, 6)):
+            generation[0] += edits
+            await registration.ensure(bundle)
+            assert len(applied) == want
+
+    clock.run(main())
+
+
 def test_the_names_of_configurations():
     assert configuration_name("ns") == "ns-vpa"
     assert configuration_name("ns", "upstream") == UPSTREAM_NAME

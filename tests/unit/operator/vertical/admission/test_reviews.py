@@ -2,6 +2,7 @@
 
 import base64
 import json
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
@@ -17,10 +18,10 @@ from trimtab.cluster.transport.transport import Request
 from trimtab.lab.apiserver.server import Server
 from trimtab.lab.patches import json_patch
 from trimtab.model.crds import all_crds
+from trimtab.model.feature_gates import FeatureGates
 from trimtab.model.vpa.webhooks import MUTATE_PODS, VALIDATE_SCOPES, VALIDATE_VPAS
 from trimtab.operator.runtime import Runtime
 from trimtab.operator.settings.settings import Settings
-from trimtab.operator.vertical.admission.app import MAX_BYTES
 from trimtab.operator.vertical.admission.reviews import Reviewer
 from trimtab.operator.vertical.metrics import AdmissionMetrics
 from trimtab.operator.vertical.wiring import VerticalRuntime, make_admission
@@ -101,9 +102,45 @@ def test_an_unreadable_review_of_our_own_kinds_is_refused_with_a_reason(path, bo
     assert answer["response"]["status"]["code"] == 400
 
 
-def test_a_body_beyond_the_bound_is_not_read():
-    status, _ = ask(MUTATE_PODS, b" " * (MAX_BYTES + 1))
-    assert status == 413
+@pytest.mark.parametrize(("more", "status"), [(0, 200), (1, 413)])
+def test_a_body_beyond_four_mebibytes_is_not_read(more, status):
+    assert ask(MUTATE_PODS, b" " * (4_194_304 + more))[0] == status
+
+
+@pytest.mark.parametrize(
+    ("known", "wanted", "is_read", "is_refused"),
+    [
+        pytest.param({"leader"}, "leader", False, False, id="cached"),
+        pytest.param({"leader"}, "new", True, False, id="created just now"),
+        pytest.param({"leader"}, "missing", True, True, id="missing"),
+        pytest.param(None, "missing", False, False, id="the cache is not complete"),
+        pytest.param({"leader"}, "", False, False, id="no scope"),
+    ],
+)
+async def test_a_scope_is_read_if_the_cache_lacks_it(known, wanted, is_read, is_refused):
+    read: list[str] = []
+
+    class Lookup:
+        view = SimpleNamespace(
+            gates=FeatureGates(vpa_selector_refinement=True), scope_names=lambda _namespace: known
+        )
+
+        async def scopes_with(self, namespace: str, name: str) -> frozenset[str]:
+            assert namespace == "shop"
+            read.append(name)
+            return frozenset(known) | ({name} if name == "new" else set())
+
+    lookup: Any = Lookup()
+    reviewer = Reviewer(VirtualClock(), lookup, AdmissionMetrics(CollectorRegistry()))
+    spec: dict[str, Any] = {"targetRef": {"apiVersion": "apps/v1", "kind": "StatefulSet", "name": "db"}}
+    spec["updatePolicy"] = {"updateMode": "Off"}
+    if wanted:
+        spec["vpaScope"] = {"name": wanted}
+    body = review({"metadata": {"name": "v"}, "spec": spec}, operation="CREATE", name="v")
+    answer = json.loads(await reviewer.review(VALIDATE_VPAS, body))["response"]
+    assert read == ([wanted] if is_read else [])
+    assert answer["allowed"] is not is_refused
+    assert ("Not found" in str(answer)) is is_refused
 
 
 @pytest.mark.parametrize(

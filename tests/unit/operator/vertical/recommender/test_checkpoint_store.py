@@ -4,6 +4,7 @@ from collections.abc import Awaitable, Callable
 from typing import Any
 
 import pytest
+from msgspec.structs import replace
 
 from trimtab.clock import VirtualClock
 from trimtab.cluster import errors
@@ -140,6 +141,26 @@ def test_the_name_of_another_owner_is_left_alone_and_hides_no_other_checkpoint()
     play(scenario)
 
 
+def test_a_refused_checkpoint_whose_owner_cannot_be_read_is_reported_without_advice(monkeypatch):
+    async def scenario(world: World) -> None:
+        await World(world.client).write(checkpoint("other-base-app", "other", 7))
+        get, answers = Client.get, [True, False]
+
+        async def once(self: Client, *args: Any, **more: Any) -> Any:
+            if not answers.pop(0):
+                raise errors.TransportError("no answer")
+            return await get(self, *args, **more)
+
+        with monkeypatch.context() as patched:
+            patched.setattr(Client, "get", once)
+            report = await world.write(checkpoint("other-base-app", "other-base", 2))
+        assert answers == []
+        assert (set(report.failed), report.collisions) == ({"shop/other-base-app"}, {})
+        assert report.undone == {NamespacedName("shop", "other-base")}
+
+    play(scenario)
+
+
 def test_equal_content_is_written_once_and_a_failed_write_again():
     async def scenario(world: World) -> None:
         sent = world.client.sender.counts.sent
@@ -147,6 +168,10 @@ def test_equal_content_is_written_once_and_a_failed_write_again():
         before = dict(sent)
         await world.write(checkpoint(samples=1))
         assert dict(sent) == before
+        plain = checkpoint(samples=1)
+        later = replace(plain.status, last_update_time=world.client.clock.now())
+        await world.write(replace(plain, status=later))
+        assert dict(sent) == before, "the time alone is no change"
         world.store.keep([OTHER])
         await world.write(checkpoint(samples=1))
         assert dict(sent) != before, "nothing is kept of a VPA that is gone"

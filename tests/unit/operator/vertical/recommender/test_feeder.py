@@ -9,12 +9,19 @@ import pytest
 from tests.unit.decide.vertical.policy_builders import FOLLOWER, LEADER, index, pod, scope, vpa, world
 from trimtab.decide.vertical.cluster_state.cluster import ClusterState, PodId
 from trimtab.decide.vertical.compat import VPA_1_8
+from trimtab.decide.vertical.update.observation import ObservedController
 from trimtab.model.core.meta import NamespacedName
 from trimtab.model.labels.selector import Selector
 from trimtab.model.vpa.types import RecommenderSelector
 from trimtab.operator.vertical.cluster_view import ControlSnapshot, Targeted
 from trimtab.operator.vertical.recommender.cluster_states import ShardedClusterStates
-from trimtab.operator.vertical.recommender.feeder import ClusterStateFeeder, LoadResult, is_served_by
+from trimtab.operator.vertical.recommender.feeder import (
+    ClusterStateFeeder,
+    LoadResult,
+    UnsupportedConfig,
+    is_served_by,
+    usable_selector,
+)
 from trimtab.operator.vertical.targets import Unsupported
 
 
@@ -41,7 +48,8 @@ def feed(
     unsupported: Any = (),
 ) -> LoadResult:
     """Load once, with a target that cannot be resolved for the VPAs in `unsupported`."""
-    seen = world(vpas, [*pods, *victims], scopes)
+    known = {f"StatefulSet/shop/{name}": ObservedController(replicas=1) for name in ("db", "web")}
+    seen = world(vpas, [*pods, *victims], scopes, controllers=known)
     targeted = tuple(
         Targeted(
             entry,
@@ -206,3 +214,66 @@ def test_vpas_of_waiting_namespaces_are_not_usable_and_the_others_are():
     assert held.waiting == dict.fromkeys(names("a", "b"), "403")
     assert held.new == names("a")
     assert held.namespaces == {"shop", "mail"}
+
+
+def sharded_feeder(held: list[int]) -> tuple[ClusterStateFeeder, ShardedClusterStates]:
+    """Return a feeder whose VPAs `base` and `web` are in shards of their own."""
+    owner: Any = SimpleNamespace(held=lambda: tuple(held), share=lambda key: int(key.endswith("web")))
+    states = ShardedClusterStates(ClusterState, owner)
+    states.is_whole = False
+    states.sync_shards()
+    return ClusterStateFeeder(states), states
+
+
+def test_a_deleted_pod_is_removed_from_the_states_that_are_still_held():
+    held = [0, 1]
+    feeder, states = sharded_feeder(held)
+    vpas = [vpa("base"), vpa("web", target="StatefulSet/web")]
+    pods = [pod("db-0"), pod("web-0", owner="StatefulSet/web")]
+    feed(feeder, vpas, pods)
+    base, web = states
+    db, other = PodId("shop", "db-0"), PodId("shop", "web-0")
+    assert (set(base.pods), set(web.pods)) == ({db}, {other})
+    held.remove(1)
+    states.sync_shards()
+    feed(feeder, vpas, [])
+    feeder.forget_gone()
+    assert set(base.pods) == set(), "its shard is one of ours"
+    assert set(web.pods) == {other}, "a lost state is not touched"
+    held.append(1)
+    states.sync_shards()
+    feed(feeder, vpas, pods)
+    feed(feeder, vpas, [])
+    feeder.forget_gone()
+    assert [set(state.pods) for state in states] == [set(), set()], "one of two held states"
+
+
+def test_a_history_belongs_to_the_selectors_of_target_and_scope():
+    scopes = [scope("leader", pods=LEADER, nodes={"disk": "fast"})]
+    vpas = [vpa("base"), vpa("lead", scope="leader")]
+    seen = world(vpas, [], scopes)
+    targeted = [Targeted(entry, Selector.parse("app=db")) for entry in vpas]
+    control = ControlSnapshot(tuple(targeted), index(seen), seen.owners(), {})
+    assert [str(usable_selector(found, control)) for found in targeted] == [
+        "app=db",
+        "app=db,role=leader,node:disk=fast",
+    ]
+    missing = ControlSnapshot((), index(world([], [])), seen.owners(), {})
+    assert str(usable_selector(targeted[1], missing)) == "app=db", "not indexed yet"
+
+
+@pytest.mark.parametrize(
+    ("found", "reason"),
+    [
+        pytest.param(Targeted(vpa("base"), Unsupported("no target")), "TargetUnsupported", id="no target"),
+        pytest.param(
+            Targeted(vpa("lead", scope="missing"), Selector.parse("app=db")), "ScopeNotFound", id="no scope"
+        ),
+    ],
+)
+def test_an_unusable_vpa_says_why(found, reason):
+    seen = world([found.vpa], [])
+    control = ControlSnapshot((found,), index(seen), seen.owners(), {})
+    result = usable_selector(found, control)
+    assert isinstance(result, UnsupportedConfig)
+    assert result.reason == reason

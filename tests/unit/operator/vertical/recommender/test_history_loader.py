@@ -168,10 +168,17 @@ def test_a_few_namespaces_are_read_at_the_same_time_and_each_once():
     assert reader.is_closed
 
 
-def test_progress_is_logged_now_and_then_and_at_the_end(caplog):
+@pytest.mark.parametrize(
+    ("seconds", "reported"),
+    [
+        pytest.param(3.0, (1, 17, 20), id="reads of 3 s: the fifth round is 12 s after the first"),
+        pytest.param(5.0, (1, 9, 17, 20), id="reads of 5 s: every second round is 10 s after the last"),
+    ],
+)
+def test_progress_is_logged_now_and_then_and_at_the_end(caplog, seconds, reported):
     caplog.set_level("INFO")
     clock = VirtualClock()
-    reader: Any = Reader(clock, seconds=3.0)
+    reader: Any = Reader(clock, seconds=seconds)
     namespaces = [f"n{number}" for number in range(5 * MAX_PARALLEL)]
 
     async def main() -> None:
@@ -183,5 +190,5 @@ def test_progress_is_logged_now_and_then_and_at_the_end(caplog):
     clock.run(main())
     logged = [record.getMessage() for record in caplog.records]
     assert [text.partition(": ")[2] for text in logged] == [
-        f"{read} of 20 namespaces read, 0 failed" for read in (1, 17, 20)
+        f"{read} of 20 namespaces read, 0 failed" for read in reported
     ]

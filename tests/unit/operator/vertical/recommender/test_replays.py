@@ -206,6 +206,17 @@ def test_a_namespace_whose_checkpoints_may_not_be_read_waits(with_history):
     assert len(test.read_for) == 2, "nothing is missing"
 
 
+def test_a_history_that_was_read_and_not_replayed_yet_hides_no_other_namespace():
+    far = NamespacedName("zoo", "far")
+    loader = Loader(shop=history("app"))
+    test = World(loader=loader, vpas=[vpa("base"), vpa("far", namespace="zoo")])
+    test.refused = {"shop": "403"}
+    test.load(BASE)
+    progress = test.load(far)
+    assert progress.waiting == {"shop", "zoo"}
+    assert [namespace for namespace, _ in loader.wanted] == ["shop", "zoo"]
+
+
 def test_the_state_of_the_read_histories_is_counted():
     test = World(loader=Loader())
     test.load(BASE)

@@ -14,10 +14,11 @@ from trimtab.decide.vertical.input.oom import OOM
 from trimtab.model import times
 from trimtab.operator.vertical.metrics import RecommenderMetrics
 from trimtab.operator.vertical.recommender.oom_watcher import Kill
-from trimtab.operator.vertical.recommender.samples import _HAND_OVER_NS, SampleFeeder
+from trimtab.operator.vertical.recommender.samples import SampleFeeder
 from trimtab.operator.vertical.recommender.usage import PodCapacities
 
 PERIOD_NS = 60 * times.SECOND_NS
+HAND_OVER_NS = 120 * times.SECOND_NS
 
 
 class World:
@@ -117,8 +118,8 @@ def test_a_kill_counts_unless_every_vpa_of_the_pod_has_it(saved, ago, is_counted
     ("is_whole", "pod", "ago", "is_kept"),
     [
         pytest.param(False, "db-9", 0, True, id="a pod of another replica"),
-        pytest.param(False, "db-9", _HAND_OVER_NS - 1, True, id="for the time of a hand-over"),
-        pytest.param(False, "db-9", _HAND_OVER_NS, False, id="and no longer"),
+        pytest.param(False, "db-9", HAND_OVER_NS - 1, True, id="for the time of a hand-over"),
+        pytest.param(False, "db-9", HAND_OVER_NS, False, id="and no longer"),
         pytest.param(True, "db-9", 0, False, id="without shards there is no other replica"),
         pytest.param(False, "db-0", 0, False, id="our own pod"),
     ],

@@ -14,7 +14,7 @@ from trimtab.decide.vertical.input.usage import LARGEST_NODE, Capacity
 from trimtab.metrics.queries import MetricsError, PodUsage
 from trimtab.model.json import wire
 from trimtab.model.metrics_api import PodMetricsList
-from trimtab.operator.vertical.recommender.usage import PodCapacities, UsageFeed, add_usage
+from trimtab.operator.vertical.recommender.usage import PodCapacities, UsageFeed, _Batch, add_usage
 
 ALL = PodUsage()
 
@@ -159,3 +159,22 @@ def test_a_container_that_is_left_out_hides_none_of_its_pod():
 def test_usage_of_a_waiting_namespace_is_not_added():
     assert added(item("db-0", ("app", USED)), waiting=frozenset({"shop"}))[0] == {"cpu": 0, "memory": 0}
     assert added(item("db-0", ("app", USED)), waiting=frozenset({"mail"}))[0] == {"cpu": 1, "memory": 1}
+
+
+@pytest.mark.parametrize(
+    ("amount", "kept"),
+    [
+        (0, 0),
+        (7, 7),
+        (2**63 - 1, 2**63 - 1),
+        (2**63, 2**63 - 1),
+        (2**70, 2**63 - 1),
+        (-1, -1),
+        (-(2**70), -1),
+    ],
+)
+def test_an_amount_is_kept_as_far_as_64_bits_hold_it(amount, kept):
+    """A clamped amount is still above any capacity, so it is refused and not taken for a small one."""
+    batch = _Batch()
+    batch.add(3, amount, 5, 9)
+    assert (batch.rows, batch.amounts, batch.times_ns, batch.capacities) == ([3], [kept], [5], [9])
