@@ -77,11 +77,11 @@ class World:
     """A lookup over a view, and a client that reads scopes."""
 
     def __init__(self, view: View | None = None, answer: Exception | None = None) -> None:
-        self.view: Any = view or View()
+        self.view: Any = View() if view is None else view
         self.read: list[tuple[str, str]] = []
         self._answer = answer
         itself: Any = self
-        self.lookup = VpaLookup(itself, self.view, Quantity.parse("2"))
+        self.lookup = VpaLookup(itself, itself.view, Quantity.parse("2"))
 
     async def get(self, _resource: Any, name: str, namespace: str) -> None:
         self.read.append((namespace, name))

@@ -134,7 +134,7 @@ async def _nothing(*_arguments: Any) -> None:
     """Write nothing."""
 
 
-def test_each_step_is_measured():
+def test_each_step_is_measured(monkeypatch):
     async def scenario(recommender: Recommender, clock: VirtualClock) -> None:
         build = recommender._builder.build
 
@@ -142,7 +142,7 @@ def test_each_step_is_measured():
             clock.advance(4)
             return build(*arguments)
 
-        recommender._builder.build = slowly  # type: ignore[method-assign]  # a builder that takes 4 s
+        monkeypatch.setattr(recommender._builder, "build", slowly)
         await recommender.step()
         name = "vpa_recommender_execution_latency_seconds_sum"
         seconds = {
