@@ -136,7 +136,7 @@ class Writer:
         """Return what has to be written, which for a dry run is no scale."""
         observation = snapshot.observation
         problem = annotation_problem(observation.hpa, observation.gates)
-        _log_warnings(hpa_state, decision, problem)
+        _log_warnings(hpa_state, observation, decision, problem)
         is_dry_run = self._dry_run or bool(problem) or hpa_state.is_dry_run
         written = as_dry_run(observation, decision) if is_dry_run else decision
         write = PendingWrite(snapshot.target, observation, written, is_dry_run)
@@ -353,14 +353,20 @@ def status_patch(hpa_state: HpaState, new: HorizontalPodAutoscalerStatus, memory
     return {"status": status}
 
 
-def _log_warnings(hpa_state: HpaState, decision: Decision, problem: str) -> None:
-    """Log ignored fields of a spec and a misspelt annotation, once per process and text."""
-    condition = decision.status.condition(ConditionType.FIELDS_IGNORED)
-    ignored, misspelt = hpa_state.new_warnings(condition.message if condition is not None else "", problem)
+def _log_warnings(hpa_state: HpaState, observation: Observation, decision: Decision, problem: str) -> None:
+    """Log ignored fields, a misspelt annotation and a missing right to the target, once per process and text."""
+    condition, failure = decision.status.condition(ConditionType.FIELDS_IGNORED), observation.scale_failure
+    ignored, misspelt, forbidden = hpa_state.new_warnings(
+        condition.message if condition is not None else "",
+        problem,
+        f"{failure.message}; {failure.advice}" if failure is not None and failure.advice else "",
+    )
     if ignored:
         log.warning("fields ignored", extra={"facts": {"hpa": hpa_state.key, "fields": ignored}})
     if misspelt:
         log.warning("nothing is scaled", extra={"facts": {"hpa": hpa_state.key, "why": misspelt}})
+    if forbidden:
+        log.warning("scale cannot be read", extra={"facts": {"hpa": hpa_state.key, "why": forbidden}})
 
 
 def _log_scale(hpa_state: HpaState, write: PendingWrite) -> None:

@@ -129,3 +129,21 @@ def test_every_program_of_the_default_installation_has_settings():
         (container,) = program["spec"]["template"]["spec"]["containers"]
         assert settings_of(container["args"][1:]).components
     assert len(programs) == 5
+
+
+@pytest.mark.parametrize(
+    ("assignments", "is_hinted"),
+    [
+        ([], True),
+        (["scalable=[{group: argoproj.io, resource: rollouts}]"], False),
+        (["horizontal.nativeHpas=true"], False),
+        (["horizontal.enabled=false"], False),
+    ],
+    ids=["no value", "the kind is named", "native HPAs", "no HPAs"],
+)
+def test_the_right_to_scale_other_kinds_is_named_where_it_is_missing(assignments, is_hinted, capsys):
+    assert install(*assignments) == 0
+    out, err = capsys.readouterr()
+    assert out
+    assert ("--set 'scalable=[{group: argoproj.io, resource: rollouts}]'" in err) == is_hinted
+    assert bool(err) == is_hinted

@@ -4,7 +4,12 @@ import logging
 
 import pytest
 
+from tests.unit.decide.horizontal.builders import NOW, observe
 from tests.unit.operator.horizontal.test_writer import FORBIDDEN, World
+from trimtab.decide.horizontal import decide
+from trimtab.decide.horizontal.observation.observation import ScaleFailure
+from trimtab.operator.horizontal.inputs.targets import ResolvedTarget
+from trimtab.operator.horizontal.snapshot import Snapshot
 
 
 @pytest.mark.parametrize(
@@ -27,3 +32,20 @@ def test_a_decision_that_does_not_scale_has_no_line(caplog):
     caplog.set_level(logging.INFO, "trimtab.operator.horizontal.writer")
     World().apply(replicas=8)
     assert not [record for record in caplog.records if record.message in {"scaled", "not scaled"}]
+
+
+@pytest.mark.parametrize(
+    ("advice", "lines"), [("install with scalable=[]", 1), ("", 0)], ids=["a missing right", "no such target"]
+)
+def test_a_missing_right_to_a_scale_is_one_line_with_what_gives_it(advice, lines, caplog):
+    """The condition and the event had the value of the installation that gives the right, the log had nothing."""
+    world = World()
+    failure = ScaleFailure(message="forbidden", step="query", advice=advice)
+    observation = observe(world.state.hpa, 4, scale=None, scale_failure=failure)
+    snapshot = Snapshot(ResolvedTarget(failure=failure), observation, NOW)
+    for _ in range(2):
+        world.writer.prepare(world.state, snapshot, decide(observation, NOW))
+    facts = [
+        record.__dict__["facts"] for record in caplog.records if record.message == "scale cannot be read"
+    ]
+    assert [(fact["hpa"], fact["why"]) for fact in facts] == [("shop/web", f"forbidden; {advice}")] * lines

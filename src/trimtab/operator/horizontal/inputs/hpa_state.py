@@ -133,7 +133,7 @@ class HpaState:
     """How long the stored status has differed from the newest one. None if it does not."""
     _bands: tuple[UsageBand, ...] = ()
     _bands_for: Record | None = None
-    _logged: tuple[str, str] = ("", "")
+    _logged: tuple[str, str, str] = ("", "", "")
     uid: str = field(init=False)
     key: str = field(init=False)
     """`namespace/name`."""
@@ -256,7 +256,11 @@ class HpaState:
             self._bands, self._bands_for = usage_bands(record.observation, record.decision), record
         return self._bands
 
-    def new_warnings(self, ignored: str, misspelt: str) -> tuple[str, str]:
-        """Return those of two warnings that differ from the last ones."""
-        before, self._logged = self._logged, (ignored, misspelt)
-        return ignored if ignored != before[0] else "", misspelt if misspelt != before[1] else ""
+    def new_warnings(self, ignored: str, misspelt: str, forbidden: str) -> tuple[str, str, str]:
+        """Return those of three warnings that differ from the last ones."""
+        before, self._logged = self._logged, (ignored, misspelt, forbidden)
+        return (
+            ignored if ignored != before[0] else "",
+            misspelt if misspelt != before[1] else "",
+            forbidden if forbidden != before[2] else "",
+        )

@@ -93,11 +93,12 @@ def test_a_status_that_fails_is_tried_again_later_and_later_and_at_once_after_a_
 
 def test_a_warning_is_new_once_and_again_after_it_changed():
     state = hpa_state()
-    assert state.new_warnings("a", "") == ("a", "")
-    assert state.new_warnings("a", "b") == ("", "b")
-    assert state.new_warnings("c", "b") == ("c", "")
-    assert state.new_warnings("", "") == ("", "")
-    assert state.new_warnings("c", "b") == ("c", "b")
+    assert state.new_warnings("a", "", "") == ("a", "", "")
+    assert state.new_warnings("a", "b", "") == ("", "b", "")
+    assert state.new_warnings("c", "b", "d") == ("c", "", "d")
+    assert state.new_warnings("c", "b", "d") == ("", "", "")
+    assert state.new_warnings("", "", "") == ("", "", "")
+    assert state.new_warnings("c", "b", "d") == ("c", "b", "d")
 
 
 def test_a_request_that_was_replaced_does_not_finish_the_newer_one():
