@@ -15,7 +15,8 @@ from trimtab.model.core.objects import Node
 from trimtab.model.feature_gates import FeatureGates
 from trimtab.model.json import wire
 from trimtab.model.labels.selector import Selector
-from trimtab.operator.vertical.cluster_view import ClusterView
+from trimtab.operator.vertical.cluster_view import ClusterView, Targeted
+from trimtab.operator.vertical.targets import Unsupported
 
 KINDS = ("pods", "verticalpodautoscalers", "nodes")
 CACHES = st.tuples(st.booleans(), st.sampled_from(["", "403"]), st.sampled_from(["", "the watch is silent"]))
@@ -140,6 +141,36 @@ def test_without_the_kind_there_are_no_scopes():
     view, caches = seen_by(has_scopes=False)
     assert "vpascopes" not in caches
     assert (list(view.scopes()), view.scope_names("shop")) == ([], None)
+
+
+def test_scopes_are_watched_once_and_only_if_the_gate_is_on():
+    for is_on, watched in ((True, 1), (False, 0)):
+        asked: list[tuple[str, ...]] = []
+
+        async def served(*names: str, asked: Any = asked) -> Any:
+            asked.append(names)
+            return object()
+
+        discovery: Any = SimpleNamespace(served=served)
+        client: Any = SimpleNamespace(clock=VirtualClock())
+        caches: Any = Caches()
+        gates = FeatureGates(vpa_selector_refinement=is_on)
+        view = ClusterView(client, discovery, caches, gates=gates)
+        for _ in range(3):
+            VirtualClock().run(view.begin())
+        assert len(asked) == watched
+        assert ("vpascopes" in caches.by_plural) is is_on
+        assert "limitranges" not in caches.by_plural, "whoever sizes no pod does not watch them"
+
+
+def test_a_selector_that_selects_nothing_is_none():
+    for target, selector in (
+        (Selector.parse("app=db"), "app=db"),
+        (Selector.from_label_selector(None), None),
+        (Unsupported("no target"), None),
+    ):
+        found = Targeted(vpa("base"), target).selector
+        assert (None if found is None else str(found)) == selector
 
 
 def test_the_scopes_of_a_namespace_are_known_once_they_are_listed():

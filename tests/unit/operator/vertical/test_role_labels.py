@@ -31,6 +31,7 @@ class World:
         self.pods = Pods(pods)
         self.holder, self.state = holder, state
         self.read_state: HolderState | Exception = state
+        self.reads = 0
         self.listed = True
         self.owned = True
         self.failures: dict[str, Exception] = {}
@@ -71,6 +72,7 @@ class World:
         return self.state
 
     async def read(self, _lease: Any) -> HolderState:
+        self.reads += 1
         if isinstance(self.read_state, Exception):
             raise self.read_state
         return self.read_state
@@ -141,6 +143,25 @@ def test_a_label_is_removed_only_when_its_holder_surely_lost_it(state, read, cha
     assert world.step() == changed
     assert world.patched == [("db-0", None)] * changed
     assert bool(world.roles.health()) is isinstance(read, Exception)
+
+
+ORPHANING = {LEASE_ANNOTATION: "db", LABEL_ANNOTATION: "app=leader"}
+"""A role whose label is one by which the controller selects its pods."""
+
+
+@pytest.mark.parametrize(
+    ("labelled", "annotations", "reads", "warned"),
+    [
+        pytest.param(LEADER, ROLE, 1, [], id="a label would be removed"),
+        pytest.param(None, ROLE, 0, [], id="nothing would change"),
+        pytest.param(LEADER, ORPHANING, 0, ["db-0"], id="the declaration is wrong with any holder"),
+    ],
+)
+def test_an_expired_lease_is_read_only_if_a_label_depends_on_it(labelled, annotations, reads, warned):
+    world = World(member("db-0", labelled, annotations), state=HolderState.EXPIRED)
+    world.step()
+    assert world.reads == reads
+    assert [name for name, _ in world.events] == warned
 
 
 def test_a_lease_that_vanished_has_no_holder():

@@ -363,3 +363,26 @@ def test_a_pod_that_is_gone_is_no_error_and_one_that_cannot_be_read_is():
     assert VirtualClock().run(read_live(client, pod("a"))) is None
     with pytest.raises(errors.Forbidden):
         VirtualClock().run(read_live(client, pod("b")))
+
+
+@pytest.mark.parametrize(
+    "now", [pytest.param(pod(memory="9Gi"), id="another size"), pytest.param(pod(uid="u2"), id="replaced")]
+)
+def test_a_pod_that_is_another_one_now_is_a_conflict(now):
+    class Changed(Api):
+        async def get(self, *_names: Any) -> Any:
+            return now
+
+    api = Changed()
+    with pytest.raises(errors.Conflict, match="the pod changed since the decision") as caught:
+        api.clock.run(actuator(api)._unless_resized(pod()))
+    assert (caught.value.code, caught.value.reason) == (409, "Conflict")
+
+
+def test_a_pod_whose_status_alone_changed_is_still_the_same():
+    class Reported(Api):
+        async def get(self, *_names: Any) -> Any:
+            return pod(phase="Failed", labels={"role": "leader"})
+
+    api = Reported()
+    assert api.clock.run(actuator(api)._unless_resized(pod())).status.phase == "Failed"

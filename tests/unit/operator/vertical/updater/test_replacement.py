@@ -113,6 +113,11 @@ def test_in_a_dry_run_the_answer_has_no_size():
         pytest.param(refusal(errors.Invalid, 422), REFUSED, id="invalid"),
         pytest.param(refusal(errors.Forbidden, 403), REFUSED, id="forbidden by a policy"),
         pytest.param(
+            refusal(errors.Invalid, 422, 'a webhook says: cannot create resource "pods"'),
+            REFUSED,
+            id="a webhook that lacks the right itself",
+        ),
+        pytest.param(
             refusal(errors.Forbidden, 403, 'User "u" cannot create resource "pods"'),
             None,
             id="no right to try",
