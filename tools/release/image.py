@@ -1,6 +1,7 @@
 """Puts the image together as an OCI archive: Debian packages, wheels of the lock, and our own wheel, a layer each.
 
-No engine is needed and no command runs inside, so the same inputs give the same digest.
+No engine is needed and no command runs inside, so the same inputs give the same digest. Each layer has the bytecode of its
+modules, because nothing in the image can be written when it runs.
 """
 
 import json
@@ -14,6 +15,7 @@ from typing import Any, Final
 
 from tools.release import debian
 from tools.release.archives import Entry, compressed, digest, files_below, symbolic_link, tar
+from tools.release.bytecode import bytecode
 from tools.release.version import ROOT, ReleaseError
 
 _PACKAGES: Final = "usr/local/lib/python3.11/dist-packages"
@@ -24,7 +26,8 @@ _UV: Final = ROOT / ".tools" / "bin" / "uv"
 
 def write_image(path: Path, wheel: Path, version: str, seconds: int) -> str:
     """Write the archive and return the digest of the image's manifest."""
-    layers = [tar(debian.base(ROOT / ".cache" / "debian"), seconds), *_python_layers(wheel, seconds)]
+    base = list(debian.base(ROOT / ".cache" / "debian"))
+    layers = [tar([*base, *bytecode(base)], seconds), *_python_layers(wheel, seconds)]
     blobs: dict[str, bytes] = {}
     settings = _settings(version)
     config = {
@@ -103,10 +106,11 @@ def _python_layers(wheel: Path, seconds: int) -> list[bytes]:
         lock = ROOT / "requirements" / "run.lock"
         _install(locked, "--require-hashes", "--only-binary=:all:", "-r", str(lock))
         _install(own, "--no-deps", str(wheel))
-        return [
-            tar([*files_below(locked, _PACKAGES), *pythons], seconds),
-            tar([*files_below(own, _PACKAGES), *programs], seconds),
-        ]
+        layers = []
+        for packages, others in ((locked, pythons), (own, programs)):
+            files = files_below(packages, _PACKAGES)
+            layers.append(tar([*files, *bytecode(files), *others], seconds))
+        return layers
 
 
 def _install(target: Path, *what: str) -> None:

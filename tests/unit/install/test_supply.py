@@ -52,3 +52,11 @@ def test_the_image_installs_nothing_without_a_hash_and_does_not_run_as_root():
     assert all("--require-hashes" in step or "--no-index" in step for step in installs)
     users = [step for step in steps if step.startswith("USER ")]
     assert users == ["USER 65532:65532"]
+
+
+def test_the_image_has_bytecode_that_is_not_checked():
+    """Each start compiled every module again, because nothing can be written when the image runs."""
+    steps = (ROOT / "Dockerfile").read_text().splitlines()
+    compiling = [step for step in steps if "-m compileall" in step]
+    assert [step.split()[-1] for step in compiling] == ["/app/lib", "/usr/local/lib/python3.11"]
+    assert all("--invalidation-mode unchecked-hash" in step for step in compiling)

@@ -1,7 +1,10 @@
 """A release has the same bytes every time, and says what is in it."""
 
+import importlib.util
 import io
+import marshal
 import re
+import sys
 import tarfile
 from datetime import UTC, datetime
 from pathlib import Path
@@ -10,7 +13,9 @@ import pytest
 import yaml
 
 from tools.release import __main__ as release
+from tools.release import image
 from tools.release.archives import Entry, compressed, digest, directory, files_below, symbolic_link, tar
+from tools.release.bytecode import VERSION, bytecode
 from tools.release.debian import LOCK, PACKAGES, read_lock
 from tools.release.image import _settings
 from tools.release.version import _PLACES, ROOT, ReleaseError, close_changelog, epoch, notes, set_version
@@ -130,3 +135,39 @@ def test_a_release_says_each_step_before_it_begins(with_image, tmp_path, monkeyp
     assert said.pop("_run") == "", "the second of two modules in one step"
     for part, text in said.items():
         assert re.fullmatch(r"release: .+ \.\.\.\n", text), part
+
+
+PACKAGES_FOLDER = "usr/local/lib/python3.11/dist-packages"
+
+
+@pytest.mark.skipif(sys.version_info[:2] != VERSION, reason="the image has Python 3.11")
+def test_the_image_has_bytecode_that_depends_on_nothing_but_the_modules(tmp_path):
+    """Each start compiled all modules, 1.1 s long: no file of the image can be written."""
+    names = ", ".join(f'"{letter}"' for letter in "abcdefghijklmnop")
+    modules = [
+        Entry(
+            f"{PACKAGES_FOLDER}/rule/__init__.py", f"def is_vowel(x):\n    return x in {{{names}}}\n".encode()
+        ),
+        Entry(f"{PACKAGES_FOLDER}/rule/broken.py", b"print 'for Python 2'\n"),
+        Entry(f"{PACKAGES_FOLDER}/rule/data.json", b"{}"),
+        Entry("etc/conf.py", b"x = 1\n"),
+    ]
+    first, again = bytecode(modules), bytecode(reversed(modules))
+    assert first == again
+    (compiled,) = first
+    assert compiled.name == f"{PACKAGES_FOLDER}/rule/__pycache__/__init__.cpython-311.pyc"
+    assert compiled.content[:4] == importlib.util.MAGIC_NUMBER
+    assert compiled.content[4:8] == (1).to_bytes(4, "little"), "a hash that is never compared with the source"
+    assert marshal.loads(compiled.content[16:]).co_filename == f"/{PACKAGES_FOLDER}/rule/__init__.py"
+
+
+@pytest.mark.skipif(sys.version_info[:2] != VERSION, reason="the image has Python 3.11")
+def test_every_layer_of_packages_has_its_bytecode(tmp_path, monkeypatch):
+    def install(target, *_what):
+        (target / "rule").mkdir(parents=True)
+        (target / "rule" / "__init__.py").write_text("x = 1\n")
+
+    monkeypatch.setattr(image, "_install", install)
+    for layer in image._python_layers(tmp_path / "wheel", 0):
+        with tarfile.open(fileobj=io.BytesIO(layer)) as archive:
+            assert f"{PACKAGES_FOLDER}/rule/__pycache__/__init__.cpython-311.pyc" in archive.getnames()
