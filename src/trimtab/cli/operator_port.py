@@ -8,6 +8,7 @@ import os
 import urllib.error
 import urllib.parse
 import urllib.request
+from datetime import timedelta
 from http import HTTPStatus
 from typing import Any, Final
 
@@ -15,6 +16,8 @@ import msgspec
 
 from trimtab.cli.errors import FOUND, CommandError
 
+LONGEST: Final = timedelta(seconds=10)
+"""How long an answer may take, unless --request-timeout says."""
 TOKEN_VARIABLE: Final = "TRIMTAB_TOKEN"  # noqa: S105 - the name of a variable
 _ANOTHER_ADDRESS: Final = "name the operator's own address with --operator, as http://127.0.0.1:8080"
 
@@ -59,9 +62,9 @@ def operator_token() -> str:
     return token
 
 
-def ask_explanation(operator: str, name: str) -> dict[str, Any]:
+def ask_explanation(operator: str, name: str, timeout: timedelta | None = None) -> dict[str, Any]:
     """Return the operator's explanation. Raise NothingKnownError if it has none."""
-    body = _ask(operator, "explain", name)
+    body = _ask(operator, "explain", name, timeout)
     try:
         msgspec.json.decode(body, type=_Explained)
         found: dict[str, Any] = msgspec.json.decode(body)
@@ -70,27 +73,27 @@ def ask_explanation(operator: str, name: str) -> dict[str, Any]:
     return found
 
 
-def ask_overview(operator: str) -> list[dict[str, Any]]:
+def ask_overview(operator: str, timeout: timedelta | None = None) -> list[dict[str, Any]]:
     """Return the operator's row of each HPA."""
     try:
-        return msgspec.json.decode(_ask(operator, "autoscalers", ""), type=_Overview).autoscalers
+        return msgspec.json.decode(_ask(operator, "autoscalers", "", timeout), type=_Overview).autoscalers
     except (ValueError, NothingKnownError) as error:
         raise _not_an_operator(operator) from error
 
 
-def ask_estimates(operator: str, name: str) -> str:
+def ask_estimates(operator: str, name: str, timeout: timedelta | None = None) -> str:
     """Return the last calls of the estimators of a VPA, one JSON object in each line, as `ask_records`."""
-    return _ask_lines(operator, "estimates", name, _Estimated)
+    return _ask_lines(operator, "estimates", name, _Estimated, timeout)
 
 
-def ask_records(operator: str, name: str) -> str:
+def ask_records(operator: str, name: str, timeout: timedelta | None = None) -> str:
     """Return the operator's records, one JSON object in each line. Raise NothingKnownError as `ask_explanation`."""
-    return _ask_lines(operator, "records", name, _Recorded)
+    return _ask_lines(operator, "records", name, _Recorded, timeout)
 
 
-def _ask_lines(operator: str, page: str, name: str, line_type: type) -> str:
+def _ask_lines(operator: str, page: str, name: str, line_type: type, timeout: timedelta | None) -> str:
     """Return a page whose lines are JSON objects of a type."""
-    body = _ask(operator, page, name)
+    body = _ask(operator, page, name, timeout)
     try:
         for line in body.splitlines():
             msgspec.json.decode(line, type=line_type)
@@ -99,14 +102,14 @@ def _ask_lines(operator: str, page: str, name: str, line_type: type) -> str:
         raise _not_an_operator(operator) from error
 
 
-def _ask(operator: str, page: str, name: str) -> bytes:
+def _ask(operator: str, page: str, name: str, timeout: timedelta | None) -> bytes:
     refuse_unusable_address(operator)
     token = operator_token()
     url = f"{operator.rstrip('/')}/{page}?" + urllib.parse.urlencode({"name": name})
     headers = {"Authorization": f"Bearer {token}"} if token else {}
     try:
         asked = urllib.request.Request(url, headers=headers)  # noqa: S310 - the scheme is checked above
-        with _OPENER.open(asked, timeout=10) as answer:
+        with _OPENER.open(asked, timeout=(timeout or LONGEST).total_seconds()) as answer:
             body: bytes = answer.read()
             return body
     except urllib.error.HTTPError as error:

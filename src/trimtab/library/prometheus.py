@@ -39,6 +39,7 @@ async def record_load(
         transport = HttpTransport(clock, connection_to(clock, address, Path()))
         client = PrometheusClient(clock, transport, deadline=DEADLINE)
         try:
+            await client.reach()  # within seconds; a part of the history may take a minute
             return await _read(client, queries, wanted, on_progress)
         finally:
             await client.close()

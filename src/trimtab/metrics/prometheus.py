@@ -87,6 +87,10 @@ class _NamesAnswer(_Answer):
     data: tuple[str, ...] = ()
 
 
+REACH = Deadlines()
+"""How long a server that can be reached may take for an answer of a few bytes."""
+
+
 class PrometheusClient:
     """A client of Prometheus, or of a server with its API."""
 
@@ -123,6 +127,15 @@ class PrometheusClient:
         query = [("match[]", selector), ("start", f"{now - since:.3f}"), ("end", f"{now:.3f}")]
         request = Request("GET", "/api/v1/label/__name__/values", query, {}, None, self._deadlines, MAX_BYTES)
         return list((await self._send(request, _NamesAnswer)).data)
+
+    async def reach(self) -> None:
+        """Raise PrometheusError if the server does not answer at all. Queries over a long time may take much longer."""
+        query = [("query", "1")]
+        request = Request("GET", "/api/v1/query", query, {}, None, REACH.within(self._deadline), MAX_BYTES)
+        try:
+            await self._transport.request(request)
+        except ClusterError as error:
+            raise PrometheusError(str(error)) from error
 
     async def close(self) -> None:
         """Close the connections."""

@@ -111,7 +111,7 @@ def command(what: tuple[str, ...], namespace: str, operator: str, output: str, *
         _explain_vertical(kind, name, namespace, output, operator, options)
         return
     if operator and not options["compat"] and not options["feature_gates"]:
-        _show(_from_operator(operator, namespace or "default", name, output), output)
+        _show(_from_operator(operator, namespace or "default", name, output, options), output)
         return
     if operator:
         decision = DecisionToExplain(_repeat_decision(operator, namespace, name, options))
@@ -148,7 +148,7 @@ def _explain_decision(decision: DecisionToExplain, *, is_users: bool) -> dict[st
     }
 
 
-def _estimates(kind: str, name: str, namespace: str, operator: str) -> str:
+def _estimates(kind: str, name: str, namespace: str, operator: str, timeout: timedelta | None) -> str:
     """Return the records of a VPA whose amounts come from an estimator. Other sizes are not recorded."""
     if kind != "vpa" or not operator:
         raise CommandError(
@@ -156,7 +156,7 @@ def _estimates(kind: str, name: str, namespace: str, operator: str) -> str:
             "use -o json; for a VPA with an estimator name the operator with --operator",
         )
     try:
-        return ask_estimates(operator, f"{namespace}/{name}")
+        return ask_estimates(operator, f"{namespace}/{name}", timeout)
     except NothingKnownError as error:
         raise CommandError(
             f"the operator has asked no estimator about VPA {namespace}/{name}",
@@ -165,12 +165,12 @@ def _estimates(kind: str, name: str, namespace: str, operator: str) -> str:
         ) from error
 
 
-def _last_answers(operator: str, vpa: str) -> list[str]:
+def _last_answers(operator: str, vpa: str, timeout: timedelta | None) -> list[str]:
     """Return what an estimator last answered to the operator, a line per container, or nothing for other VPAs."""
     from trimtab.decide.vertical import estimate_records  # noqa: PLC0415 - it needs numpy
 
     try:
-        records = ask_estimates(operator, vpa).splitlines()
+        records = ask_estimates(operator, vpa, timeout).splitlines()
     except NothingKnownError:
         return []
     return [
@@ -182,8 +182,9 @@ def _last_answers(operator: str, vpa: str) -> list[str]:
 def _explain_vertical(
     kind: str, name: str, namespace: str, output: str, operator: str, options: dict[str, Any]
 ) -> None:
+    timeout: timedelta | None = options["request_timeout"]
     if output == "record":
-        _show(_estimates(kind, name, namespace or "default", operator), output)
+        _show(_estimates(kind, name, namespace or "default", operator, timeout), output)
         return
 
     choice = _choice(options)
@@ -198,7 +199,9 @@ def _explain_vertical(
     except (ValueError, CannotLookError) as error:
         raise CommandError(str(error)) from error
     answers = (
-        _last_answers(operator, f"{namespace or 'default'}/{name}") if operator and kind == "vpa" else []
+        _last_answers(operator, f"{namespace or 'default'}/{name}", timeout)
+        if operator and kind == "vpa"
+        else []
     )
     text = "\n".join([*explained.lines, *answers, *notes])
     data = wire.to_builtins(explained.data)
@@ -253,7 +256,7 @@ def _dry_run(found: FoundSettings) -> list[str]:
 
 def _repeat_decision(operator: str, namespace: str, name: str, options: dict[str, Any]) -> Record:
     """Repeat the operator's last decision on its observation, by other settings."""
-    lines = _from_operator(operator, namespace or "default", name, "record").splitlines()
+    lines = _from_operator(operator, namespace or "default", name, "record", options).splitlines()
     if not lines:
         raise CommandError(
             f"the operator has not decided about {name!r} yet", "ask again after a sync", FOUND
@@ -395,10 +398,10 @@ def _no_such_hpa(name: str, namespace: str) -> CommandError:
     )
 
 
-def _from_operator(operator: str, namespace: str, name: str, output: str) -> Any:
+def _from_operator(operator: str, namespace: str, name: str, output: str, options: dict[str, Any]) -> Any:
     ask = ask_records if output == "record" else ask_explanation
     try:
-        return ask(operator, f"{namespace}/{name}")
+        return ask(operator, f"{namespace}/{name}", options["request_timeout"])
     except NothingKnownError as error:
         raise _no_such_hpa(name, namespace) from error
 

@@ -101,7 +101,7 @@ def top(  # noqa: PLR0913 - one parameter per option
         is_first = True
         while True:
             found = await settings_for(client, "horizontal", Choice(operator_namespace))
-            decided, problem = await asyncio.to_thread(asked_reasons, operator)
+            decided, problem = await asyncio.to_thread(asked_reasons, operator, request_timeout)
             rows = await rows_of(client, namespace, found.settings, selector=selector, decided=decided)
             if is_first and rows:
                 for note in [*notes_of(found, namespace), *problem]:
@@ -121,12 +121,12 @@ def top(  # noqa: PLR0913 - one parameter per option
         click.echo(_FIRST_SCREEN if is_live else "", nl=False)
 
 
-def asked_reasons(operator: str) -> tuple[Decided, list[str]]:
+def asked_reasons(operator: str, timeout: timedelta | None = None) -> tuple[Decided, list[str]]:
     """Return the operator's reasons, or a note why it did not give them. The cluster has the rest of the rows."""
     if not operator:
         return NONE_DECIDED, []
     try:
-        return decided_by(ask_overview(operator)), []
+        return decided_by(ask_overview(operator, timeout)), []
     except CommandError as error:
         return NONE_DECIDED, [f"reasons follow from the statuses: {error}"]
 

@@ -2,6 +2,7 @@
 
 import json
 import os
+import socket
 import threading
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -12,7 +13,7 @@ import pytest
 import yaml
 
 from tests.unit.decide.horizontal.builders import T, cpu, hpa, observe, pod, samples
-from trimtab.cli import answer
+from trimtab.cli import answer, operator_port
 from trimtab.decide.horizontal import explain
 from trimtab.decide.horizontal.records.record import (
     WELL,
@@ -301,3 +302,22 @@ def test_an_address_with_more_than_a_place_is_refused_without_its_secrets(addres
     assert "--operator" in said
     assert "does not answer" not in said
     assert "pa55" not in said
+
+
+@pytest.mark.parametrize("what", ["hpa/web", "vpa/web"])
+def test_the_request_timeout_holds_for_the_operator_too(what, capsys, monkeypatch):
+    """`--request-timeout` was for the cluster only, and the operator had 10 s."""
+    waited = []
+    opened = operator_port._OPENER.open
+
+    def open_and_note(asked, timeout):
+        waited.append(timeout)
+        return opened(asked, timeout=timeout)
+
+    monkeypatch.setattr(operator_port._OPENER, "open", open_and_note)
+    with socket.create_server(("127.0.0.1", 0)) as silent:
+        url = f"http://127.0.0.1:{silent.getsockname()[1]}"
+        options = ["--operator", url, "--request-timeout", "100ms", "-o", "record"]
+        assert answer(["explain", what, *options]) == 2
+    assert f"the operator at {url} does not answer" in capsys.readouterr().err
+    assert waited == [0.1]

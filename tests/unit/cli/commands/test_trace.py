@@ -1,6 +1,7 @@
 """`trimtab trace` as people type it, against a Prometheus that answers anything."""
 
 import json
+import socket
 import threading
 from collections.abc import Iterator
 from http.server import BaseHTTPRequestHandler, HTTPServer
@@ -9,6 +10,7 @@ import pytest
 
 from trimtab.backtest import read_trace
 from trimtab.cli import answer
+from trimtab.cluster.transport.transport import Deadlines
 
 
 class Prometheus(BaseHTTPRequestHandler):
@@ -66,4 +68,15 @@ def test_a_file_that_cannot_be_written_is_wrong_usage(prometheus, tmp_path, monk
     assert answer(["trace", "--prometheus", prometheus, *asked]) == 2
     err = capsys.readouterr().err
     assert "none/load.csv" in err
+    assert err.count("\n") == 1
+
+
+def test_a_server_that_never_answers_ends_it_in_one_line(monkeypatch, capsys):
+    """It asked for ever shorter parts of the history, and waited a minute for each."""
+    monkeypatch.setattr("trimtab.metrics.prometheus.REACH", Deadlines(5.0, 0.2, 0.2))
+    with socket.create_server(("127.0.0.1", 0)) as silent:
+        url = f"http://127.0.0.1:{silent.getsockname()[1]}"
+        assert answer(["trace", "--prometheus", url, "--query", "cpu=sum(x)"]) == 2
+    err = capsys.readouterr().err
+    assert "no answer in time" in err
     assert err.count("\n") == 1
