@@ -29,7 +29,7 @@ test-upstream: $(VENV)/.dev ## Kubernetes' own HPA tests with Trimtab as the HPA
 test-node: $(VENV)/.dev ## Trimtab on a real kubelet with containerd and cgroups, in user-mode Linux; ARGS=-s shows sizes
 	@K8S=$(K8S) $(BIN)/python -m tools.node $(ARGS)
 
-test-neighbours: $(VENV)/.dev ## KEDA's native HPAs, on a real kubelet; KEDA is built once, 10 minutes; ARGS=-s
+test-neighbours: $(VENV)/.dev ## Trimtab beside KEDA and Argo Rollouts, on a real kubelet; both are built once, 15 minutes; ARGS=-s
 	@K8S=$(K8S) $(BIN)/python -m tools.node neighbours $(ARGS)
 
 peers: $(VENV)/.dev ## build the real programs of `make test-real`: K8S=1.37 or 1.36, ARGS=kube-apiserver

@@ -19,7 +19,7 @@ from tools.peers.cluster import RealCluster
 PEERS = (
     "etcd", "kube-apiserver", "kube-controller-manager", "kube-scheduler", "kubectl", "metrics-server", "helm",
 )  # fmt: skip
-NEIGHBOURS = ("keda", "keda-adapter")
+NEIGHBOURS = ("keda", "keda-adapter", "argo-rollouts")
 """Programs of other projects, which run in pods beside Trimtab."""
 CONTROLLERS = ("*", "-node-ipam-controller", "-horizontal-pod-autoscaler-controller")
 

@@ -86,14 +86,9 @@ class Beside:
         flags: Mapping[str, Sequence[str]] | None = None,
     ) -> dict[str, str]:
         """Install Trimtab and run its programs, or those named, with more flags; return their addresses."""
-        installed, webhook_port = manifests(set_values(values)), free_port()
+        webhook_port = free_port()
+        installed = self.install(values, webhook_port)
         deployments = [each for each in installed if each["kind"] == "Deployment"]
-        others = [
-            _on_loopback(each, webhook_port) for each in installed if each["kind"] not in _NOT_INSTALLED
-        ]
-        namespaces = [each for each in others if each["kind"] == "Namespace"]
-        self.apply(*namespaces)
-        self.apply(*(each for each in others if each["kind"] != "Namespace"))
         urls = {}
         for deployment in deployments:
             pod = deployment["spec"]["template"]["spec"]
@@ -109,6 +104,16 @@ class Beside:
         for program, url in urls.items():
             self.wait_until(f"{program} is ready", functools.partial(answers, f"{url}/readyz"))
         return urls
+
+    def install(self, values: Sequence[str], webhook_port: int) -> Sequence[dict[str, Any]]:
+        """Apply the objects of an installation but its pods; return all. Programs that run get its rights."""
+        installed = manifests(set_values(values))
+        others = [
+            _on_loopback(each, webhook_port) for each in installed if each["kind"] not in _NOT_INSTALLED
+        ]
+        self.apply(*(each for each in others if each["kind"] == "Namespace"))
+        self.apply(*(each for each in others if each["kind"] != "Namespace"))
+        return installed
 
     def kubeconfig_of(self, account: str) -> Path:
         """Write a kubeconfig with the rights of a service account of Trimtab's namespace."""

@@ -28,17 +28,22 @@ HELM = "v3.22.0"
 METRICS_SERVER = "v0.9.0"
 KUBE_STATE_METRICS = "v2.18.0"
 KEDA = "v2.21.0"
+ARGO_ROLLOUTS = "v1.10.1"
 PROMETHEUS = "v0.315.0"
 """The module's version of Prometheus 3.15."""
 
 
 class Program(NamedTuple):
-    """A Go main package and the module it belongs to. Without a version it has that of the chosen Kubernetes."""
+    """A Go main package and the module it belongs to. Without a version it has that of the chosen Kubernetes.
+
+    One that replaces modules is built in its own source tree: Go heeds the replacements of the main module alone.
+    """
 
     module: str
     package: str
     version: str = ""
     tags: str = ""
+    has_replacements: bool = False
 
 
 _KUBERNETES_MODULE = "k8s.io/kubernetes"
@@ -59,6 +64,7 @@ PROGRAMS = {
 _PROMETHEUS_MODULE = "github.com/prometheus/prometheus"
 _STATE_MODULE = "k8s.io/kube-state-metrics/v2"
 _KEDA_MODULE = "github.com/kedacore/keda/v2"
+_ARGO_MODULE = "github.com/argoproj/argo-rollouts"
 
 OPTIONAL = {
     "helm": Program("helm.sh/helm/v3", "helm.sh/helm/v3/cmd/helm", HELM),
@@ -83,6 +89,9 @@ ON_DEMAND = {
     ),
     "keda": Program(_KEDA_MODULE, f"{_KEDA_MODULE}/cmd/operator", KEDA),
     "keda-adapter": Program(_KEDA_MODULE, f"{_KEDA_MODULE}/cmd/adapter", KEDA),
+    "argo-rollouts": Program(
+        _ARGO_MODULE, f"{_ARGO_MODULE}/cmd/rollouts-controller", ARGO_ROLLOUTS, has_replacements=True
+    ),
 }
 """Programs that take long to build, for a single test or benchmark each; they are built only by name."""
 
@@ -201,14 +210,23 @@ def _require_version(program: Program) -> None:
 
 def _build(name: str, program: Program) -> None:
     with tempfile.TemporaryDirectory(prefix="trimtab-peer-") as scratch:
-        go(scratch, "mod", "init", "trimtab.dev/peer")
-        if program.module == _KUBERNETES_MODULE:
-            point_staging_at_releases(scratch, program.version)
-        go(scratch, "get", f"{program.package}@{program.version}")
         stamp = f"-s -w -X k8s.io/component-base/version.gitVersion={program.version}"
         flags = ("-tags", program.tags, "-ldflags", stamp, "-o", f"{scratch}/{name}")
-        go(scratch, "build", *flags, program.package)
+        if program.has_replacements:
+            # The tree is part of Go's cache, so nothing is written there.
+            go(str(sources_of(name)), "build", "-mod=readonly", *flags, program.package)
+        else:
+            _require(program, scratch)
+            go(scratch, "build", *flags, program.package)
         put_in_place(Path(scratch) / name, place_of(name))
+
+
+def _require(program: Program, scratch: str) -> None:
+    """Make a module that requires a program's module and all it needs."""
+    go(scratch, "mod", "init", "trimtab.dev/peer")
+    if program.module == _KUBERNETES_MODULE:
+        point_staging_at_releases(scratch, program.version)
+    go(scratch, "get", f"{program.package}@{program.version}")
 
 
 def sources_of(name: str) -> Path:

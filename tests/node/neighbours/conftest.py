@@ -11,6 +11,8 @@ from tools.peers import build
 
 IMAGE = "localhost/neighbours:1"
 """The image of all programs of other projects; each is a file in `/`."""
+NATIVE = ("horizontal.nativeHpas=true",)
+"""The values with which Trimtab is installed in place of the cluster's HPA controller."""
 
 
 @pytest.fixture(scope="session")
@@ -22,5 +24,5 @@ def neighbour_cluster(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Node
     archive = directory / "neighbours.tar"
     oci.write_image(IMAGE, [build.place_of(name) for name in NEIGHBOURS], archive)
     with NodeCluster(directory, {"node-1": "4G"}, archive) as cluster:
-        cluster.beside.start_trimtab(["horizontal.nativeHpas=true"], programs=["horizontal"])
+        cluster.beside.start_trimtab(NATIVE, programs=["horizontal"])
         yield cluster
