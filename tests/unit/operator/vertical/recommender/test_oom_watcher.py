@@ -22,17 +22,18 @@ class Pods:
     """A cache of pods, whose changes a test makes up."""
 
     def subscribe(self, subscriber: Any) -> None:
-        self.change = subscriber
+        self.change: Any = subscriber
 
 
 class World:
     """An observer of kills."""
 
     def __init__(self, *namespaces: str, compat: VpaCompat = DEFAULT) -> None:
-        self.pods: Any = Pods()
+        self.pods = Pods()
         unused: Any = None
+        cache: Any = self.pods
         client = Client(VirtualClock(), unused, seed=1)
-        self.ooms = OomObserver(client, self.pods, namespaces, compat)
+        self.ooms = OomObserver(client, cache, namespaces, compat)
 
     def kill(self, name: str = "db-0", *, old: Any = None, change: CacheEvent = CacheEvent.UPDATED) -> None:
         before = pod(name, statuses=[{"name": "app", "state": RUNNING}]) if old is None else old
