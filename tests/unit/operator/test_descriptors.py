@@ -43,6 +43,9 @@ def test_when_descriptors_are_scarce(limit, used, is_scarce, monkeypatch):
             raise used
         return [""] * used
 
-    monkeypatch.setattr(resource, "getrlimit", lambda _which: (limit, limit))
+    monkeypatch.setattr(resource, "getrlimit", lambda _which: (limit, 10 * limit))
     monkeypatch.setattr(os, "listdir", listdir)
-    assert bool(Descriptors().warnings()) is is_scarce
+    warnings = Descriptors().warnings()
+    assert bool(warnings) is is_scarce
+    if isinstance(used, OSError) and is_scarce:
+        assert "100 of 100 open files" in warnings["descriptors"], "the soft limit is reached"

@@ -205,6 +205,22 @@ def test_the_server_tells_where_a_caller_is(address, caller):
 
 
 @pytest.mark.parametrize(
+    ("token", "peer", "host", "sent", "want"),
+    [
+        ("", "127.0.0.1", "localhost", "", CallerTrust.FULL),
+        ("", "127.0.0.1", "evil.example", "", CallerTrust.MISDIRECTED),
+        ("", "10.0.0.9", "localhost", "", CallerTrust.ANONYMOUS),
+        ("s", "127.0.0.1", "localhost", "", CallerTrust.ANONYMOUS),
+        ("s", "10.0.0.9", "localhost", "Bearer t", CallerTrust.ANONYMOUS),
+        ("s", "10.0.0.9", "evil.example", "Bearer s", CallerTrust.FULL),
+    ],
+)
+def test_the_trust_of_a_caller(token, peer, host, sent, want):
+    headers = [(b"Host", host.encode()), (b"Authorization", sent.encode())]
+    assert trust_of({"client": (peer, 5), "headers": headers}, token) is want
+
+
+@pytest.mark.parametrize(
     "host",
     [
         "evil@localhost",

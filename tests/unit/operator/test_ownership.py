@@ -107,6 +107,10 @@ def test_leases_that_cannot_be_read_for_long_are_a_problem():
     assert (owned.problem(), owned.may_write(), owned.held()) == ("", True, (1,))
     shards.silent = 1000.0
     assert owned.problem() == "the Leases could not be read for 1000 s"
+    shards.silent = 30.0
+    assert owned.problem() == "", "for half a minute a replica could still take over"
+    shards.silent = 30.6
+    assert owned.problem() == "the Leases could not be read for 31 s"
     assert not owner()[0].may_write()
 
 

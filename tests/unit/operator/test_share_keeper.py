@@ -14,7 +14,9 @@ from trimtab.cluster.transport.in_process import InProcessTransport
 from trimtab.lab.apiserver.server import Server
 from trimtab.operator.process import make_shards
 from trimtab.operator.settings.settings import Settings
-from trimtab.operator.share_keeper import KEEP_SECONDS, ShareKeeper, share_of
+from trimtab.operator.share_keeper import ShareKeeper, share_of
+
+KEEP_SECONDS = 30.0
 
 
 class World:

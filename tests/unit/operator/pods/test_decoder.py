@@ -102,6 +102,14 @@ def test_the_facts_of_a_whole_pod_in_the_cache_are_the_same(pod, gate):
         assert reduce(decode(wire.decode(wire.encode(pod), WholePodWire))) == small
 
 
+def test_the_node_of_a_pod_is_kept_only_if_decisions_read_it():
+    raw = wire.encode(pod_json(nodeName="n1"))
+    whole = WholePodDecoder()(wire.decode(raw, WholePodWire))
+    for keeps, want in (({}, ""), ({"keeps_nodes": False}, ""), ({"keeps_nodes": True}, "n1")):
+        assert PodReducer(pod_level_resources=True, **keeps)(whole).facts.node == want
+        assert PodDecoder(pod_level_resources=True, **keeps)(wire.decode(raw, PodWire)).facts.node == want
+
+
 def test_snapshots_of_whole_pods_share_what_is_equal():
     decode, reduce = WholePodDecoder(), PodReducer(pod_level_resources=True)
     first, second = (
