@@ -20,6 +20,7 @@ from click.shell_completion import CompletionItem, ShellComplete
 import trimtab
 from trimtab.cli.errors import CANNOT_READ, DEFECT, INTERRUPTED, one_line, system_error
 from trimtab.cli.examples import epilog_of
+from trimtab.model.spelling import nearest
 
 
 class Lazy(NamedTuple):
@@ -121,6 +122,15 @@ class LazyGroup(click.Group):
         assert isinstance(command, click.Command)
         command.epilog = epilog_of(cmd_name)
         return command
+
+    def resolve_command(
+        self, ctx: click.Context, args: list[str]
+    ) -> tuple[str | None, click.Command | None, list[str]]:
+        """Find the command of the first word. For a misspelt one the error names the one that was probably meant."""
+        word = args[0]
+        if word not in COMMANDS and not word.startswith("-") and (near := nearest(word, COMMANDS)):
+            ctx.fail(f"there is no command {word!r}; did you mean {near}?")
+        return super().resolve_command(ctx, args)
 
     def shell_complete(self, ctx: click.Context, incomplete: str) -> list[CompletionItem]:
         """Complete command names from the table, without importing commands."""

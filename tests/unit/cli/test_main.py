@@ -187,6 +187,10 @@ def test_completion_proposes_commands():
     ("arguments", "words"),
     [
         (["frobnicate"], "No such command 'frobnicate'"),
+        (
+            ["explian", "hpa/web"],
+            "there is no command 'explian'; did you mean explain? (see `trimtab --help`)",
+        ),
         (["validate"], "Missing argument"),
         (["validate", "--nope", "x"], "No such option"),
         (["convert", "x.yaml"], "Missing option '--to'"),

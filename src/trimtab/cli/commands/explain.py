@@ -1,7 +1,8 @@
 """`trimtab explain` prints why an autoscaler did what it did, or would do."""
 
 import asyncio
-from collections.abc import Awaitable, Callable, Sequence
+from collections.abc import Awaitable, Callable, Iterable, Sequence
+from contextlib import suppress
 from datetime import timedelta
 from typing import Any, NamedTuple, TypeVar
 
@@ -17,7 +18,13 @@ from trimtab.cli.connection import (
 )
 from trimtab.cli.errors import FOUND, CommandError
 from trimtab.cli.names import ALIASES, complete_object
-from trimtab.cli.operator_port import NothingKnownError, ask_estimates, ask_explanation, ask_records
+from trimtab.cli.operator_port import (
+    NothingKnownError,
+    ask_estimates,
+    ask_explanation,
+    ask_overview,
+    ask_records,
+)
 from trimtab.cli.operator_settings import Choice, operator_namespace_option, settings_for, vertical_settings
 from trimtab.cli.output import output_option, to_json, to_yaml
 from trimtab.cli.parameters import plugins_option
@@ -35,6 +42,7 @@ from trimtab.decide.horizontal.explain.from_status import (
 from trimtab.decide.horizontal.records.record import WELL, decide_and_complete, loads
 from trimtab.model.json import wire
 from trimtab.model.plugin_names import is_plugin_name
+from trimtab.model.spelling import nearest
 from trimtab.model.vpa.defaults import recommender_of
 from trimtab.operator.horizontal.config import decision_config
 from trimtab.operator.horizontal.controller import HpaController
@@ -282,7 +290,8 @@ def _decide_here(name: str, namespace: str, options: dict[str, Any]) -> Decision
     async def look(client: Client, context_namespace: str) -> DecisionToExplain:
         found = await explain_replicas(client, namespace or context_namespace, name, choice)
         if found is None:
-            raise _no_such_hpa(name, namespace or context_namespace)
+            known = await _known_hpas(client)
+            raise _no_such_hpa(name, namespace or context_namespace, known)
         return found
 
     try:
@@ -346,6 +355,18 @@ async def _is_there(client: Client, namespace: str, name: str) -> bool:
     return False
 
 
+async def _known_hpas(client: Client) -> list[tuple[str, str]]:
+    """Return the namespaces and names of all HPAs that the user may list."""
+    known = []
+    for resource in (OWN_HPAS, NATIVE_HPAS):
+        with suppress(NotFound, Forbidden):
+            known += [
+                (found.metadata.namespace, found.metadata.name)
+                for found in (await client.list(resource)).items
+            ]
+    return known
+
+
 class _Glance(NamedTuple):
     """A decision that was made on the spot."""
 
@@ -392,10 +413,15 @@ def _unwatched(found: FoundSettings, namespace: str) -> list[str]:
     return [f"not acted on: the operator watches {', '.join(watched)} and not {namespace}"]
 
 
-def _no_such_hpa(name: str, namespace: str) -> CommandError:
-    return CommandError(
-        f"there is no HPA {name!r} in namespace {namespace}", "look with: kubectl get thpa,hpa -A", FOUND
-    )
+def _no_such_hpa(name: str, namespace: str, known: Iterable[tuple[str, str]] = ()) -> CommandError:
+    """Return the error about a missing HPA, with what was probably meant of the `known` namespaces and names."""
+    known = list(known)
+    hint = "look with: kubectl get thpa,hpa -A"
+    if elsewhere := [place for place, other in known if other == name and place != namespace]:
+        hint = f"there is one in {elsewhere[0]}: add -n {elsewhere[0]}"
+    elif near := nearest(name, [other for place, other in known if place == namespace]):
+        hint = f"did you mean {near}?"
+    return CommandError(f"there is no HPA {name!r} in namespace {namespace}", hint, FOUND)
 
 
 def _from_operator(operator: str, namespace: str, name: str, output: str, options: dict[str, Any]) -> Any:
@@ -403,7 +429,11 @@ def _from_operator(operator: str, namespace: str, name: str, output: str, option
     try:
         return ask(operator, f"{namespace}/{name}", options["request_timeout"])
     except NothingKnownError as error:
-        raise _no_such_hpa(name, namespace) from error
+        known = []
+        with suppress(CommandError):  # an answer without a proposal is an answer
+            rows = ask_overview(operator, options["request_timeout"])
+            known = [(row["namespace"], row["name"]) for row in rows]
+        raise _no_such_hpa(name, namespace, known) from error
 
 
 def _show(found: Any, output: str) -> None:

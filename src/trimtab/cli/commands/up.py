@@ -57,7 +57,7 @@ def up(  # noqa: PLR0913 - one parameter per option
     if not match or not 0 < float(match[1]) <= 1000:
         raise CommandError(f"--speed: {speed!r} is not a speed such as 1x or 60x (1000x at most)")
     examples = chosen_examples(scenarios, files, many)
-    click.echo("starting the embedded cluster ...")
+    click.echo("loading the embedded cluster ...")
     from trimtab.cli.stories.session import Session, embedded_cluster  # noqa: PLC0415 - imported when it runs, so that --help is quick
     from trimtab.cli.stories.stage import PAST_SECONDS, PAST_SECONDS_PER_WORKLOAD  # noqa: PLC0415
     from trimtab.clock import FastClock  # noqa: PLC0415
@@ -65,6 +65,9 @@ def up(  # noqa: PLR0913 - one parameter per option
     from trimtab.lab.nodes.node_pool import NodePool  # noqa: PLC0415
     from trimtab.serving.server import ListenError  # noqa: PLC0415
 
+    click.echo(
+        "starting its API server, nodes and load ..."
+    )  # the imports alone take two seconds the first time
     require_descriptors()
     past = PAST_SECONDS + PAST_SECONDS_PER_WORKLOAD * (many or 0)
     clock = FastClock(float(match[1]), past=past)

@@ -321,3 +321,33 @@ def test_the_request_timeout_holds_for_the_operator_too(what, capsys, monkeypatc
         assert answer(["explain", what, *options]) == 2
     assert f"the operator at {url} does not answer" in capsys.readouterr().err
     assert waited == [0.1]
+
+
+class Overview(BaseHTTPRequestHandler):
+    """An operator with two HPAs, which has decided about none that is asked for."""
+
+    def do_GET(self) -> None:
+        rows = [{"namespace": "shop", "name": "web-front"}, {"namespace": "mail", "name": "mailer"}]
+        is_overview = self.path.startswith("/autoscalers")
+        page = json.dumps({"autoscalers": rows} if is_overview else {}).encode()
+        self.send_response(200 if is_overview else 404)
+        self.send_header("content-length", str(len(page)))
+        self.end_headers()
+        self.wfile.write(page)
+
+    def log_message(self, *_: object) -> None:
+        """Say nothing."""
+
+
+@pytest.mark.parametrize(
+    ("name", "hint"),
+    [
+        ("web-frnt", "did you mean web-front?"),
+        ("mailer", "there is one in mail: add -n mail"),
+        ("other", "look with: kubectl get thpa,hpa -A"),
+    ],
+)
+def test_a_missing_hpa_comes_with_the_one_that_was_probably_meant(name, hint, capsys):
+    with running(Overview) as url:
+        assert answer(["explain", f"hpa/{name}", "-n", "shop", "--operator", url]) == 1
+    assert capsys.readouterr().err == f"trimtab: there is no HPA '{name}' in namespace shop ({hint})\n"
