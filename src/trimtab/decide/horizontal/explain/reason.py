@@ -184,7 +184,7 @@ def _limit(decision: Decision) -> DecisionReason | None:
 
 
 def _nothing_asked(trace: DecisionTrace, current: int) -> DecisionReason:
-    """Return why nobody asks for other replicas."""
+    """Return why neither a metric nor a policy asks for other replicas."""
     winner = _winner(trace)
     if isinstance(winner, LossFallback) or (_asks_for_fewer(winner, current) and _is_lost(trace)):
         return DecisionReason.LOSS_POLICY
