@@ -133,3 +133,18 @@ def test_no_key_is_in_a_repr():
     for value in (pair, material, Serving(pair, material.bundle), context):
         assert "PRIVATE KEY" not in repr(value)
         assert "PRIVATE KEY" not in str(value)
+
+
+def test_the_authority_is_read_from_its_own_file(tmp_path):
+    clock = VirtualClock(NOW)
+    material = make_material(NAMES, NOW)
+    certificate, key, authority = (tmp_path / name for name in ("tls.crt", "tls.key", "ca.crt"))
+    certificate.write_bytes(material.leaf.certificate_pem)
+    key.write_bytes(material.leaf.key_pem)
+    files = FileCertificates(clock, certificate, key, authority)
+    with pytest.raises(CertificateError, match="cannot read the authority of the webhook's certificate"):
+        clock.run(files.current())
+    authority.write_bytes(b"the authority")
+    assert clock.run(files.current()).bundle == b"the authority"
+    alone = FileCertificates(clock, certificate, key, None)
+    assert clock.run(alone.current()).bundle == material.leaf.certificate_pem

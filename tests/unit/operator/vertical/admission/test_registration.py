@@ -14,6 +14,7 @@ from trimtab.operator.settings.settings import Settings
 from trimtab.operator.vertical.admission.registration import (
     Registration,
     configuration_name,
+    configurations,
     parse_labels,
 )
 
@@ -187,6 +188,36 @@ def test_a_configuration_is_applied_again_when_it_was_edited_or_its_bundle_chang
             assert len(applied) == want
 
     clock.run(main())
+
+
+@pytest.mark.parametrize(("fails", "policy"), [(False, "Ignore"), (True, "Fail")])
+def test_each_webhook_is_called_at_the_service_with_the_timeout_and_policy_of_the_settings(fails, policy):
+    settings = Settings.of(
+        namespace="own",
+        webhook_service="hook",
+        webhook_timeout_seconds=3,
+        webhook_failure_policy_fail=fails,
+    )
+    webhooks = [hook for _, found in configurations(settings, b"bundle") for hook in found["webhooks"]]
+    assert webhooks
+    for hook in webhooks:
+        path = hook["clientConfig"]["service"].pop("path")
+        assert path.startswith("/")
+        service = {"namespace": "own", "name": "hook", "port": 443}
+        assert hook["clientConfig"] == {"caBundle": BUNDLE, "service": service}
+        assert hook["timeoutSeconds"] == 3
+    policies = {hook["failurePolicy"] for hook in webhooks}
+    assert policy in policies
+
+
+def test_outside_of_the_cluster_webhooks_are_called_by_url():
+    settings = Settings.of(webhook_url="https://10.0.0.1:8000/")
+    for _, found in configurations(settings, b"bundle"):
+        for hook in found["webhooks"]:
+            client = hook["clientConfig"]
+            assert client["url"].startswith("https://10.0.0.1:8000/")
+            assert "//" not in client["url"].removeprefix("https://")
+            assert "service" not in client
 
 
 def test_the_names_of_configurations():

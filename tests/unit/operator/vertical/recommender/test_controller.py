@@ -62,6 +62,7 @@ def play(scenario: Callable[[Recommender, VirtualClock], Awaitable[None]]) -> No
 
 def test_a_new_leader_starts_from_checkpoints():
     async def scenario(recommender: Recommender, _clock: VirtualClock) -> None:
+        assert recommender.model_of("shop/base") is None, "no shard is held before the first step"
         await recommender.step()
         known = recommender.model_of("shop/base")
         assert known is not None
@@ -69,6 +70,8 @@ def test_a_new_leader_starts_from_checkpoints():
         assert recommender.model_of("shop/base") is known
         recommender.lease_acquired()
         await recommender.step()
+        assert recommender.recommendation("shop/base") is not None
+        assert recommender.recommendation("shop/none") is None
         assert recommender.model_of("shop/base") not in {None, known}
         assert recommender.model_of("shop/none") is None
 

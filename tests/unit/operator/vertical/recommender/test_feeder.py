@@ -178,6 +178,25 @@ def test_a_pod_that_a_new_vpa_wants_is_added_with_the_memory_saver():
     assert plain not in state.pods
 
 
+@pytest.mark.parametrize("is_first", [True, False])
+def test_one_vpa_with_the_labels_of_a_pod_is_enough_for_upstreams_memory_saver(is_first):
+    feeder = make_feeder(lambda: ClusterState(compat=VPA_1_8), matched_only=True)
+    found = [
+        Targeted(vpa("match", target="StatefulSet/a"), Selector.parse("app=db")),
+        Targeted(vpa("other", target="StatefulSet/b"), Selector.parse("app=else")),
+        Targeted(vpa("far", target="StatefulSet/c", namespace="mail"), Selector.parse("app=db")),
+        Targeted(vpa("bad", target="StatefulSet/d"), Unsupported("no target")),
+    ]
+    targeted = found if is_first else found[::-1]
+    pods = [pod("other-0", owner="StatefulSet/other"), pod("no-0", {"app": "no"}, owner="StatefulSet/no")]
+    seen = world([entry.vpa for entry in targeted], pods)
+    control = ControlSnapshot(tuple(targeted), index(seen), seen.owners(), {})
+    view: Any = SimpleNamespace(pods=Pods(pods))
+    feeder.load(view, control, 0)
+    assert len(feeder.states_of(PodId("shop", "other-0"))) == 1
+    assert feeder.states_of(PodId("shop", "no-0")) == ()
+
+
 def test_with_the_memory_saver_a_pod_without_a_vpa_is_left_out():
     pods = [pod("db-0"), pod("web-0", owner="StatefulSet/web")]
     saver, plain = make_feeder(matched_only=True), make_feeder()

@@ -1,5 +1,6 @@
 """Out-of-memory kills: which are counted, which wait for the next step, and which the last leader counted."""
 
+import asyncio
 from types import SimpleNamespace
 from typing import Any
 
@@ -12,6 +13,8 @@ from tests.unit.decide.vertical.usage_builders import Recommender, member
 from trimtab.decide.vertical.cluster_state.cluster import PodId
 from trimtab.decide.vertical.input.oom import OOM
 from trimtab.model import times
+from trimtab.model.json import wire
+from trimtab.model.metrics_api import PodMetricsList
 from trimtab.operator.vertical.metrics import RecommenderMetrics
 from trimtab.operator.vertical.recommender.oom_watcher import Kill
 from trimtab.operator.vertical.recommender.samples import SampleFeeder
@@ -140,3 +143,40 @@ def test_usage_that_cannot_be_read_is_logged_once_until_it_can_be(caplog):
     assert len(logged) == 2
     assert logged[0].startswith("usage cannot be read, 2 in all")
     assert logged[1].endswith("c")
+
+
+def test_usage_that_cannot_be_read_is_counted_and_hides_no_other(caplog):
+    world = World()
+    counted: list[int] = []
+
+    def judge(_state: Any, _expected: Any, _resource: str, usage: Any) -> None:
+        counted.extend(usage.containers.tolist())
+
+    quality: Any = SimpleNamespace(judge=judge)
+    registry = CollectorRegistry()
+    metrics: Any = SimpleNamespace(quality=quality, refused=RecommenderMetrics(registry).refused)
+    state = world.recommender.state
+    usage = [{"name": "app", "usage": {"cpu": "100m", "memory": "1Gi"}}]
+    now = times.from_ns(world.now_ns)
+    items = [
+        {"metadata": {"name": name, "namespace": "shop"}, "timestamp": date, "containers": usage}
+        for name, date in (("db-0", "no date"), ("db-1", now.isoformat()))
+    ]
+
+    class Usage:
+        async def read(self, namespaces: frozenset[str]) -> list[PodMetricsList]:
+            assert namespaces == {"shop"}
+            return [wire.convert({"items": items}, PodMetricsList)]
+
+    states: Any = [state]
+    feed, itself = Usage(), world
+    parts: Any = (states, itself, itself, feed, itself, metrics)
+    feeder = SampleFeeder(*parts)
+    expected: Any = {state: None}
+    waiting = frozenset({"mail"})
+    capacities = PodCapacities({}, lambda _pod: "")
+    asyncio.run(feeder.add_usage(frozenset({"shop", "mail"}), waiting, expected, capacities, now))
+    name = "trimtab_recommender_refused_samples_total"
+    assert registry.get_sample_value(name, {"resource": "any", "rule": "unreadable"}) == 1.0
+    assert "usage cannot be read, 1 in all" in caplog.text
+    assert len(counted) == 2, "CPU and memory of the other pod"

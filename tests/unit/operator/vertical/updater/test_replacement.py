@@ -192,3 +192,46 @@ def test_without_dry_runs_only_nodes_are_checked():
     assert World(creates=False, answer=refusal(errors.Invalid, 422)).obstacle() is None
     small = World(creates=False, nodes=[node("n1", "1536Mi")])
     assert small.obstacle() == NO_NODE_FITS, "with the size that our webhook would give it"
+
+
+EXCEEDED = "exceeded quota: q, requested: requests.memory=2Gi, used: requests.memory=4Gi, limited: requests.memory=5Gi"
+OTHER = "exceeded quota: r, requested: requests.cpu=2, used: requests.cpu=4, limited: requests.cpu=4"
+QUOTA = refusal(errors.Forbidden, 403, EXCEEDED)
+
+
+class Limited(World):
+    """A server whose quota refuses the replacement, and answers the dry run of a resize as it is told."""
+
+    def __init__(self, resized: Any) -> None:
+        super().__init__(answer=QUOTA)
+        self.resized = resized
+
+    async def patch(self, *_names: Any, **options: Any) -> Any:
+        assert (options["subresource"], options["is_dry_run"]) == ("resize", True)
+        if isinstance(self.resized, Exception):
+            raise self.resized
+        return self.resized
+
+
+@pytest.mark.parametrize(
+    ("resized", "want"),
+    [
+        pytest.param(pod(memory="2Gi"), None, id="a resize has room"),
+        pytest.param(pod(), REFUSED, id="a resize gives less"),
+        pytest.param(refusal(errors.Forbidden, 403, OTHER), REFUSED, id="another quota has no room"),
+        pytest.param(refusal(errors.Invalid, 422), REFUSED, id="whether there is room is not known"),
+    ],
+)
+def test_a_larger_replacement_needs_room_in_all_quotas(resized, want):
+    assert Limited(resized).obstacle() == want
+
+
+def test_a_replacement_that_is_no_larger_takes_the_room_of_its_pod():
+    same = Limited(AssertionError("nothing is resized"))
+    assert same.obstacle(vpa("base", recommended("512Mi", "100m"))) is None
+
+
+@pytest.mark.parametrize("failure", [refusal(errors.ServerError, 503), refusal(errors.TooManyRequests, 429)])
+def test_a_resize_without_an_answer_ends_the_attempt(failure):
+    with pytest.raises(type(failure)):
+        Limited(failure).obstacle()

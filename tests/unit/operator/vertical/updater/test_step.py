@@ -3,6 +3,7 @@
 from types import SimpleNamespace
 from typing import Any
 
+import pytest
 from prometheus_client import CollectorRegistry
 
 from tests.unit.decide.vertical.policy_builders import ALL_GATES, NOW, pod, recommended, vpa, world
@@ -215,6 +216,20 @@ def test_an_eviction_is_recorded_with_its_author_remembered_and_announced():
     assert test.count("vpa_updater_controlled_pods_total", update_mode="Recreate", vpa_size_log2="1") == 3.0
     test.updater.lease_acquired()
     assert test.updater._state.disruptions == {}
+
+
+@pytest.mark.parametrize(
+    ("rate", "evicted"),
+    [
+        pytest.param(-1.0, 3, id="no limit"),
+        pytest.param(0.1, 3, id="one in 10 s: all of them within the interval"),
+        pytest.param(0.01, 1, id="one in 100 s: the others in the next step"),
+    ],
+)
+def test_evictions_wait_for_their_rate_until_the_interval_ends(rate, evicted):
+    test = World(eviction_rate_limit=rate, eviction_tolerance=1.0, max_evicted_share_per_minute=0.0)
+    test.step()
+    assert len(test.evicted) == evicted
 
 
 def test_a_dry_run_remembers_nothing_and_names_no_author():

@@ -124,6 +124,20 @@ def test_an_update_follows_at_once_on_the_first_recommendation_of_a_role(old, ne
     assert not world.is_woken
 
 
+@pytest.mark.parametrize(("before", "after", "wakes"), [("a", "b", True), ("a", "a", False)])
+def test_an_update_follows_at_once_on_the_first_recommendation_after_an_edit_of_the_scope(
+    before, after, wakes
+):
+    def hashed(value: str) -> Any:
+        found = vpa(scope="leader", recommendation=recommended("1Gi"))
+        status = msgspec.structs.replace(found.status, observed_selector_hash=value)
+        return msgspec.structs.replace(found, status=status)
+
+    world = World()
+    world.on_vpa(Delta(CacheEvent.UPDATED, hashed(before), hashed(after)))
+    assert world.is_woken is wakes
+
+
 @pytest.mark.parametrize(
     ("again", "lost", "want"),
     [
