@@ -15,6 +15,7 @@ from trimtab.clock import Clock
 from trimtab.cluster.turns import take_turns
 from trimtab.cpu_time import CpuMeter
 from trimtab.decide.horizontal.records.usage_bands import counted_pods
+from trimtab.metrics.queries import PodUsage
 from trimtab.operator.horizontal.batches import RECONCILES_AT_ONCE
 from trimtab.operator.horizontal.inputs.hpa_state import HpaState
 from trimtab.operator.horizontal.inputs.metric_queries import (
@@ -23,7 +24,7 @@ from trimtab.operator.horizontal.inputs.metric_queries import (
     Samples,
     usage_in,
 )
-from trimtab.operator.horizontal.inputs.pod_usage import NamespaceUsage
+from trimtab.operator.horizontal.inputs.pod_usage import ALL_NAMESPACES, NamespaceUsage
 from trimtab.operator.horizontal.metrics import HpaControllerMetrics
 from trimtab.operator.horizontal.reconciler import Reconciler
 from trimtab.operator.horizontal.schedule import SyncPeriods
@@ -37,6 +38,9 @@ MOST_REQUESTS_PER_SECOND = 4.0
 
 LEAST_REQUESTS_PER_SECOND = 1.0
 """How many of these are left for checks where the syncs need all of them."""
+
+
+_Checked = tuple[HpaState, MetricQueries]
 
 
 @dataclass(frozen=True, slots=True)
@@ -165,16 +169,29 @@ class UsageMonitor:
             and (queries := attempt(hpa_state, queries_for, hpa_state)) is not None
             and queries.is_only_usage
         ]
+        lists = self._fetcher.usage_lists(queries for _, queries in checked)
+        by_list: dict[PodUsage, list[_Checked]] = {usage: [] for usage in lists}
+        for hpa_state, queries in checked:
+            assert queries.usage is not None, "its only query is usage"
+            usage = ALL_NAMESPACES if ALL_NAMESPACES in by_list else queries.usage
+            by_list[usage].append((hpa_state, queries))
+        # Each list is dropped when its HPAs are checked. All lists of a large cluster at once would be most of the memory.
+        await asyncio.gather(
+            *(self.cpu.run(self._check_list(usage, own, started_at)) for usage, own in by_list.items())
+        )
+        return len(lists)
+
+    async def _check_list(self, usage: PodUsage, checked: list[_Checked], started_at: float) -> None:
+        """Fetch a list of usage, and check the HPAs whose pods it has."""
+        samples = await self._fetcher.fetch([usage])
         if len(checked) > RECONCILES_AT_ONCE:
             checked = list(take_turns(checked, lambda pair: pair[0].hpa.metadata.namespace))
-        samples = await self._fetcher.fetch_usage(queries for _, queries in checked)
         for number, (hpa_state, queries) in enumerate(checked, start=1):
             # While the samples were fetched, a sync may have run, or the HPA may have changed.
             if self._may_scale(hpa_state, started_at) and queries.is_for(hpa_state.hpa, queries.target):
-                attempt(hpa_state, self._check_one, hpa_state, queries, samples)
+                self._reconciler.attempt(hpa_state, self._check_one, hpa_state, queries, samples)
             if number % RECONCILES_AT_ONCE == 0:
                 await asyncio.sleep(0)
-        return len(samples)
 
     def _may_scale(self, hpa_state: HpaState, now: float) -> bool:
         return (

@@ -53,8 +53,10 @@ class World:
         self.clock.advance(100.0)
         self.state = hpa_state()
         self.samples, self.seconds = samples, seconds
+        self.slow_list: Any = None
         self.is_owned = True
         self.scaled: list[str] = []
+        self.scaled_at: list[tuple[str, float]] = []
         self.meanwhile: Callable[[], object] = lambda: None
         self.cpu, self.decoding_cpu, self.cpu_clock = cpu, decoding, 0.0
         self.decoding = CpuMeter(lambda: self.cpu_clock)
@@ -71,9 +73,9 @@ class World:
         )
         self.monitor.cpu = CpuMeter(lambda: self.cpu_clock)
 
-    def check(self) -> "World":
+    def check(self, *others: Any) -> "World":
         async def main() -> None:
-            self.monitor.start([self.state])
+            self.monitor.start([self.state, *others])
             await self.running
 
         self.clock.run(main())
@@ -88,13 +90,18 @@ class World:
     def queries_for(self, state: Any) -> Any:
         return queries_of(state)
 
-    async def fetch_usage(self, queries: Any) -> Any:
+    def usage_lists(self, queries: Any) -> Any:
+        return tuple({PodUsage("shop"), *self.samples, *(query.usage for query in queries)})
+
+    async def fetch(self, lists: Any) -> Any:
+        if lists == [self.slow_list]:
+            await self.clock.sleep(10.0)
         self.cpu_clock += self.cpu
         others = asyncio.ensure_future(self._others())
         await self.clock.sleep(self.seconds)
         await others
         self.meanwhile()
-        return self.samples if list(queries) else {}
+        return self.samples
 
     async def _others(self) -> None:
         """Spend CPU time that is not the check's, then decode."""
@@ -107,6 +114,7 @@ class World:
 
     def scale_between_syncs(self, state: Any, _queries: Any, _samples: Any) -> None:
         self.scaled.append(state.key)
+        self.scaled_at.append((state.key, self.clock.monotonic()))
         state.start_reconcile(self.clock.monotonic())
 
     def until_next(self) -> float:
@@ -177,6 +185,15 @@ def test_an_hpa_that_changes_while_usage_is_fetched_is_left_to_the_sync(prepare)
     assert world.check().scaled == []
 
 
+def test_hpas_are_checked_when_the_list_of_their_namespace_arrives():
+    """All lists were waited for, and in memory together."""
+    world = World(USAGE | {PodUsage("mail"): USAGE[PodUsage("shop")]})
+    world.slow_list = PodUsage("mail")
+    began = world.clock.monotonic()
+    world.check(hpa_state("web", "mail"))
+    assert [(key, when - began) for key, when in world.scaled_at] == [("shop/web", 0.0), ("mail/web", 10.0)]
+
+
 def test_an_hpa_with_another_metric_is_not_checked():
     world = World()
     edit_spec(world.state, metrics=(*world.state.hpa.spec.metrics, external(value("5"))))
@@ -197,7 +214,7 @@ def test_an_hpa_with_another_metric_is_not_checked():
     ],
 )
 def test_the_pause_grows_with_the_cpu_time_and_the_requests_of_a_check(requests, cost, pause, skipped):
-    samples = {PodUsage(f"shop-{number}"): unreadable() for number in range(requests)}
+    samples = {PodUsage(f"shop-{number}" if number else "shop"): unreadable() for number in range(requests)}
     world = World(samples, **cost)
     started_at, ended = world.clock.monotonic(), []
     world.monitor.on_finished = lambda: ended.append(world.monitor.next_at - started_at)

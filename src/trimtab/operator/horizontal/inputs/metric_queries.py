@@ -159,12 +159,12 @@ class MetricFetcher:
                 self.list_all.note_success()
         return samples
 
-    async def fetch_usage(self, all_queries: Iterable[MetricQueries]) -> Samples:
-        """Fetch the usage of pods only, with one list for all namespaces where that is cheaper."""
+    def usage_lists(self, all_queries: Iterable[MetricQueries]) -> tuple[PodUsage, ...]:
+        """Return the lists with the usage of these pods: one for all namespaces where that is cheaper."""
         namespaces = usage_namespaces(all_queries)
         if self.list_all.is_cheaper(namespaces):
-            return await self.fetch([ALL_NAMESPACES])
-        return await self.fetch(PodUsage(namespace) for namespace in sorted(namespaces))
+            return (ALL_NAMESPACES,)
+        return tuple(PodUsage(namespace) for namespace in sorted(namespaces))
 
     async def fetch_one(self, query: Query) -> QueryResult:
         """Send one query, and return a `FetchFailure` if the source fails."""

@@ -249,7 +249,7 @@ def test_usage_is_listed_for_all_namespaces_where_that_is_cheaper(is_cheaper):
     queries = [
         build_queries(hpa_state().hpa, target(), (PodUsage(namespace),)) for namespace in ("shop", "mail")
     ]
-    samples = asyncio.run(world.fetcher.fetch_usage(queries))
+    samples = asyncio.run(world.fetcher.fetch(world.fetcher.usage_lists(queries)))
     assert world.asked == ([ALL_NAMESPACES] if is_cheaper else [PodUsage("mail"), PodUsage("shop")])
     assert world.ends == (["success"] if is_cheaper else [])
     assert isinstance(usage_in(USAGE, samples), NamespaceUsage)
