@@ -16,6 +16,7 @@ import msgspec
 from trimtab.clock import Clock
 from trimtab.cluster import errors
 from trimtab.cluster.cache.codec import ListPage, decode_answer
+from trimtab.cluster.cache.list_decoder import Reduce
 from trimtab.cluster.cache.pages import read_pages
 from trimtab.cluster.leases.fence import Fence
 from trimtab.cluster.resource import Json, Resource
@@ -195,8 +196,12 @@ class Client:
         *,
         limit: int = PAGE_SIZE,
         retry: bool = True,
+        reduce: Reduce | None = None,
     ) -> AsyncGenerator[ListPage[T], None]:
-        """Return the pages of a list. A `limit` of 0 requests a single page."""
+        """Return the pages of a list. A `limit` of 0 requests a single page.
+
+        `reduce` returns what is kept of an object, while its page arrives.
+        """
         act = f"listing {resource.describe(selection.namespace, None)}"
         query = selection.query() + ([("limit", str(limit))] if limit else [])
 
@@ -208,7 +213,7 @@ class Client:
                 return self.sender.send(act, request)  # whole: what is sent twice is not taken in twice
             return self.sender.send_in_turn(act, msgspec.structs.replace(request, into=into))
 
-        return read_pages(act, resource.struct, ask)
+        return read_pages(act, resource.struct, ask, reduce)
 
     async def list(self, resource: Resource[T], selection: ListOptions = EVERYTHING) -> Listing[T]:
         """List all selected objects. An expired continue token starts again without pages."""

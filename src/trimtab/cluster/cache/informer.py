@@ -258,11 +258,13 @@ class Informer(Generic[T]):
 
     async def _read_pages(self, limit: int) -> ListedObjects[T]:
         listed: ListedObjects[T] = ListedObjects()
-        asked = self._client.pages(self.resource, self._options(), limit=limit, retry=False)
+        asked = self._client.pages(
+            self.resource, self._options(), limit=limit, retry=False, reduce=self._keep_listed
+        )
         async with aclosing(asked) as pages:
             async for page in pages:
                 self._add_page(listed, page)
-                del page  # its whole objects are not to wait for the next one
+                del page  # its objects are not to wait for the next one
         return listed
 
     def _options(self) -> ListOptions:
@@ -280,11 +282,11 @@ class Informer(Generic[T]):
         self._part.note_dropped(meta.namespace)
         return True
 
-    def _without_others(self, page: ListPage[Any]) -> ListPage[Any]:
-        """Return a page without the objects of other parts."""
-        items = [obj for obj in page.items if not self._drops(obj.metadata)]
-        unreadable = [obj for obj in page.unreadable if not self._drops(obj.metadata)]
-        return replace(page, items=items, unreadable=unreadable)
+    def _keep_listed(self, whole: Any) -> T | Unreadable | None:
+        """Return what is cached of a listed object, or None for an object of another part."""
+        if self._part.is_filtered and self._drops(whole.metadata):
+            return None
+        return self._transform(whole)
 
     def _add_page(self, listed: ListedObjects[T], page: ListPage[Any]) -> None:
         if is_older(page.resource_version, self._highest):
@@ -294,9 +296,8 @@ class Informer(Generic[T]):
                 f"we have seen {self._highest}; waiting for it to catch up"
             )
         self.counts.received += page.size
-        if self._part.is_filtered:
-            page = self._without_others(page)
-        arrived, unreadable = listed.add(page, self._transform, self._cache.known)
+        unreadable = [obj for obj in page.unreadable if not self._drops(obj.metadata)]
+        arrived, unreadable = listed.add(page, unreadable, self._cache.known)
         if self.on_page is not None and not self.has_synced:
             for obj in arrived:
                 self._cache.put(obj)

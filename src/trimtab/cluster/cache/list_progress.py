@@ -22,13 +22,11 @@ class ListedObjects(Generic[T]):
         self.version = ""
 
     def add(
-        self, page: ListPage[Any], transform: Callable[[Any], T | Unreadable], known: Callable[[T], T]
+        self, page: ListPage[Any], unreadable: list[Unreadable], known: Callable[[T], T]
     ) -> tuple[list[T], list[Unreadable]]:
-        """Add a page, and return its objects and those that cannot be read."""
+        """Add a page and objects that cannot be read, and return its objects and those that cannot be read."""
         arrived: list[T] = []
-        unreadable = list(page.unreadable)
-        for whole in page.items:
-            obj = transform(whole)
+        for obj in page.items:
             if isinstance(obj, Unreadable):
                 unreadable.append(obj)
             else:

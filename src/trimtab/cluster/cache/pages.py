@@ -10,7 +10,7 @@ from collections.abc import AsyncGenerator, Callable, Coroutine
 from typing import Any, Generic, TypeVar
 
 from trimtab.cluster.cache.codec import ListPage
-from trimtab.cluster.cache.list_decoder import ListDecoder
+from trimtab.cluster.cache.list_decoder import ListDecoder, Reduce
 from trimtab.cluster.transport.transport import Response
 from trimtab.model.core.meta import ListMeta
 
@@ -19,9 +19,11 @@ Ask = Callable[[str, Callable[[bytes], None]], Coroutine[Any, Any, Response]]
 """Requests the page of a continue token. The empty token is the first page."""
 
 
-async def read_pages(act: str, kind: type[T], ask: Ask) -> AsyncGenerator[ListPage[T], None]:
-    """Yield the pages of a list."""
-    flight: _PageFetch[T] | None = _PageFetch(kind, ask, "")
+async def read_pages(
+    act: str, kind: type[T], ask: Ask, reduce: Reduce | None = None
+) -> AsyncGenerator[ListPage[T], None]:
+    """Yield the pages of a list, with what `reduce` keeps of their objects."""
+    flight: _PageFetch[T] | None = _PageFetch(kind, ask, "", reduce)
     try:
         while flight is not None:
             page = await flight.land(act)
@@ -36,11 +38,12 @@ async def read_pages(act: str, kind: type[T], ask: Ask) -> AsyncGenerator[ListPa
 class _PageFetch(Generic[T]):
     """A requested page, and the request of the next page once its token is known."""
 
-    def __init__(self, kind: type[T], ask: Ask, token: str) -> None:
+    def __init__(self, kind: type[T], ask: Ask, token: str, reduce: Reduce | None) -> None:
         self.next: _PageFetch[T] | None = None
         self._kind = kind
         self._ask = ask
-        self._items = ListDecoder(kind, self._read_head)
+        self._reduce = reduce
+        self._items = ListDecoder(kind, self._read_head, reduce)
         self._token = ""
         self._is_waited_for = False
         self._answer = asyncio.ensure_future(ask(token, self._items.feed))
@@ -73,4 +76,4 @@ class _PageFetch(Generic[T]):
 
     def _look_ahead(self) -> None:
         if self._is_waited_for and self._token and self.next is None:
-            self.next = _PageFetch(self._kind, self._ask, self._token)
+            self.next = _PageFetch(self._kind, self._ask, self._token, self._reduce)

@@ -97,6 +97,33 @@ def test_the_page_is_that_of_the_whole_list(name, size):
     assert (page.resource_version, page.continue_token) == (want.resource_version, want.continue_token)
 
 
+@pytest.mark.usefixtures("_small_slices")
+@pytest.mark.parametrize("name", [*LISTS, *ODD])
+@pytest.mark.parametrize("size", [7, 700, 10**6])
+def test_a_list_is_reduced_as_the_whole_list_would_be(name, size):
+    def even(item: PodMetrics) -> str | None:
+        return item.metadata.name if item.metadata.name.endswith(tuple("02468")) else None
+
+    text = (LISTS | ODD)[name]
+    items = ListDecoder(PodMetrics, reduce=even)
+    for piece in pieces(text, size):
+        items.feed(piece)
+    want = decode_page("listing", text, PodMetrics).items
+    assert list(items.finish_page("listing").items) == [kept for kept in map(even, want) if kept is not None]
+
+
+@pytest.mark.usefixtures("_small_slices")
+def test_items_are_reduced_while_the_list_arrives():
+    """Whole pods of a page, twice because the next page is requested early, were 15 MB."""
+    reduced: list[str] = []
+    items = ListDecoder(PodMetrics, reduce=lambda item: reduced.append(item.metadata.name))
+    for piece in pieces(LISTS["usual"], 700):
+        items.feed(piece)
+    assert 30 < len(reduced) < 40
+    assert list(items.finish_page("listing").items) == []
+    assert len(reduced) == 40
+
+
 def test_the_head_is_told_as_soon_as_it_is_there():
     heads: list[str] = []
     items = ListDecoder(PodMetrics, lambda head: heads.append(head.continue_))
