@@ -105,7 +105,7 @@ def test_a_list_is_reduced_as_the_whole_list_would_be(name, size):
         return item.metadata.name if item.metadata.name.endswith(tuple("02468")) else None
 
     text = (LISTS | ODD)[name]
-    items = ListDecoder(PodMetrics, reduce=even)
+    items: ListDecoder[Any] = ListDecoder(PodMetrics, reduce=even)
     for piece in pieces(text, size):
         items.feed(piece)
     want = decode_page("listing", text, PodMetrics).items
