@@ -72,12 +72,17 @@ def failure_of(samples: MetricSamples) -> str:
 
 
 def read_usage(
-    items: Sequence[PodMetrics], resource: str, container: str = "", *, wraps: bool = False
+    items: Sequence[PodMetrics],
+    resource: str,
+    container: str = "",
+    *,
+    wraps: bool = False,
+    names: Sequence[str] = (),
 ) -> PodSamples | FetchFailure:
     """Read the usage of a resource by each pod, or by one container of each, from metrics.k8s.io.
 
     A pod whose usage is not a number has no sample. `wraps` lets the sum over a pod's containers wrap around, as
-    upstream's does.
+    upstream's does. `names` are the names of the items, if the caller has them.
     """
     if not items:
         return FetchFailure(message="no metrics returned from resource metrics API", is_empty=True)
@@ -86,8 +91,10 @@ def read_usage(
         try:
             return PodSamples(
                 samples={
-                    item.metadata.name: Sample(used, seconds_of(item.timestamp), _window(item.window))
-                    for item, used in zip(items, values, strict=True)
+                    name: Sample(used, seconds_of(item.timestamp), _window(item.window))
+                    for name, item, used in zip(
+                        names or [item.metadata.name for item in items], items, values, strict=True
+                    )
                 },
                 timestamp=_date_of(items[0]),
             )

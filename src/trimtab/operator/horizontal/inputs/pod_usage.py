@@ -45,9 +45,9 @@ class NamespaceUsage:
     def samples(self, pods: tuple[PodSnapshot, ...], resource: str, container: str) -> MetricSamples:
         """Return the samples of one resource for these pods."""
         items = self._items
-        return read_usage(
-            [items[pod.name] for pod in pods if pod.name in items], resource, container, wraps=False
-        )
+        # The samples are kept with the decision. The names of the cached pods are shared by all records of an HPA.
+        names = [pod.name for pod in pods if pod.name in items]
+        return read_usage([items[name] for name in names], resource, container, names=names)
 
     def values(self, pods: tuple[PodSnapshot, ...], resource: str, container: str) -> list[int] | None:
         """Return the usage of each of these pods, or None if a pod has no sample."""
