@@ -1,6 +1,6 @@
 """Memory of `trimtab run`: MiB by stage and bytes per pod, beside a stand-in server that makes its objects up.
 
-`PODS` in the environment chooses how many pods (default 10,000 and 100,000) and `EACH` how many belong to one HPA. The
+`PODS` in the environment chooses how many pods (default 10,000 and 100,000), `EACH` how many belong to one HPA. The
 stand-in answers lists in pages, keeps watches open, serves usage that moves by ±5 % and takes writes, so that the
 program under measurement is the whole one, with its transport; the server's own cost is not in any figure.
 """
@@ -30,7 +30,7 @@ Send = Callable[[Json], Awaitable[None]]
 
 SIZES = [int(text) for text in os.environ.get("PODS", "10000,100000").split(",")]
 EACH = int(os.environ.get("EACH", "10"))
-NAMESPACES = 100
+NAMESPACES = int(os.environ.get("SPACES", "100"))
 ROUNDS = int(os.environ.get("ROUNDS", "25"))
 """Rounds that are gone through; after 20 the ring of records of every HPA is full."""
 PERIOD = os.environ.get("PERIOD", "5")
@@ -80,9 +80,9 @@ async def _watch(standin: "StandIn", kubeconfig: Path, pods: int) -> Rows:
         await _until(lambda: standin.requests > 0)
         note("first request")
         await _until(lambda: standin.writes > 0)
-        note("first write")
+        note("first status")
         await _until(lambda: standin.writes >= standin.hpas)
-        note("all written")
+        note("all statuses")
         url = f"http://127.0.0.1:{port}/metrics"
         await _until(lambda: _decisions(url) >= ROUNDS * standin.hpas, every=1.0)
         note(f"after {ROUNDS} rounds")
@@ -123,7 +123,6 @@ class StandIn:
         headers = [(b"content-type", b"application/json")]
         body = b""
         if scope["method"] != "GET":
-            self.writes += 1
             body = self._written(scope["path"], (await receive())["body"])
         elif query.get("watch"):
             await send({"type": "http.response.start", "status": 200, "headers": headers})
@@ -187,6 +186,7 @@ class StandIn:
     def _written(self, path: str, body: bytes) -> bytes:
         if "horizontalpodautoscalers" not in path:
             return body or b"{}"
+        self.writes += 1
         self._version += 1
         number = int(path.split("/")[7].removeprefix("app-"))
         status = self._statuses.setdefault(number, {})

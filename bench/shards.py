@@ -108,7 +108,8 @@ def _measure(site: Site, load: Load, number: int) -> Rows:
         used = cpu_seconds(site.cluster.pids["kube-apiserver"]) - server
         rows.append({**row, "server CPU s": f"{used:.1f}"})
         if number > 1:
-            idle = Replica(site, number, *flags)
+            # Of another layout: with the same one it might take a shard from another replica.
+            idle = Replica(site, number, f"--shards={number + 1}")
             replicas.append(idle)
             time.sleep(PERIOD)
             rows.append({"stage": "stands by", "MB": f"{resident_mb(idle.process.pid):.0f}"})
