@@ -17,18 +17,12 @@ import msgspec
 from trimtab.model.json.wire import Wire
 from trimtab.model.spelling import nearest
 from trimtab.plugins.errors import DeclinedError, WrongAnswerError, plain_error, quote
-from trimtab.plugins.kinds import DEFAULT_BUDGET, PluginKind
+from trimtab.plugins.kinds import PluginKind
 from trimtab.plugins.registry import Plugin, Plugins
-from trimtab.plugins.time_limit import TookTooLong, call_within, ends_the_program
+from trimtab.plugins.time_limit import WALL_TIME, TookTooLong, WaitCount, call_within, ends_the_program
 
 log = logging.getLogger(__name__)
 
-WALL_TIME = 10.0
-"""How many times its budget of CPU time a pure call may take by the wall clock, because a busy machine stalls for a while."""
-LONGEST_WAIT = 2.0
-"""How many times its budget, or the default one, a pure call may take by the wall clock before it counts as one that waits."""
-WAITS_BEFORE_FAILURE = 10
-"""Calls in a row that wait until that is a failure; a busy machine does not stall so often in a row."""
 FAILURES_BEFORE_PAUSE = 3
 PAUSE = 300.0
 """Seconds of a pause; the call after it decides about the next."""
@@ -97,8 +91,7 @@ class Guard:
         self._label = str(plugin)
         self._stopwatch = stopwatch
         self._wall_clock = wall_clock
-        self._longest_wait = LONGEST_WAIT * max(plugin.declaration.budget, DEFAULT_BUDGET)
-        self._waits_in_a_row = 0
+        self._waits = WaitCount(plugin.declaration.budget)
         self._in_a_row: dict[str, int] = {}
         self._paused: dict[str, tuple[float, PluginFailure]] = {}
         self._logged: set[tuple[str, str, int]] = set()
@@ -117,14 +110,13 @@ class Guard:
             return self._slow(user, now)
         finally:
             taken = self._stopwatch() - start
-            waited = self._count(self._wall_clock() - begun) > self._longest_wait
-            self._waits_in_a_row = self._waits_in_a_row + 1 if waited else 0
+            self._waits.add(self._count(self._wall_clock() - begun))
         if isinstance(answer, _Raised):
             return self._failed_with(user, now, answer.error)
         if taken > budget:
             return self._slow(user, now)
-        if self._waits_in_a_row >= WAITS_BEFORE_FAILURE:
-            return self._waits(now)
+        if waits := self._waits.problem:
+            return self._failed(FailureReason.TOO_SLOW, f"{self.plugin} {waits}", _ALL, now, None)
         self._worked(user)
         return answer
 
@@ -207,13 +199,6 @@ class Guard:
         return self._failed(
             FailureReason.TOO_SLOW, message, user if self.plugin.kind.is_async else _ALL, now, None
         )
-
-    def _waits(self, now: float) -> PluginFailure:
-        message = (
-            f"{self.plugin} sleeps or waits: {WAITS_BEFORE_FAILURE} calls in a row took longer than "
-            f"{self._longest_wait * 1000:.0f} ms"
-        )
-        return self._failed(FailureReason.TOO_SLOW, message, _ALL, now, None)
 
     def _wrong(self, user: str, now: float, error: WrongAnswerError) -> PluginFailure:
         return self._failed(

@@ -18,8 +18,16 @@ from contextlib import contextmanager
 from types import FrameType
 from typing import TypeVar
 
+from trimtab.plugins.kinds import DEFAULT_BUDGET
+
 log = logging.getLogger(__name__)
 
+WALL_TIME = 10.0
+"""How many times its budget of CPU time a pure call may take by the wall clock, because a busy machine stalls for a while."""
+LONGEST_WAIT = 2.0
+"""How many times its budget, or the default one, a pure call may take by the wall clock before it counts as one that waits."""
+WAITS_BEFORE_FAILURE = 10
+"""Calls in a row that wait until that is a failure; a busy machine does not stall so often in a row."""
 MOST_INTERRUPTS = 3
 """How many signals in a row a plug-in may catch before the process ends."""
 REPEAT = 0.05
@@ -45,6 +53,26 @@ class TookTooLong(BaseException):
 
 class CtrlC(KeyboardInterrupt):
     """The user ends the program while a plug-in runs."""
+
+
+class WaitCount:
+    """Counts the calls in a row of a pure plug-in that take long by the wall clock."""
+
+    def __init__(self, budget: float) -> None:
+        """Count for a plug-in with this budget of CPU time."""
+        self._longest = LONGEST_WAIT * max(budget, DEFAULT_BUDGET)
+        self._in_a_row = 0
+
+    def add(self, seconds: float) -> None:
+        """Count a call."""
+        self._in_a_row = self._in_a_row + 1 if seconds > self._longest else 0
+
+    @property
+    def problem(self) -> str:
+        """Return what is wrong with a plug-in that waits in each call, or an empty text."""
+        if self._in_a_row < WAITS_BEFORE_FAILURE:
+            return ""
+        return f"sleeps or waits: {WAITS_BEFORE_FAILURE} calls in a row took longer than {self._longest * 1000:.0f} ms"
 
 
 def ends_the_program(error: BaseException) -> bool:

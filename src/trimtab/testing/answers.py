@@ -18,12 +18,9 @@ from trimtab.plugins.errors import (
 )
 from trimtab.plugins.kinds import PluginKind
 from trimtab.plugins.registry import shape_problem
-from trimtab.plugins.time_limit import TookTooLong, call_within, ends_the_program
+from trimtab.plugins.time_limit import WALL_TIME, TookTooLong, WaitCount, call_within, ends_the_program
 
 Stopwatch = Callable[[], float]
-
-LONGEST_CALL = 10.0
-"""Seconds after which a call is ended that does not end by itself."""
 
 
 class PluginTestError(AssertionError):
@@ -49,7 +46,7 @@ class AnswerCount:
         self._refusals: list[str] = []
 
     def add(self, answer: object) -> None:
-        """Count an answer of `check_answer`."""
+        """Count an answer of `Asker`."""
         self._inputs += 1
         if isinstance(answer, Declined):
             self._refusals.append(answer.reason)
@@ -117,47 +114,63 @@ def check_shape(function: object, kind: PluginKind) -> None:
         raise PluginTestError(f"it is no {kind.label}: {problem}")
 
 
-def check_answer(
-    ask: Callable[[Any], Any], seen: Any, again: Any, budget: float, stopwatch: Stopwatch
-) -> Any:
-    """Return the answer about one input, which may be `Declined`.
+class Asker:
+    """Calls a pure plug-in with the limits of the operator, and checks its answers."""
 
-    `again` is an equal input of other objects, so that an answer cannot depend on identity.
-    """
-    text = shortened(seen)  # as it was before the plug-in had it
-    start = stopwatch()
-    first = _ask(ask, seen, text)
-    taken = stopwatch() - start
-    second = _ask(ask, again, text)
-    is_declined = isinstance(first, Declined) and isinstance(second, Declined)
-    if first != second and not is_declined:
-        raise PluginTestError(
-            f"time, randomness or state: equal inputs give {first!r} and {second!r}, for {text}"
-        )
-    if taken > budget:
-        raise PluginTestError(
-            f"time: a call took {taken * 1000:.0f} ms, and its budget is {budget * 1000:.0f} ms, for {text}"
-        )
-    return first
+    def __init__(
+        self, ask: Callable[[Any], Any], budget: float, stopwatch: Stopwatch, wall_clock: Stopwatch
+    ) -> None:
+        """Call `ask`. `stopwatch` measures its CPU time."""
+        self._function = ask
+        self._budget = budget
+        self._stopwatch = stopwatch
+        self._wall_clock = wall_clock
+        self._waits = WaitCount(budget)
 
+    def check_answer(self, seen: Any, again: Any) -> Any:
+        """Return the answer about one input, which may be `Declined`.
 
-def _ask(ask: Callable[[Any], Any], seen: Any, text: str) -> Any:
-    def answer(seen: Any) -> Any:
+        `again` is an equal input of other objects, so that an answer cannot depend on identity.
+        """
+        text = shortened(seen)  # as it was before the plug-in had it
+        start = self._stopwatch()
+        first = self._ask(seen, text)
+        taken = self._stopwatch() - start
+        second = self._ask(again, text)
+        is_declined = isinstance(first, Declined) and isinstance(second, Declined)
+        if first != second and not is_declined:
+            raise PluginTestError(
+                f"time, randomness or state: equal inputs give {first!r} and {second!r}, for {text}"
+            )
+        if taken > self._budget:
+            raise PluginTestError(
+                f"time: a call took {taken * 1000:.0f} ms, and its budget is {self._budget * 1000:.0f} ms, for {text}"
+            )
+        return first
+
+    def _ask(self, seen: Any, text: str) -> Any:
+        limit, begun = self._budget * WALL_TIME, self._wall_clock()
         try:
-            return ask(seen)
+            answer = call_within(limit, self._answer, (seen, text))
+        except DeclinedError as error:
+            answer = Declined(f"{quote(error)}{place_of(error)}")
+        except TookTooLong:
+            raise PluginTestError(f"time: a call did not end within {limit:g} s, for {text}") from None
+        self._waits.add(self._wall_clock() - begun)
+        if waits := self._waits.problem:
+            raise PluginTestError(f"time: it {waits}, for {text}")
+        return answer
+
+    def _answer(self, call: tuple[Any, str]) -> Any:
+        seen, text = call
+        try:
+            return self._function(seen)
         except (DeclinedError, TookTooLong):
             raise
         except BaseException as error:
             if ends_the_program(error):
                 raise
             raise PluginTestError(f"{problem_of(error)}, for {text}") from plain_error(error)
-
-    try:
-        return call_within(LONGEST_CALL, answer, seen)
-    except DeclinedError as error:
-        return Declined(f"{quote(error)}{place_of(error)}")
-    except TookTooLong:
-        raise PluginTestError(f"time: a call did not end within {LONGEST_CALL:.0f} s, for {text}") from None
 
 
 def problem_of(error: BaseException) -> str:

@@ -13,9 +13,9 @@ from trimtab.plugins.registry import Plugin
 from trimtab.plugins.replica_policy import ReplicaPolicyInput, ReplicaProposal, check_proposal
 from trimtab.testing.answers import (
     AnswerCount,
+    Asker,
     Declined,
     Stopwatch,
-    check_answer,
     check_shape,
     warn_of_all_left_out,
     warn_of_prints,
@@ -26,7 +26,10 @@ from trimtab.testing.usage_cases import estimator_inputs
 
 
 def check_pod_filter(
-    function: Callable[[PodFilterInput], Mapping[str, str]], *, stopwatch: Stopwatch = time.thread_time
+    function: Callable[[PodFilterInput], Mapping[str, str]],
+    *,
+    stopwatch: Stopwatch = time.thread_time,
+    wall_clock: Stopwatch = time.perf_counter,
 ) -> None:
     """Check a pod filter with generated pods, or raise PluginTestError."""
     check_shape(function, PluginKind.POD_FILTER)
@@ -34,11 +37,12 @@ def check_pod_filter(
     def ask(seen: PodFilterInput) -> Any:
         return check_left_out(function(seen), seen.pods)
 
+    asker = Asker(ask, declaration_of(function).budget, stopwatch, wall_clock)
     count, keeps_one = AnswerCount(), False
     with warn_of_prints():
         for seen in filter_inputs():
             again = msgspec.structs.replace(seen)
-            answer = check_answer(ask, seen, again, declaration_of(function).budget, stopwatch)
+            answer = asker.check_answer(seen, again)
             count.add(answer)
             keeps_one |= not isinstance(answer, Declined) and len(answer) < len(seen.pods)
     count.require_one()
@@ -51,6 +55,7 @@ def check_replica_policy(
     parameters: Mapping[str, Any] | None = None,
     *,
     stopwatch: Stopwatch = time.thread_time,
+    wall_clock: Stopwatch = time.perf_counter,
 ) -> None:
     """Check a replica policy with these parameters and generated metrics, or raise PluginTestError.
 
@@ -62,19 +67,23 @@ def check_replica_policy(
     def ask(seen: ReplicaPolicyInput) -> Any:
         return check_proposal(function(seen))
 
+    asker = Asker(ask, declaration_of(function).budget, stopwatch, wall_clock)
     count = AnswerCount()
     with warn_of_prints():
         for blank in policy_inputs(parameters or {}):
             seen = msgspec.structs.replace(blank, memory=frozen(memory))
             again = msgspec.structs.replace(seen)
-            answer = check_answer(ask, seen, again, declaration_of(function).budget, stopwatch)
+            answer = asker.check_answer(seen, again)
             count.add(answer)
             memory = None if isinstance(answer, Declined) else answer.memory
     count.require_one()
 
 
 def check_estimator(
-    function: Callable[[EstimatorInput], Estimate], *, stopwatch: Stopwatch = time.thread_time
+    function: Callable[[EstimatorInput], Estimate],
+    *,
+    stopwatch: Stopwatch = time.thread_time,
+    wall_clock: Stopwatch = time.perf_counter,
 ) -> None:
     """Check an estimator with generated usage of 50 days, or raise PluginTestError.
 
@@ -86,13 +95,14 @@ def check_estimator(
     def ask(seen: EstimatorInput) -> Any:
         return check_estimate(function(seen))
 
+    asker = Asker(ask, declared.budget, stopwatch, wall_clock)
     count = AnswerCount()
     with warn_of_prints():
         for blank in estimator_inputs(with_samples=declared.needs_samples):
             seen, again = (
                 msgspec.structs.replace(blank, memory=msgspec.json.decode(memory)) for _ in range(2)
             )
-            answer = check_answer(ask, seen, again, declared.budget, stopwatch)
+            answer = asker.check_answer(seen, again)
             count.add(answer)
             if not isinstance(answer, Declined):
                 memory = msgspec.json.encode(answer.memory)

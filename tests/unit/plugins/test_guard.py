@@ -12,7 +12,6 @@ from trimtab.plugins.errors import DeclinedError, WrongAnswerError
 from trimtab.plugins.guard import (
     FAILURES_BEFORE_PAUSE,
     PAUSE,
-    WAITS_BEFORE_FAILURE,
     Guard,
     Guards,
     PluginFailure,
@@ -20,6 +19,7 @@ from trimtab.plugins.guard import (
 from trimtab.plugins.kinds import Declaration, PluginKind
 from trimtab.plugins.metrics import PluginMetrics
 from trimtab.plugins.registry import Plugin, Plugins
+from trimtab.plugins.time_limit import WAITS_BEFORE_FAILURE
 
 
 class Stopwatch:

@@ -13,6 +13,7 @@ from rich.table import Table
 from trimtab.cli.errors import FOUND, CommandError
 from trimtab.cli.examples import epilog_of
 from trimtab.cli.plugin.skeleton import KINDS, files_of, folder_of
+from trimtab.cli.progress import waiting
 from trimtab.model.plugin_names import RULE, is_plugin_name
 from trimtab.plugins.errors import place_of, quote
 from trimtab.plugins.registry import (
@@ -76,9 +77,12 @@ def check(module: str, parameters: str, metrics: tuple[str, ...], labels: tuple[
     failed = 0
     for entry in _find(module):
         try:
-            loaded = load_plugin(entry)
-            with warnings.catch_warnings(record=True) as noticed:
+            with (
+                waiting(f"checking {entry.kind.label} {entry.name}"),
+                warnings.catch_warnings(record=True) as noticed,
+            ):
                 warnings.simplefilter("always", PluginTestWarning)
+                loaded = load_plugin(entry)
                 result = check_plugin(loaded, given, metrics, selected)
             click.echo(f"{loaded}: passed: {result}")
             for warning in noticed:

@@ -5,6 +5,8 @@ import shlex
 import subprocess
 import sys
 import tomllib
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 
 import pytest
@@ -201,3 +203,23 @@ def test_check_names_the_line_of_the_plugin_that_raised(packages: Path):
     assert "(odd_filter.py, line 4), for PodFilterInput" in filter_that(packages, code).output
     result = filter_that(packages, "\nimport json\n1 / 0\n")
     assert "cannot be imported: ZeroDivisionError: division by zero (odd_filter.py, line 4)" in result.output
+
+
+SLEEPY = "import time\ndef plugin(seen):\n    time.sleep(0.25)\n    return {}\n"
+
+
+def test_check_fails_early_for_a_filter_that_sleeps_and_shows_that_it_runs(
+    packages: Path, monkeypatch: pytest.MonkeyPatch
+):
+    """It passed after minutes of silence."""
+    shown: list[str] = []
+
+    @contextmanager
+    def waiting(what: str) -> Iterator[None]:
+        shown.append(what)
+        yield
+
+    monkeypatch.setattr("trimtab.cli.plugin.command.waiting", waiting)
+    result = filter_that(packages, SLEEPY)
+    assert (result.exit_code, shown) == (1, ["checking pod filter example.com/Odd"])
+    assert "failed: time: it sleeps or waits: 10 calls in a row took longer than 200 ms" in result.output
