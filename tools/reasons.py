@@ -173,8 +173,8 @@ HORIZONTAL |= {
         "The message names the annotation and the one that was probably meant.",
     ),
     "InvalidReplicaPolicies": Reason(
-        _WARNING,
-        "The annotation autoscaling.trimtab.dev/replica-policies cannot be used, so no replica policy counts.",
+        "condition PluginFailed",
+        "The annotation autoscaling.trimtab.dev/replica-policies cannot be read, so replicas are not lowered.",
         "`trimtab validate` on the manifest says what is wrong with it.",
     ),
 }

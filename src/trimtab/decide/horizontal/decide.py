@@ -21,7 +21,13 @@ from trimtab.decide.horizontal.metrics.calculator import (
 )
 from trimtab.decide.horizontal.metrics.policies import add_policies, policy_memory
 from trimtab.decide.horizontal.metrics.proposal import LossFallback
-from trimtab.decide.horizontal.observation.observation import Observation, ScaleFailure, StaleInput
+from trimtab.decide.horizontal.observation.observation import (
+    Observation,
+    ScaleFailure,
+    StaleInput,
+    policies_of,
+)
+from trimtab.decide.horizontal.observation.plugin_answers import PolicyAnswer
 from trimtab.decide.horizontal.selection.selection import (
     Selection,
     count_extra_pods,
@@ -183,12 +189,9 @@ def _compute_replicas(builder: DecisionBuilder, scale: Scale) -> None:
     if problem is None:
         builder.apply(ignored_annotations_changes(observation))
         result = compute_replicas(observation, context, builder.memory)
-        if (
-            observation.policy_answers
-            or builder.memory.policies
-            or PLUGIN_FAILED in builder.conditions_before
-        ):
-            result = _add_policies(builder, result)
+        policies = policies_of(observation)
+        if policies or builder.memory.policies or PLUGIN_FAILED in builder.conditions_before:
+            result = _add_policies(builder, result, policies)
         builder.apply(metrics_changes(observation.hpa, result, builder.conditions_before))
         _remember_metrics(builder, result)
     else:
@@ -208,9 +211,10 @@ def _compute_replicas(builder: DecisionBuilder, scale: Scale) -> None:
     )
 
 
-def _add_policies(builder: DecisionBuilder, result: MetricsResult) -> MetricsResult:
+def _add_policies(
+    builder: DecisionBuilder, result: MetricsResult, answers: tuple[PolicyAnswer, ...]
+) -> MetricsResult:
     """Add the proposals of replica policies, and remember what the policies remember."""
-    answers = builder.observation.policy_answers
     builder.apply(plugin_changes(answers, builder.conditions_before))
     remembered = policy_memory(answers, builder.memory.policies)
     builder.memory = msgspec.structs.replace(builder.memory, policies=remembered)

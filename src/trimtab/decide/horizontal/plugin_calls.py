@@ -14,7 +14,7 @@ import msgspec
 from trimtab.decide.horizontal.decide import decide
 from trimtab.decide.horizontal.decision import Decision
 from trimtab.decide.horizontal.metrics.proposal import Failure, LossFallback, Result
-from trimtab.decide.horizontal.observation.observation import Observation
+from trimtab.decide.horizontal.observation.observation import Observation, policies_of
 from trimtab.decide.horizontal.observation.owners import Owner, OwnerLookup, owner_key
 from trimtab.decide.horizontal.observation.plugin_answers import (
     NODES_UNREADABLE,
@@ -64,7 +64,7 @@ def missing_plugins(
 
 def failures_of(observation: Observation) -> list[str]:
     """Return why plug-ins gave no answer to an observation."""
-    answers = [observation.filter_answer, *observation.policy_answers]
+    answers = [observation.filter_answer, *policies_of(observation)]
     return [answer.failure for answer in answers if answer is not None and answer.failure]
 
 

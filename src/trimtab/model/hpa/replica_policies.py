@@ -60,6 +60,18 @@ def parse_annotation(text: str) -> tuple[ReplicaPolicySpec, ...]:
     raise MetricAnnotationError(ANNOTATION, aggregate(errors))
 
 
+def annotation_error(spec: HorizontalPodAutoscalerSpec, annotations: Mapping[str, str]) -> str:
+    """Return what is wrong with the annotation of a native HPA, or an empty text."""
+    text = annotations.get(ANNOTATION)
+    if not text or spec.replica_policies:
+        return ""  # absent, or taken into the spec
+    try:
+        parse_annotation(text)
+    except MetricAnnotationError as error:
+        return str(error)
+    return ""
+
+
 def apply_annotation(
     spec: HorizontalPodAutoscalerSpec, annotations: Mapping[str, str]
 ) -> HorizontalPodAutoscalerSpec:

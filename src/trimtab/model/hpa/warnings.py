@@ -103,7 +103,7 @@ def _policies_of_native(spec: Mapping[str, Any], annotations: Mapping[str, str])
         try:
             replica_policies.parse_annotation(text)
         except MetricAnnotationError as error:
-            message = f"is ignored, so no replica policy counts: {error}"
+            message = f"cannot be read, so replicas are not lowered: {error}"
             warnings.append(FieldWarning(f"metadata.annotations[{replica_policies.ANNOTATION}]", message))
     return warnings
 

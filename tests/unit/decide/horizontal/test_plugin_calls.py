@@ -20,15 +20,18 @@ from tests.unit.decide.horizontal.builders import (
     pod,
     samples,
     series,
+    settled,
     unreadable,
     value,
 )
 from trimtab.dashboard.pages.decision import decision_view
 from trimtab.decide.horizontal import Owner, Record, decide, explain, owner_key
+from trimtab.decide.horizontal.explain.from_status import reason_from_status
 from trimtab.decide.horizontal.observation.plugin_answers import NodeSnapshot
 from trimtab.decide.horizontal.plugin_calls import add_answers, answer_again
 from trimtab.decide.horizontal.records.compact import pack, unpack
 from trimtab.decide.horizontal.records.record import dumps, loads, replay
+from trimtab.model.hpa.replica_policies import ANNOTATION
 from trimtab.model.hpa.types import ReplicaPolicySpec
 from trimtab.plugins import CannotFilterError, PodFilterInput, ReplicaPolicyInput, ReplicaProposal
 from trimtab.plugins.guard import Guards
@@ -429,3 +432,43 @@ def test_the_dashboard_shows_the_reason_of_a_policy():
     seen = add_answers(planned(series(400)), policy(asks(9)), NOW)
     view = decision_view(Record(observation=seen, decision=decide(seen, NOW)))
     assert view.policies == ("example.com/Policy 1.2 asks for 9 (wins): by the plan",)
+
+
+@pytest.mark.parametrize(
+    ("text", "words"),
+    [
+        ("[{", "is no JSON"),
+        ('{"name": "example.com/Policy"}', "replicaPolicies"),
+        ("[{}]", "replicaPolicies[0].name"),
+        ('[{"name": "example.com/Policy"}, {"name": "example.com/Policy"}]', "Duplicate value"),
+        ('[{"name": "example.com/Policy", "parametres": {}}]', "parametres"),
+        ('[{"name": "example.com/Policy", "parameters": [1]}]', "parameters"),
+    ],
+)
+def test_while_the_annotation_cannot_be_read_nothing_is_lowered(text, words):
+    annotated = hpa(cpu(50), metadata={"annotations": {ANNOTATION: text}})
+    native = msgspec.structs.replace(annotated, api_version="autoscaling/v2")
+    memory = msgspec.structs.replace(settled(2), policies={POLICY: {"count": 2}})
+    pods = (pod("a"), pod("b"))
+    idle = samples({"a": 1, "b": 1})
+    seen = add_answers(observe(native, 2, idle, pods=pods, settings=NO_WINDOW, memory=memory), NONE, NOW)
+    decision = decide(seen, NOW)
+    assert decision.desired == 2
+    assert decision.memory.policies == {POLICY: {"count": 2}}
+    condition = decision.status.condition("PluginFailed")
+    assert condition is not None
+    assert (condition.status, condition.reason) == ("True", "InvalidReplicaPolicies")
+    assert f"replicas are not lowered: annotation {ANNOTATION} cannot be read: " in condition.message
+    assert words in condition.message
+    assert [event.reason for event in decision.events] == ["PluginFailed"]
+    explanation = explain(Record(observation=seen, decision=decision))
+    assert explanation.reason == "PluginFailed"
+    assert f"policy: annotation {ANNOTATION} cannot be read" in str(explanation)
+    assert "next: correct the annotation" in str(explanation)
+    assert "ignored:" not in str(explanation)
+    after = msgspec.structs.replace(native, status=decision.status)
+    assert reason_from_status(after).word == "PluginFailed"
+    corrected = msgspec.structs.replace(hpa(cpu(50)), status=decision.status)
+    gone = decide(msgspec.structs.replace(seen, hpa=corrected), NOW)
+    assert gone.desired == 1
+    assert gone.status.condition("PluginFailed") is None

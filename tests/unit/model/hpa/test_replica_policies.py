@@ -64,7 +64,7 @@ def test_the_operator_reads_the_annotation_of_a_native_hpa():
         (json.dumps([{"name": "example.com/A", "parameters": {"a": "x" * 5000}}]), "at most 4096 bytes"),
     ],
 )
-def test_a_wrong_annotation_is_reported_and_ignored(text, words):
+def test_a_wrong_annotation_is_reported(text, words):
     with pytest.raises(MetricAnnotationError, match=words):
         parse_annotation(text)
     spec = HorizontalPodAutoscalerSpec()
@@ -72,7 +72,7 @@ def test_a_wrong_annotation_is_reported_and_ignored(text, words):
     native = to_native_v2(own())
     native["metadata"]["annotations"] = {ANNOTATION: text}
     (warning,) = metric_fields_of_native(native)
-    assert "no replica policy counts" in warning.message
+    assert "replicas are not lowered" in warning.message
 
 
 def test_the_field_of_a_native_hpa_is_reported():

@@ -22,7 +22,7 @@ from trimtab.decide.horizontal.explain.holds import Hold, holds_on
 from trimtab.decide.horizontal.explain.reason import GROWING, SHRINKING, DecisionReason
 from trimtab.decide.horizontal.explain.units import edges_of
 from trimtab.decide.horizontal.metrics.proposal import Failure, LossFallback, Proposal
-from trimtab.decide.horizontal.observation.observation import Observation
+from trimtab.decide.horizontal.observation.observation import Observation, policies_of
 from trimtab.decide.horizontal.status.ignored_fields import SCALE_TO_ZERO, SELECTION
 from trimtab.model.hpa.types import SelectionStrategy
 from trimtab.model.json.wire import Wire
@@ -274,7 +274,7 @@ def _unread(decision: Decision) -> tuple[Advice, ...]:
 
 def _failure_of(observation: Observation) -> str:
     """Return the reason of the first plug-in that failed, as its condition has it."""
-    answers = [observation.filter_answer, *observation.policy_answers]
+    answers = [observation.filter_answer, *policies_of(observation)]
     return next((answer.reason for answer in answers if answer is not None and answer.failure), "")
 
 

@@ -23,7 +23,7 @@ from trimtab.decide.horizontal.metrics.proposal import (
     Proposal,
 )
 from trimtab.decide.horizontal.observation.clock_offset import describe_offset
-from trimtab.decide.horizontal.observation.observation import Observation
+from trimtab.decide.horizontal.observation.observation import Observation, policies_of
 from trimtab.decide.horizontal.records.record import Record
 from trimtab.decide.horizontal.selection.selection import foreign_pods
 from trimtab.decide.horizontal.status.dry_run import annotation_problem, must_not_scale
@@ -156,7 +156,7 @@ def explain(record: Record, *, dry_run: bool = False) -> Explanation:
                 problem=answer.failure,
                 is_winner=trace.winning_policy == index,
             )
-            for index, answer in enumerate(observation.policy_answers)
+            for index, answer in enumerate(policies_of(observation))
         ),
         recommendations=tuple(
             WindowEntry(replicas=recommendation.replicas, at=format_time(wire_time(recommendation.at)))

@@ -19,7 +19,7 @@ from trimtab.decide.horizontal.explain.reason import DecisionReason, reason_for
 from trimtab.decide.horizontal.explain.units import format_value
 from trimtab.decide.horizontal.metrics.proposal import Failure, LossFallback, Proposal
 from trimtab.decide.horizontal.observation.observation import Observation
-from trimtab.decide.horizontal.observation.plugin_answers import NODES_UNREADABLE
+from trimtab.decide.horizontal.observation.plugin_answers import INVALID_POLICIES, NODES_UNREADABLE
 from trimtab.decide.horizontal.selection.selection import foreign_pods
 from trimtab.decide.horizontal.status.dry_run import annotation_problem, must_not_scale
 from trimtab.decide.horizontal.status.ignored_fields import SCALE_TO_ZERO, ignored_fields
@@ -95,6 +95,7 @@ _REPAIRS = {
     FailureReason.TOO_SLOW: "make the plug-in faster, or let it declare a larger budget",
     FailureReason.PAUSED: f"{_CORRECT_IT}, and it is called again after the pause",
     FailureReason.DECLINED: "give the plug-in what it misses",
+    INVALID_POLICIES: "correct the annotation; `trimtab validate` on the manifest says what is wrong with it",
     NODES_UNREADABLE: "let the operator list and watch nodes (chart: horizontal.watchNodes)",
 }
 """What ends the failure of a plug-in, by its reason."""

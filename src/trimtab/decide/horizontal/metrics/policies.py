@@ -9,7 +9,7 @@ from typing import Any
 import msgspec
 
 from trimtab.decide.horizontal.metrics.calculator import MetricsResult
-from trimtab.decide.horizontal.observation.plugin_answers import PolicyAnswer
+from trimtab.decide.horizontal.observation.plugin_answers import INVALID_POLICIES, PolicyAnswer
 
 
 def add_policies(result: MetricsResult, answers: tuple[PolicyAnswer, ...], current: int) -> MetricsResult:
@@ -37,6 +37,8 @@ def add_policies(result: MetricsResult, answers: tuple[PolicyAnswer, ...], curre
 
 def policy_memory(answers: tuple[PolicyAnswer, ...], before: dict[str, Any]) -> dict[str, Any]:
     """Return what the policies remember. A policy that failed keeps its memory."""
+    if any(answer.reason == INVALID_POLICIES and answer.failure for answer in answers):
+        return before  # which policies there are is unknown
     remembered = {
         answer.plugin: before.get(answer.plugin) if answer.failure else answer.memory for answer in answers
     }

@@ -12,7 +12,12 @@ from trimtab.decide.horizontal.config import (
 )
 from trimtab.decide.horizontal.memory import EMPTY, Memory
 from trimtab.decide.horizontal.observation.owners import ConflictingHpa, OwnerLookup, Target
-from trimtab.decide.horizontal.observation.plugin_answers import FilterAnswer, NodeSnapshot, PolicyAnswer
+from trimtab.decide.horizontal.observation.plugin_answers import (
+    FilterAnswer,
+    NodeSnapshot,
+    PolicyAnswer,
+    unread_policies,
+)
 from trimtab.decide.horizontal.observation.pods import PodSnapshot
 from trimtab.decide.horizontal.observation.samples import MetricSamples
 from trimtab.model.core.meta import group_of
@@ -91,3 +96,10 @@ class Observation(Wire):
         """Return the target as errors call it: `Kind/namespace/name`."""
         target = self.hpa.spec.scale_target_ref
         return f"{target.kind}/{self.hpa.metadata.namespace}/{target.name}"
+
+
+def policies_of(observation: Observation) -> tuple[PolicyAnswer, ...]:
+    """Return the answers of the replica policies, or the failure of an annotation that cannot be read."""
+    if not observation.hpa.metadata.annotations or not observation.is_native:
+        return observation.policy_answers
+    return (*observation.policy_answers, *unread_policies(observation.hpa))

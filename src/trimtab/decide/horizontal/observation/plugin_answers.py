@@ -5,10 +5,14 @@ They are part of the observation. So a record has them, and a decision can be ma
 
 from typing import Any
 
+from trimtab.model.hpa import replica_policies
+from trimtab.model.hpa.types import HorizontalPodAutoscaler
 from trimtab.model.json.wire import Wire
 
 NODES_UNREADABLE = "NodesUnreadable"
 """The reason of a filter that needs nodes which cannot be read."""
+INVALID_POLICIES = "InvalidReplicaPolicies"
+"""The reason of an annotation with replica policies that cannot be read."""
 
 
 class NodeSnapshot(Wire):
@@ -51,3 +55,13 @@ class PolicyAnswer(Wire):
     def name(self) -> str:
         """Return the policy as conditions and events call it."""
         return f"replica policy {self.plugin}"
+
+
+def unread_policies(hpa: HorizontalPodAutoscaler) -> tuple[PolicyAnswer, ...]:
+    """Return the failure of a native HPA's annotation that cannot be read, which may name any policy."""
+    error = replica_policies.annotation_error(hpa.spec, hpa.metadata.annotations)
+    if not error:
+        return ()
+    name = replica_policies.ANNOTATION
+    failure = f"annotation {name} cannot be read: {error}"
+    return (PolicyAnswer(plugin=name, failure=failure, reason=INVALID_POLICIES),)

@@ -12,7 +12,6 @@ from trimtab.decide.horizontal.status.conditions import (
     StatusChange,
 )
 from trimtab.model.feature_gates import FeatureGates
-from trimtab.model.hpa import replica_policies
 from trimtab.model.hpa.annotations import misspelt_annotations
 from trimtab.model.hpa.metric_annotations import MAX_AGE, METRIC_ANNOTATIONS, ON_LOSS, MetricAnnotationError
 from trimtab.model.hpa.types import (
@@ -126,8 +125,3 @@ def _wrong_values(hpa: HorizontalPodAutoscaler) -> Iterator[tuple[str, str]]:
             field.parse_values(text, metrics)
         except MetricAnnotationError as error:
             yield _REASONS[field.name], f"annotation {field.name} is ignored: {error}"
-    if (text := annotations.get(replica_policies.ANNOTATION)) and not hpa.spec.replica_policies:
-        try:
-            replica_policies.parse_annotation(text)
-        except MetricAnnotationError as error:
-            yield "InvalidReplicaPolicies", f"annotation {replica_policies.ANNOTATION} is ignored: {error}"
