@@ -1,12 +1,15 @@
 """The types of options: durations, numbers, names."""
 
 import math
+from collections.abc import Callable
 from datetime import timedelta
-from typing import Any
+from typing import Any, TypeVar
 
 import click
 
 from trimtab.model.times import parse_duration
+
+_Command = TypeVar("_Command", bound=Callable[..., Any] | click.Command)
 
 
 class Duration(click.ParamType[timedelta]):
@@ -52,6 +55,23 @@ class Names(click.ParamType[tuple[str, ...]]):
         return tuple(part.strip() for part in str(value).split(",") if part.strip())
 
 
+class ListOption(click.Option):
+    """An option for a list or a map. Its values add up if it is repeated, as in programs of Kubernetes."""
+
+    def __init__(self, *args: Any, **attributes: Any) -> None:
+        super().__init__(*args, **attributes)
+        self.multiple = True  # set afterwards, because the default is one text and no list of texts
+
+    def value_from_envvar(self, ctx: click.Context) -> str | None:
+        """Return the variable as it is. Click would split it at spaces."""
+        return self.resolve_envvar_value(ctx)
+
+    def type_cast_value(self, ctx: click.Context, value: Any) -> Any:
+        """Parse `a` and `b,c` as `a,b,c`."""
+        text = ",".join(filter(None, value)) if isinstance(value, (list, tuple)) else value
+        return None if text is None else self.type(text, param=self, ctx=ctx)
+
+
 class Timeout(Duration):
     """A duration, or seconds without a unit, as kubectl's `--request-timeout`."""
 
@@ -61,10 +81,9 @@ class Timeout(Duration):
         return super().convert(f"{value}s" if is_plain else value, param, ctx)
 
 
-plugins_option = click.option(
-    "--plugins",
-    type=Names(),
-    default="",
-    metavar="NAME,...",
-    help="Plug-ins to load, such as example.com/NotDraining.",
-)
+def plugins_option_with(words: str) -> Callable[[_Command], _Command]:
+    """Return the option `--plugins` of a command, with its help."""
+    return click.option("--plugins", cls=ListOption, type=Names(), default="", metavar="NAME,...", help=words)
+
+
+plugins_option = plugins_option_with("Plug-ins to load, such as example.com/NotDraining.")

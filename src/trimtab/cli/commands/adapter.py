@@ -2,7 +2,7 @@
 
 import asyncio
 import signal
-from collections.abc import Callable, Coroutine
+from collections.abc import Callable, Coroutine, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -26,6 +26,7 @@ from trimtab.cli.connection import context_option, kubeconfig_option
 from trimtab.cli.errors import FOUND, CommandError
 from trimtab.cli.examples import epilog_of
 from trimtab.cli.limits import require_descriptors
+from trimtab.cli.parameters import plugins_option_with
 from trimtab.clock import SystemClock
 from trimtab.cluster.config import load_connection
 from trimtab.cluster.errors import ConfigError
@@ -85,9 +86,11 @@ adapter.params += options_of("watch_namespaces", "kube_api_qps", "kube_api_burst
 )
 @click.option("--namespace", default="default", show_default=True, help="Namespace to ask about.")
 @click.option("--selector", default="", metavar="KEY=VALUE,…", help="Selector of the series, for plug-ins.")
-@click.option("--plugins", default="", metavar="NAME,…", help="Plug-ins to load, for a configuration.")
+@plugins_option_with("Plug-ins to load, for a configuration.")
 @click.pass_context
-def test(ctx: click.Context, file: Path, url: str, namespace: str, selector: str, plugins: str) -> None:
+def test(
+    ctx: click.Context, file: Path, url: str, namespace: str, selector: str, plugins: tuple[str, ...]
+) -> None:
     """Print the PromQL that each rule of a rules file would send, and the values if a Prometheus is given.
 
     Of a configuration, call the plug-ins of its sources once and print the values. Exit codes: 0 everything can be used, 1
@@ -108,9 +111,11 @@ def test(ctx: click.Context, file: Path, url: str, namespace: str, selector: str
     ctx.exit(FOUND if read.refused or any(result.problem for result in tried) else 0)
 
 
-def _test_plugins(ctx: click.Context, file: Path, plugins: str, namespace: str, selector: str) -> None:
+def _test_plugins(
+    ctx: click.Context, file: Path, plugins: Sequence[str], namespace: str, selector: str
+) -> None:
     try:
-        configuration, loaded = load_configuration(file), load_plugins(plugins.split(","))
+        configuration, loaded = load_configuration(file), load_plugins(plugins)
         series = Selector.parse(selector)
         tried = _run(try_plugins(SystemClock(), configuration, loaded, namespace, series))
     except ValueError as error:  # ConfigurationError, PluginError and SelectorError are

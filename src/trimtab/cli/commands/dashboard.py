@@ -7,7 +7,7 @@ from trimtab.cli.connection import context_option, kubeconfig_option
 from trimtab.cli.errors import CommandError
 from trimtab.cli.names import complete_namespace
 from trimtab.cli.operator_settings import GATES, operator_namespace_option
-from trimtab.cli.parameters import plugins_option
+from trimtab.cli.parameters import ListOption, Names, plugins_option
 from trimtab.operator.settings.settings import Settings
 
 
@@ -16,7 +16,9 @@ from trimtab.operator.settings.settings import Settings
     "-n",
     "--namespace",
     "namespaces",
-    multiple=True,
+    cls=ListOption,
+    type=Names(),
+    default="",
     shell_complete=complete_namespace,
     help="Only this namespace; may be given several times.",
 )
@@ -28,12 +30,16 @@ from trimtab.operator.settings.settings import Settings
 )
 @click.option(
     "--feature-gates",
+    cls=ListOption,
     default=GATES,
     show_default=True,
     help="Gates to decide with where the operator's cannot be read.",
 )
 @click.option(
-    "--compat", default="", help="Decide as upstream does where the operator's settings cannot be read."
+    "--compat",
+    cls=ListOption,
+    default="",
+    help="Decide as upstream does where the operator's settings cannot be read.",
 )
 @plugins_option
 @operator_namespace_option

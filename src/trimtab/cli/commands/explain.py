@@ -27,7 +27,7 @@ from trimtab.cli.operator_port import (
 )
 from trimtab.cli.operator_settings import Choice, operator_namespace_option, settings_for, vertical_settings
 from trimtab.cli.output import output_option, to_json, to_yaml
-from trimtab.cli.parameters import plugins_option
+from trimtab.cli.parameters import ListOption, plugins_option
 from trimtab.cli.progress import waiting
 from trimtab.cluster.client import Client, ListOptions
 from trimtab.cluster.errors import Forbidden, NotFound
@@ -91,12 +91,14 @@ class DecisionToExplain(NamedTuple):
 @operator_namespace_option
 @click.option(
     "--feature-gates",
+    cls=ListOption,
     default="",
     show_default="the operator's",
     help="Gates to decide with; the operator's last decision is made again with them.",
 )
 @click.option(
     "--compat",
+    cls=ListOption,
     default="",
     show_default="the operator's",
     help="Decide as upstream does: kubernetes-1.37 or kubernetes-1.36; the operator's last decision is made again so.",

@@ -5,6 +5,7 @@ from typing import TYPE_CHECKING, BinaryIO
 import click
 
 from trimtab.cli.errors import FOUND, CommandError
+from trimtab.cli.parameters import plugins_option_with
 from trimtab.library.decisions import RecordError, Replay
 from trimtab.library.decisions import replay as repeat
 from trimtab.model.json.wire import WireError
@@ -18,16 +19,13 @@ if TYPE_CHECKING:
 @click.command("replay")
 @click.argument("records", type=click.File("rb"))
 @click.option("--quiet", is_flag=True, help="Only count.")
-@click.option(
-    "--plugins",
-    default="",
-    metavar="NAME,…",
-    help="Plug-ins to load. Answers of other plug-ins, and of other versions, are those recorded.",
+@plugins_option_with(
+    "Plug-ins to load. Answers of other plug-ins, and of other versions, are those recorded."
 )
-def replay(records: BinaryIO, quiet: bool, plugins: str) -> None:
+def replay(records: BinaryIO, quiet: bool, plugins: tuple[str, ...]) -> None:
     """Repeat recorded decisions, to the byte. Records come from `trimtab explain -o record`."""
     try:
-        loaded = load_plugins(plugins.split(","))
+        loaded = load_plugins(plugins)
     except PluginError as error:
         raise CommandError(str(error)) from error
     same = different = 0

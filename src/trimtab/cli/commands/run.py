@@ -14,7 +14,7 @@ import click
 from trimtab.cli.errors import CommandError
 from trimtab.cli.limits import require_descriptors
 from trimtab.cli.operator_port import operator_token
-from trimtab.cli.parameters import Duration, Names, Number
+from trimtab.cli.parameters import Duration, ListOption, Names, Number
 from trimtab.cli.vpa_flags import as_pflag, upstream_options, with_upstream_flags
 from trimtab.model.feature_gates import BOOLEANS
 from trimtab.model.times import format_duration
@@ -43,6 +43,10 @@ class _Setting(click.Option):
         """Return the value of the setting's variable, unless it is the address of a Service."""
         value = super().resolve_envvar_value(ctx)
         return None if value is not None and _SERVICE_LINK.match(value) else value
+
+
+class _ListSetting(_Setting, ListOption):
+    """A setting that is a list or a map."""
 
 
 _SERVICE_LINK: Final = re.compile(r"(tcp|udp|sctp)://")
@@ -160,7 +164,8 @@ def _ungrouped(field: Field[Any], flag: Flag, shown: str) -> _Setting:
     elif isinstance(default, tuple):
         kind = Names()
     named = [flag.name, *flag.aliases, field.name]
-    return _Setting(named, type=kind, default=None, help=words, envvar=variables)
+    option = _ListSetting if flag.is_list else _Setting
+    return option(named, type=kind, default=None, help=words, envvar=variables)
 
 
 def _shown(default: Any) -> str:

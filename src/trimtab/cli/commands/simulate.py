@@ -31,6 +31,7 @@ from trimtab.cli.errors import CANNOT_READ, FOUND, CommandError
 from trimtab.cli.names import complete_file
 from trimtab.cli.operator_settings import NUMBERS, assumptions, simulated_settings
 from trimtab.cli.output import output_option, to_json, to_yaml, write_file
+from trimtab.cli.parameters import ListOption, plugins_option_with
 from trimtab.decide.horizontal.plugin_calls import missing_plugins
 from trimtab.decide.horizontal.records.record import dumps
 from trimtab.library.candidates import size_candidates
@@ -179,17 +180,18 @@ def _amounts(_ctx: click.Context, param: click.Parameter, texts: Sequence[str]) 
 )
 @click.option(
     "--feature-gates",
+    cls=ListOption,
     default="",
     metavar="A=true,B=false",
     help="Gates, besides those that --settings or --compat bring. Without --settings, HPASelectionStrategy and VPASelectorRefinement are on.",
 )
-@click.option("--compat", default="", help="Decide as upstream does: kubernetes-1.37 or kubernetes-1.36.")
 @click.option(
-    "--plugins",
+    "--compat",
+    cls=ListOption,
     default="",
-    metavar="NAME,…",
-    help="Plug-ins to load. Those that an HPA or a VPA of the input names must be among them.",
+    help="Decide as upstream does: kubernetes-1.37 or kubernetes-1.36.",
 )
+@plugins_option_with("Plug-ins to load. Those that an HPA or a VPA of the input names must be among them.")
 @click.option("--changes", is_flag=True, help="Also list every change of the scale with its reason.")
 @click.option(
     "--svg", type=click.Path(dir_okay=False, path_type=Path), help="Draw the replicas into this file."
@@ -209,7 +211,7 @@ def simulate(  # noqa: PLR0913 - one parameter per option
     changes: bool,
     svg: Path | None,
     records: Path | None,
-    plugins: str,
+    plugins: tuple[str, ...],
     output: str,
     **options: Any,
 ) -> None:
@@ -258,9 +260,9 @@ def simulate(  # noqa: PLR0913 - one parameter per option
 simulate.params += options_of(*NUMBERS)
 
 
-def _load(plugins: str) -> Plugins:
+def _load(plugins: Sequence[str]) -> Plugins:
     try:
-        return load_plugins(plugins.split(","))
+        return load_plugins(plugins)
     except PluginError as error:
         raise CommandError(str(error)) from error
 

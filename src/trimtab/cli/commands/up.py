@@ -9,7 +9,7 @@ import click
 from trimtab.cli.errors import CommandError
 from trimtab.cli.limits import require_descriptors
 from trimtab.cli.output import claim_kubeconfig, kubeconfig_option
-from trimtab.cli.parameters import plugins_option
+from trimtab.cli.parameters import ListOption, Names, plugins_option
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -22,9 +22,18 @@ MOST = 5000
 PODS_PER_WORKLOAD = 3
 PODS_PER_NODE = 100
 
+scenario_option = click.option(
+    "--scenario",
+    "scenarios",
+    cls=ListOption,
+    type=Names(),
+    default="",
+    help="Only this story; may be given several times.",
+)
+
 
 @click.command("up")
-@click.option("--scenario", "scenarios", multiple=True, help="Only this story; may be given several times.")
+@scenario_option
 @click.option(
     "-f", "--filename", "files", multiple=True, type=click.Path(path_type=Path),
     help="Your own manifests in place of the stories, with a load plan if you like; may be given several times.",

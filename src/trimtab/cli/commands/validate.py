@@ -8,6 +8,7 @@ from trimtab.cli.bundle import read_bundle
 from trimtab.cli.errors import CANNOT_READ, FOUND, CommandError
 from trimtab.cli.names import complete_file
 from trimtab.cli.output import output_option, to_json, to_yaml
+from trimtab.cli.parameters import ListOption
 from trimtab.manifests.findings import ERROR, Finding, find_problems
 from trimtab.manifests.yaml_nodes import Document
 from trimtab.model.feature_gates import FeatureGates, GateError, with_own_features
@@ -39,7 +40,11 @@ def counted(count: int, noun: str) -> str:
 @click.argument("files", nargs=-1, required=True, metavar="FILE...", shell_complete=complete_file)
 @output_option("text", "table", "json", "yaml")
 @click.option(
-    "--feature-gates", default="", metavar="A=true,B=false", help="Gates of the API server to judge for."
+    "--feature-gates",
+    cls=ListOption,
+    default="",
+    metavar="A=true,B=false",
+    help="Gates of the API server to judge for.",
 )
 @click.option("--strict", is_flag=True, help="Let warnings count as errors in the exit code.")
 @click.pass_context

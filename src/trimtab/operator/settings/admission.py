@@ -35,7 +35,10 @@ class AdmissionSettings:
         choices=("trimtab", "upstream"),
     )
     webhook_labels: str = setting(
-        "", "--webhook-labels", "Labels of the webhook configurations, as key1:value1,key2:value2."
+        "",
+        "--webhook-labels",
+        "Labels of the webhook configurations, as key1:value1,key2:value2.",
+        is_list=True,
     )
     min_tls_version: str = setting(
         "tls1_2",
@@ -47,6 +50,7 @@ class AdmissionSettings:
         "",
         "--tls-ciphers",
         "Ciphers of TLS 1.2 that the webhook accepts, by their IANA names, separated by commas or colons; empty means the defaults of OpenSSL.",
+        is_list=True,
     )
     max_allowed_cpu_boost: str = setting(
         "",

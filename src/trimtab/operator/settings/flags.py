@@ -20,6 +20,8 @@ class Flag:
     """Environment variables that upstream reads for the same setting."""
     choices: tuple[str, ...] = ()
     """All values that the setting can have. Empty means any text or number."""
+    is_list: bool = False
+    """Whether a text is a list or a map with commas, so that the flag can be repeated. A tuple always is."""
 
     @property
     def environment(self) -> str:
@@ -37,10 +39,11 @@ def declare(  # noqa: PLR0913 - keywords of a declaration
     aliases: tuple[str, ...] = (),
     variables: tuple[str, ...] = (),
     choices: tuple[str, ...] = (),
+    is_list: bool = False,
     is_secret: bool = False,
 ) -> Any:
     """Return a dataclass field for a setting. A secret is not part of the `repr` of the settings."""
-    flag = Flag(name, help, group, why, aliases, variables, choices)
+    flag = Flag(name, help, group, why, aliases, variables, choices, is_list or isinstance(default, tuple))
     return field(default=default, repr=not is_secret, metadata={"flag": flag})
 
 

@@ -85,12 +85,14 @@ class Settings:
         "--feature-gates",
         "Gates to set, as Name=true,Other=false; AllAlpha and AllBeta set many.",
         why="Alpha features are off by default, as in Kubernetes.",
+        is_list=True,
     )
     compat: str = setting(
         "",
         "--compat",
         "Behave as upstream does where we rule otherwise: kubernetes-1.37 or kubernetes-1.36 for HPAs, vpa-1.8 for VPAs, or both.",
         why="Our rulings fix known defects; comparing with upstream needs the defects back.",
+        is_list=True,
     )
     plugins: tuple[str, ...] = setting(
         (),
