@@ -19,17 +19,16 @@ import yaml
 
 from tools.peers import build, releases
 from tools.peers.cluster import WORKLOAD_CONTROLLERS, PeerError, RealCluster
-from trimtab.cli.commands.up import KUBECONFIG, chosen_examples
+from trimtab.cli.commands.up import KUBECONFIG, chosen_examples, scenario_option
 from trimtab.cli.errors import CommandError, one_line
 from trimtab.cli.output import claim_kubeconfig, kubeconfig_option
+from trimtab.cli.parameters import plugins_option
 from trimtab.cli.stories.session import OpenCluster, Session
-from trimtab.cli.stories.stage import Example
 from trimtab.clock import FastClock
 from trimtab.cluster.client import Client
 from trimtab.cluster.config import load_kubeconfig
 from trimtab.cluster.http import HttpTransport
 from trimtab.lab.data_plane import DataPlane, DataPlaneConfig
-from trimtab.lab.kubeconfig_file import KubeconfigFile
 from trimtab.lab.metrics.server import MetricsServer
 
 SAMPLE_SECONDS: Final = 5.0
@@ -80,14 +79,21 @@ async def real_cluster(clock: FastClock, real: RealCluster) -> AsyncIterator[Ope
 
 @click.command()
 @click.option("--real", is_flag=True, required=True, help="Use the real kube-apiserver.")
-@click.option("--scenario", "scenarios", multiple=True, help="Only this story; may be given several times.")
+@scenario_option
 @click.option(
     "-f", "--filename", "files", multiple=True, type=click.Path(path_type=Path), help="Your own manifests."
 )
 @click.option("--for", "seconds", type=float, default=0.0, help="Stop by itself after so many seconds.")
 @kubeconfig_option(KUBECONFIG)
+@plugins_option
 def up(
-    real: bool, scenarios: tuple[str, ...], files: tuple[Path, ...], seconds: float, kubeconfig: Path | None
+    *,
+    real: bool,
+    scenarios: tuple[str, ...],
+    files: tuple[Path, ...],
+    seconds: float,
+    kubeconfig: Path | None,
+    plugins: tuple[str, ...],
 ) -> None:
     """Try Trimtab on the real kube-apiserver."""
     assert real
@@ -101,14 +107,11 @@ def up(
                 cluster.start_controllers(
                     WORKLOAD_CONTROLLERS, "--kube-api-qps=1000", "--kube-api-burst=2000"
                 )
-                _run(cluster, examples, file, seconds)
+                clock = FastClock(1)
+                opened = real_cluster(clock, cluster)
+                clock.run(Session(clock, opened, examples, file, plugins).run(seconds))
     except (build.CannotBuildError, releases.UnknownReleaseError, PeerError) as error:
         raise CommandError(str(error), "without Go: make up") from error
-
-
-def _run(cluster: RealCluster, examples: Sequence[Example], file: KubeconfigFile, seconds: float) -> None:
-    clock = FastClock(1)
-    clock.run(Session(clock, real_cluster(clock, cluster), examples, file).run(seconds))
 
 
 def main() -> int:
