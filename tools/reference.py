@@ -51,8 +51,8 @@ def pages() -> dict[str, str]:
 def _flags() -> str:
     text = [
         "# Flags of `trimtab run`\n",
-        "Every flag can be set by the environment variable beside it. Durations are written as 15s, 5m or 1h30m. Lists and maps\n"
-        "are written with commas, or the flag is repeated: both add up.\n",
+        "Every flag can be set by the environment variable beside it. Durations are written as 15s, 5m or 1h30m.",
+        "Lists and maps are written with commas, or the flag is repeated: both add up.\n",
     ]
     for group, settings in itertools.groupby(declared(), key=lambda one: one[1].group):
         rows = [
