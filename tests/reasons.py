@@ -38,6 +38,7 @@ from trimtab.model.hpa.types import HPAScalingRules
 
 replace = msgspec.structs.replace
 ASKING = GROWING | SHRINKING
+POLICY_ACTS = (Act.POLICY_ABOVE, Act.POLICY_BELOW)
 CONDITIONS = {
     DecisionReason.DOWN_WINDOW: ("AbleToScale", "ScaleDownStabilized"),
     DecisionReason.UP_WINDOW: ("AbleToScale", "ScaleUpStabilized"),
@@ -66,6 +67,7 @@ def check(seen, decision):
     check_one_reason(record, story)
     check_words(decision, story)
     check_afterwards(seen, decision, story)
+    check_policies(seen, decision, story)
     if seen.compat == DEFAULT:
         check_edges(decision, story)
         for advice in story.advice:
@@ -191,6 +193,20 @@ def check_afterwards(seen, decision, story):
         assert "measured" not in follows
     elif not decision.desired:
         assert "remaining" not in follows
+
+
+def check_policies(seen, decision, story):
+    """Check that a replica policy that decides the number is named, and that the metrics are not said to ask for it."""
+    winner = decision.trace.winning_policy
+    if winner is None:
+        return
+    page = decision_view(Record(observation=seen, decision=decision))
+    said = f"{story.partly_held} {story.next_step} {page.more} {page.less}"
+    assert "metrics ask for" not in said
+    assert "the metrics must ask" not in said
+    if story.reason == DecisionReason.REPLICA_POLICY:
+        asked = {(one.act, one.value) for advice in story.advice for one in advice.changes}
+        assert asked & {(act, seen.policy_answers[winner].plugin) for act in POLICY_ACTS}, story.next_step
 
 
 def check_advice(seen, decision, reason, advice):
@@ -321,6 +337,13 @@ def applied(seen, decision, change):
             readings = list(seen.samples)
             readings[change.metric] = _measured(seen, decision, change)
             return replace(seen, samples=tuple(readings))
+        case Act.POLICY_ABOVE | Act.POLICY_BELOW:
+            asked = int(change.amount) + (1 if change.act == Act.POLICY_ABOVE else -1)
+            answers = tuple(
+                replace(answer, replicas=asked) if answer.plugin == change.value else answer
+                for answer in seen.policy_answers
+            )
+            return replace(seen, policy_answers=answers)
         case Act.KEEP | Act.WAIT:
             return seen
     raise AssertionError(change)

@@ -456,7 +456,7 @@ class Lines:
             assert " to 0: " in self.lines[0]
         elif part.startswith("set selectionStrategy"):
             self._by_owner(part)
-        elif part.startswith("the policies allow more from "):
+        elif part.startswith("the scale-up policies allow more from "):
             self._allowed_from(part)
         elif part.startswith("the metrics must ask for fewer than "):
             self._until(part)
@@ -494,7 +494,7 @@ class Lines:
         assert self._is_at_rate()
 
     def _beside(self, part, direction):
-        if part.startswith("the policies allow it, from "):
+        if part.startswith("the scaling policies allow it, from "):
             self._allowed_from(part)
             return
         word, bound = ("raised", "maxReplicas") if direction == "more" else ("lowered", "minReplicas")

@@ -5,10 +5,11 @@ from trimtab.decide.horizontal import Decision, DecisionReason, Observation, rea
 from trimtab.decide.horizontal.behavior.normalize import DEFAULT_DOWN, DEFAULT_UP
 from trimtab.decide.horizontal.behavior.rate_limits import scale_down_limit, scale_up_limit
 from trimtab.decide.horizontal.explain.advice import advise, fewer, more
-from trimtab.decide.horizontal.explain.change_reason import partly_held
+from trimtab.decide.horizontal.explain.change_reason import describe_recommendation, partly_held
 from trimtab.decide.horizontal.explain.wording import SUMMARIES, describe_reason, next_step, when
 from trimtab.decide.horizontal.metrics.on_loss import describe_fallback
 from trimtab.decide.horizontal.metrics.proposal import Failure, LossFallback
+from trimtab.decide.horizontal.observation.observation import policies_of
 from trimtab.decide.horizontal.status.dry_run import must_not_scale
 from trimtab.model.hpa.types import HPAScalingPolicy, HPAScalingRules
 
@@ -28,7 +29,12 @@ def why_not_more(observation: Observation, decision: Decision) -> str:
     ways = more(observation, decision)
     if not ways:
         return bound or "No metric asks for more, and none would at any value now."
-    return f"{bound or 'No metric asks for more.'} It grows when {when(observation, decision, ways)}."
+    enough = (
+        "Neither a metric nor a policy asks for more."
+        if policies_of(observation)
+        else "No metric asks for more."
+    )
+    return f"{bound or enough} It grows when {when(observation, decision, ways)}."
 
 
 def why_not_less(observation: Observation, decision: Decision) -> str:
@@ -49,7 +55,7 @@ def _change(observation: Observation, decision: Decision, verb: str, would: str)
     text = f"It {verb} from {decision.current} to {decision.desired}"
     if must_not_scale(observation.hpa, observation.gates):
         text = f"It {would} from {decision.current} to {decision.desired}, but nothing is scaled: {_next(observation, decision)}"
-    held = partly_held(decision)
+    held = partly_held(observation, decision)
     return f"{text}; {held}." if held else f"{text}."
 
 
@@ -64,8 +70,8 @@ def _without_metrics(observation: Observation, decision: Decision) -> str:
 
 def _held(observation: Observation, decision: Decision) -> str:
     first, _, rest = describe_reason(observation, decision, reason_for(decision)).partition(", but ")
-    recommended = decision.trace.recommended
-    return f"The metrics ask for {recommended}, but {rest or first}. Next: {_next(observation, decision)}."
+    recommended = _sentence(describe_recommendation(observation, decision)).removesuffix(".")
+    return f"{recommended}, but {rest or first}. Next: {_next(observation, decision)}."
 
 
 def _lost_metrics(observation: Observation, decision: Decision) -> str:

@@ -47,10 +47,14 @@ class Act(StrEnum):
     METRIC_ABOVE = "MetricAbove"
     METRIC_BELOW = "MetricBelow"
     METRIC_AT_MOST = "MetricAtMost"
+    POLICY_ABOVE = "PolicyAbove"
+    """The replica policy `value` asks for more than `amount` replicas."""
+    POLICY_BELOW = "PolicyBelow"
+    """The replica policy `value` asks for fewer than `amount` replicas."""
     KEEP = "Keep"
-    """The metrics ask for the same for `seconds`."""
+    """Metrics and replica policies ask for the same for `seconds`."""
     WAIT = "Wait"
-    """The metrics ask for the same until `until`, when the window or the policies in `field` allow it."""
+    """Metrics and replica policies ask for the same until `until`, when the window or the policies in `field` allow it."""
     READ_METRIC = "ReadMetric"
     READ_OWNERS = "ReadOwners"
     REFRESH_CACHES = "RefreshCaches"
@@ -86,9 +90,14 @@ class AdvisedChange(Wire):
     metric: int | None = None
     """Index of the metric in the spec."""
     amount: float = 0.0
-    """A value of the metric, in the unit of its proposal."""
+    """A value of the metric, in the unit of its proposal, or replicas that a policy asks for."""
     seconds: float = 0.0
     until: float | None = None
+
+    @property
+    def is_condition(self) -> bool:
+        """Return whether a metric or a replica policy makes the change, and no user."""
+        return self.metric is not None or self.act in {Act.POLICY_ABOVE, Act.POLICY_BELOW}
 
 
 class Advice(Wire):
@@ -160,26 +169,31 @@ def advise(observation: Observation, decision: Decision, reason: DecisionReason)
 
 
 def more(observation: Observation, decision: Decision) -> tuple[Advice, ...]:
-    """Return the ways to more replicas, one per metric."""
-    trace = decision.trace
+    """Return the ways to more replicas, one per metric and one per replica policy, those of the winner first."""
+    trace, current = decision.trace, decision.current
     beside = _beside(observation, decision, is_up=True)
     if beside is None:
         return ()
-    found = []
+    metrics = []
     for index, result in enumerate(trace.proposals):
-        edge = (
-            edges_of(result, trace.tolerance, decision.current).up if isinstance(result, Proposal) else None
-        )
+        edge = edges_of(result, trace.tolerance, current).up if isinstance(result, Proposal) else None
         if edge is not None and isfinite(edge):
-            rises = AdvisedChange(act=Act.METRIC_ABOVE, metric=index, amount=edge)
-            found.append(Advice(direction=Direction.UP, changes=(rises, *beside)))
-    return tuple(found)
+            metrics.append(AdvisedChange(act=Act.METRIC_ABOVE, metric=index, amount=edge))
+    policies = [
+        AdvisedChange(act=Act.POLICY_ABOVE, value=answer.plugin, amount=current)
+        for answer in observation.policy_answers
+        if not answer.failure
+    ]
+    return tuple(
+        Advice(direction=Direction.UP, changes=(rises, *beside))
+        for rises in _winner_first(decision, metrics, policies)
+    )
 
 
 def fewer(observation: Observation, decision: Decision) -> tuple[Advice, ...]:
-    """Return the way to fewer replicas, which every metric has to ask for."""
+    """Return the way to fewer replicas, which every metric and every replica policy has to ask for."""
     beside = _beside(observation, decision, is_up=False) if decision.current else None
-    if beside is None or _keeps_replicas(observation, decision):
+    if beside is None or _keeps_replicas(decision):
         return ()
     changes: list[AdvisedChange] = []
     for index, result in enumerate(decision.trace.proposals):
@@ -190,15 +204,25 @@ def fewer(observation: Observation, decision: Decision) -> tuple[Advice, ...]:
             changes.append(falls)
         elif isinstance(result, Failure) or _fallback_keeps_replicas(result, decision.current):
             return ()
-    return (Advice(direction=Direction.DOWN, changes=(*changes, *beside)),) if changes else ()
+    policies = [
+        AdvisedChange(act=Act.POLICY_BELOW, value=answer.plugin, amount=decision.current)
+        for answer in observation.policy_answers
+        if answer.replicas is not None and answer.replicas >= decision.current
+    ]
+    asked = _winner_first(decision, changes, policies)
+    return (Advice(direction=Direction.DOWN, changes=(*asked, *beside)),) if asked else ()
 
 
-def _keeps_replicas(observation: Observation, decision: Decision) -> bool:
-    """Return whether the replicas are not lowered, whatever the metrics ask for."""
-    trace, answers = decision.trace, observation.policy_answers
-    if trace.selection_fallback or trace.stale_hold or trace.policy_hold:
-        return True
-    return any(answer.replicas is not None and answer.replicas >= decision.current for answer in answers)
+def _winner_first(
+    decision: Decision, metrics: list[AdvisedChange], policies: list[AdvisedChange]
+) -> list[AdvisedChange]:
+    return metrics + policies if decision.trace.winning_policy is None else policies + metrics
+
+
+def _keeps_replicas(decision: Decision) -> bool:
+    """Return whether the replicas are not lowered, whatever metrics and policies ask for."""
+    trace = decision.trace
+    return bool(trace.selection_fallback or trace.stale_hold or trace.policy_hold)
 
 
 def _fallback_keeps_replicas(fallback: LossFallback, current: int) -> bool:

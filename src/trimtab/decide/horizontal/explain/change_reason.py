@@ -15,6 +15,7 @@ from trimtab.decide.horizontal.explain.units import (
 )
 from trimtab.decide.horizontal.metrics.proposal import Proposal, ProposalOutcome
 from trimtab.decide.horizontal.observation.observation import Observation
+from trimtab.decide.horizontal.observation.plugin_answers import PolicyAnswer
 from trimtab.model.hpa.metric_names import label_of, plain_names
 
 _LIMITS = {
@@ -86,20 +87,33 @@ def _are(number: int) -> str:
     return "is" if number == 1 else "are"
 
 
-def partly_held(decision: Decision) -> str:
-    """Return what keeps a change from going as far as the metrics ask, or an empty text."""
+def deciding_policy(observation: Observation, decision: Decision) -> PolicyAnswer | None:
+    """Return the replica policy whose answer is recommended, or None if the metrics' is."""
+    winner = decision.trace.winning_policy
+    return None if winner is None else observation.policy_answers[winner]
+
+
+def describe_recommendation(observation: Observation, decision: Decision) -> str:
+    """Return what is recommended before windows, bounds and rates apply, and by what."""
+    policy, asked = deciding_policy(observation, decision), decision.trace.recommended
+    return f"the metrics ask for {asked}" if policy is None else f"{policy.name} asks for {asked}"
+
+
+def partly_held(observation: Observation, decision: Decision) -> str:
+    """Return what keeps a change from going as far as metrics and policies ask, or an empty text."""
     trace, desired = decision.trace, decision.desired
     asked, normalized = trace.recommended, trace.normalized
     if asked is None or normalized is None or desired in {decision.current, asked}:
         return ""
+    recommended = describe_recommendation(observation, decision)
     why, limit = normalized.stabilized.reason, normalized.limited.limit
     if normalized.is_limited:
         why = normalized.limited.reason
         if limit is not None and limit.policy is None and not limit.is_disabled:
-            return f"the metrics ask for {asked}, but one sync goes no farther than {limit.replicas}"
+            return f"{recommended}, but one sync goes no farther than {limit.replicas}"
     if why == "ScaleDownStabilized" and normalized.stabilized.earlier is not None:
-        return f"the metrics ask for {asked}, but {earlier_recommendation(normalized.stabilized)}"
-    return f"the metrics ask for {asked}, but {_LIMITS.get(why, 'that is not allowed at once')}"
+        return f"{recommended}, but {earlier_recommendation(normalized.stabilized)}"
+    return f"{recommended}, but {_LIMITS.get(why, 'that is not allowed at once')}"
 
 
 def afterwards(

@@ -104,7 +104,7 @@ class Explanation(Wire):
     recommendations: tuple[WindowEntry, ...]
     limit: str
     partly_held: str
-    """What keeps a change from going as far as the metrics ask; empty if nothing does."""
+    """What keeps a change from going as far as metrics and policies ask; empty if nothing does."""
     ignored_fields: tuple[str, ...]
     """Fields that have no effect because their feature gate is off, and annotations that are wrong."""
     next_step: str
@@ -167,7 +167,7 @@ def explain(record: Record, *, dry_run: bool = False) -> Explanation:
             map(str, ignored_fields(observation.hpa.spec, observation.gates, observation.compat))
         )
         + ignored_annotations(observation.hpa),
-        partly_held=partly_held(decision),
+        partly_held=partly_held(observation, decision),
         next_step=next_step(observation, decision, reason, advice, dry_run=dry_run),
         advice=advice,
         clock=describe_offset(observation.clock_offset) if observation.clock_offset else "",

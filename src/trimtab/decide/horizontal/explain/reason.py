@@ -70,7 +70,7 @@ GROWING = frozenset(
         DecisionReason.UP_DISABLED,
     }
 )
-"""The metrics ask for more replicas, which come or are held."""
+"""Metrics or replica policies ask for more replicas, which come or are held."""
 
 SHRINKING = frozenset(
     {
@@ -86,7 +86,7 @@ SHRINKING = frozenset(
         DecisionReason.DOWN_DISABLED,
     }
 )
-"""The metrics ask for fewer replicas, which go or are held."""
+"""Metrics and replica policies ask for fewer replicas, which go or are held."""
 
 _STOPS = {
     "FailedGetScale": DecisionReason.SCALE_UNREADABLE,
@@ -238,7 +238,7 @@ def _is_only_surge(trace: DecisionTrace, current: int) -> bool:
     The pods of a surge are measured too, and a ratio is multiplied by all of them. A metric below its target may then ask for
     more replicas than there are. Once the load is on as many pods as replicas, it is within the tolerance.
     """
-    if not trace.surge_pods:
+    if not trace.surge_pods or trace.winning_policy is not None:
         return False
     asking = [
         result

@@ -12,6 +12,7 @@ from trimtab.decide.horizontal.explain.advice import (
 )
 from trimtab.decide.horizontal.explain.change_reason import (
     afterwards,
+    deciding_policy,
     describe_change,
     extra_pods_text,
 )
@@ -160,10 +161,10 @@ def next_step(
         chosen = [item for item in advice if item.direction == direction]
         if not chosen:
             continue
-        if any(change.metric is not None for change in chosen[0].changes):
+        if any(change.is_condition for change in chosen[0].changes):
             parts.append(f"{count} when {when(observation, decision, chosen)}")
         else:
-            parts.append(", and ".join(_imperative(decision, change) for change in chosen[0].changes))
+            parts.append(_imperatives(observation, decision, chosen[0]))
     return "; or ".join(parts) or "nothing that can be changed here"
 
 
@@ -173,15 +174,13 @@ def when(observation: Observation, decision: Decision, advice: tuple[Advice, ...
     for item in advice:
         kept = [change.seconds for change in item.changes if change.act == Act.KEEP]
         stays = f" and stays so for {max(kept):g} s" if kept else ""
-        metrics = [
-            _condition(observation, decision, change) for change in item.changes if change.metric is not None
-        ]
+        asked = [_condition(observation, decision, change) for change in item.changes if change.is_condition]
         rest = [
             _condition(observation, decision, change)
             for change in item.changes
-            if change.metric is None and change.act != Act.KEEP
+            if not change.is_condition and change.act != Act.KEEP
         ]
-        texts.append(", and ".join([f"{' and '.join(metrics)}{stays}", *rest]))
+        texts.append(", and ".join([f"{' and '.join(asked)}{stays}", *rest]))
     return ", or ".join(texts)
 
 
@@ -189,7 +188,7 @@ def _either(observation: Observation, decision: Decision, advice: Advice) -> str
     reads = [change.metric for change in advice.changes if change.act == Act.READ_METRIC]
     if reads:
         return _read_metric(observation, decision, reads[0] or 0)
-    text = ", and ".join(_imperative(decision, change) for change in advice.changes)
+    text = _imperatives(observation, decision, advice)
     if advice.changes[-1].field != "spec.selectionStrategy":
         return text
     then = "" if advice.outcome is None else f"; the metrics then ask for {advice.outcome}"
@@ -211,9 +210,13 @@ def _read_metric(observation: Observation, decision: Decision, index: int) -> st
     return f"make this metric readable: {plain_names(message, observation.hpa.spec.metrics)}"
 
 
-def _imperative(decision: Decision, change: AdvisedChange) -> str:
+def _imperatives(observation: Observation, decision: Decision, advice: Advice) -> str:
+    return ", and ".join(_imperative(observation, decision, change) for change in advice.changes)
+
+
+def _imperative(observation: Observation, decision: Decision, change: AdvisedChange) -> str:
     if change.act == Act.WAIT:
-        return _wait(decision, change)
+        return _wait(observation, decision, change)
     if change.act == Act.OPEN_GATE:
         return f"turn on the operator's feature gate {change.value}"
     if change.act == Act.REPAIR_PLUGIN:
@@ -225,12 +228,19 @@ def _imperative(decision: Decision, change: AdvisedChange) -> str:
     return known.get(name) or f"set {name} to {change.value}"
 
 
-def _wait(decision: Decision, change: AdvisedChange) -> str:
+def _wait(observation: Observation, decision: Decision, change: AdvisedChange) -> str:
     until = format_time(wire_time(change.until or decision.now))
     is_up = (decision.trace.recommended or 0) > decision.current
+    number = "more" if is_up else "fewer"
     if change.field == POLICIES:
-        return f"the policies allow {'more' if is_up else 'fewer'} from {until}"
-    return f"the metrics must ask for {'more' if is_up else 'fewer'} than {decision.current} until {until}"
+        return f"the scale-{'up' if is_up else 'down'} policies allow {number} from {until}"
+    asking = "the metrics"
+    if is_up:
+        policy = deciding_policy(observation, decision)
+        asking = asking if policy is None else policy.name
+    elif observation.policy_answers:
+        asking = "metrics and replica policies"
+    return f"{asking} must ask for {number} than {decision.current} until {until}"
 
 
 def _condition(observation: Observation, decision: Decision, change: AdvisedChange) -> str:
@@ -238,8 +248,11 @@ def _condition(observation: Observation, decision: Decision, change: AdvisedChan
     if isinstance(result, Proposal) and change.metric is not None:
         label, amount = label_of(observation.hpa.spec.metrics[change.metric]), _amount(result, change)
         return f"{label} is {amount}"
+    if change.act in {Act.POLICY_ABOVE, Act.POLICY_BELOW}:
+        number = "more" if change.act == Act.POLICY_ABOVE else "fewer"
+        return f"replica policy {change.value} asks for {number} than {change.amount:g}"
     if change.act == Act.WAIT:
-        return f"the policies allow it, from {format_time(wire_time(change.until or decision.now))}"
+        return f"the scaling policies allow it, from {format_time(wire_time(change.until or decision.now))}"
     if change.act == Act.OPEN_GATE:
         return f"the operator's feature gate {change.value} is on"
     name = change.field.removeprefix("spec.")

@@ -218,7 +218,7 @@ class TestExplanation:
 
     def test_it_says_when_the_rate_allows_more(self):
         story = explained(STANDING_STILL[DecisionReason.UP_RATE])
-        assert story.next_step == "the policies allow more from 2026-01-15T12:09:00Z"
+        assert story.next_step == "the scale-up policies allow more from 2026-01-15T12:09:00Z"
 
     def test_it_says_which_values_would_change_a_standstill(self):
         assert explained(STANDING_STILL[DecisionReason.WITHIN_TOLERANCE]).next_step == (

@@ -37,10 +37,12 @@ from tests.unit.decide.horizontal.builders import (
 from tests.unit.decide.horizontal.test_properties import observations
 from trimtab.dashboard.pages.why_not import why_not_more
 from trimtab.decide.horizontal import Record, explain
-from trimtab.decide.horizontal.config import KUBERNETES_1_37
+from trimtab.decide.horizontal.config import KUBERNETES_1_37, HpaSettings
 from trimtab.decide.horizontal.explain.reason import DecisionReason
 from trimtab.decide.horizontal.memory import Memory, Recommendation, ScaleEvent
+from trimtab.decide.horizontal.observation.plugin_answers import PolicyAnswer
 from trimtab.model.feature_gates import FeatureGates
+from trimtab.model.hpa.types import ReplicaPolicySpec
 
 AGES = st.sampled_from([1.0, 15.0, 40.0, 100.0, 299.0, 301.0, 1000.0])
 
@@ -146,6 +148,116 @@ def asleep(draw):
 @given(asleep())
 def test_so_are_those_at_zero_while_other_pods_match(seen):
     reasons.checked(seen, NOW)
+
+
+@st.composite
+def with_policies(draw):
+    """Draw an observation of an HPA with replica policies, of which some ask for nothing or fail."""
+    seen = draw(anything())
+    names = ["example.com/Plan", "example.com/Other"][: draw(st.integers(1, 2))]
+    answers = tuple(
+        PolicyAnswer(plugin=name, failure="it raised", reason="PluginRaised")
+        if draw(st.integers(0, 5)) == 0
+        else PolicyAnswer(
+            plugin=name,
+            replicas=draw(st.none() | st.integers(0, 14) | st.just(seen.scale.spec.replicas)),
+            reason="by the plan",
+        )
+        for name in names
+    )
+    spec = msgspec.structs.replace(
+        seen.hpa.spec, replica_policies=tuple(ReplicaPolicySpec(name=name) for name in names)
+    )
+    return msgspec.structs.replace(
+        seen, hpa=msgspec.structs.replace(seen.hpa, spec=spec), policy_answers=answers
+    )
+
+
+@settings(max_examples=500)
+@given(with_policies())
+def test_so_are_those_where_replica_policies_ask_too(seen):
+    reasons.checked(seen, NOW)
+
+
+PLAN = "replica policy example.com/Plan"
+QUEUE = external(average(100), "queue_length")
+
+
+def planned(load, asked, replicas=4, **fields):
+    """Observe a queue of 100 per replica, and a policy that asks for that many replicas."""
+    spec = {"replica_policies": (ReplicaPolicySpec(name="example.com/Plan"),), "high": fields.pop("high", 20)}
+    answer = PolicyAnswer(plugin="example.com/Plan", version="1", replicas=asked, reason="by the plan")
+    if "behavior" in fields:
+        spec["behavior"] = fields.pop("behavior")
+    return observe(
+        hpa(QUEUE, **spec),
+        replicas,
+        series(load),
+        policy_answers=(answer,),
+        **({"settings": NO_WINDOW} | fields),
+    )
+
+
+@pytest.mark.parametrize(
+    ("seen", "follows"),
+    [
+        pytest.param(
+            planned(100, 4),
+            f"more replicas when {PLAN} asks for more than 4, or queue_length is above 110 per pod; "
+            f"or fewer replicas when {PLAN} asks for fewer than 4 and queue_length is at 75 per pod or less",
+            id="the policy decides",
+        ),
+        pytest.param(
+            planned(400, 2),
+            "more replicas when queue_length is above 110 per pod, or "
+            f"{PLAN} asks for more than 4; or fewer replicas when queue_length is at 75 per pod or less",
+            id="the metric decides",
+        ),
+        pytest.param(
+            planned(400, 4),
+            "more replicas when queue_length is above 110 per pod, or "
+            f"{PLAN} asks for more than 4; or fewer replicas when queue_length is at 75 per pod or less "
+            f"and {PLAN} asks for fewer than 4",
+            id="both ask for the same",
+        ),
+        pytest.param(
+            planned(100, 9, high=4), "raise maxReplicas", id="the policy asks for more than maxReplicas"
+        ),
+        pytest.param(
+            planned(
+                400,
+                9,
+                behavior=behavior(up=rules(("Percent", 100, 15), window=300)),
+                memory=Memory(uid="uid-of-hpa", recommendations=(Recommendation(4, T - 60),), replicas=4),
+            ),
+            f"{PLAN} must ask for more than 4 until 2026-01-15T12:04:00Z",
+            id="the scale-up window holds the policy",
+        ),
+        pytest.param(
+            planned(
+                100,
+                2,
+                memory=Memory(uid="uid-of-hpa", recommendations=(Recommendation(4, T - 60),), replicas=4),
+                settings=HpaSettings(),
+            ),
+            "metrics and replica policies must ask for fewer than 4 until 2026-01-15T12:04:00Z",
+            id="the scale-down window holds both",
+        ),
+    ],
+)
+def test_advice_names_the_policy_that_decides(seen, follows):
+    assert explained(seen).next_step == follows
+
+
+def test_a_policy_that_is_partly_held_is_who_asks():
+    told = explained(planned(100, 19))
+    assert (told.desired, told.partly_held) == (
+        8,
+        f"{PLAN} asks for 19, but one sync goes no farther than 8",
+    )
+    assert why_not_more(planned(100, 9, high=4), run(planned(100, 9, high=4))) == (
+        "Replica policy example.com/Plan asks for 9, but this is maxReplicas. Next: raise maxReplicas."
+    )
 
 
 NINE = "9 pods with cpu at 42 % need 8 replicas at the target of 50 %, and 2 are set"
