@@ -172,6 +172,11 @@ HORIZONTAL |= {
         "An annotation looks like one of Trimtab's and has no effect.",
         "The message names the annotation and the one that was probably meant.",
     ),
+    "MisplacedAnnotation": Reason(
+        f"{_WARNING}; condition FieldsIgnored",
+        "An annotation that only native HPAs need is on an HPA of Trimtab's own kind, and has no effect.",
+        "The message names the field of the spec that counts instead.",
+    ),
     "InvalidReplicaPolicies": Reason(
         "condition PluginFailed",
         "The annotation autoscaling.trimtab.dev/replica-policies cannot be read, so replicas are not lowered.",

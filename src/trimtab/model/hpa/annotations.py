@@ -18,11 +18,25 @@ SETTABLE = (
     *(annotation.name for annotation in METRIC_ANNOTATIONS),
 )
 """What users may write."""
+FIELDS_OF_OWN_KIND = {
+    replica_policies.ANNOTATION: f"spec.{replica_policies.FIELD}",
+    **{annotation.name: f"{annotation.field} of the metric" for annotation in METRIC_ANNOTATIONS},
+}
+"""The annotations that only native HPAs need, and the fields that Trimtab's own kind has in their place."""
 
 
 def misspelt_annotations(annotations: Mapping[str, str]) -> dict[str, str]:
     """Return what is wrong with annotations that look like ours and have no effect, by name."""
     return {name: problem for name in annotations if (problem := _problem(name))}
+
+
+def misplaced_annotations(annotations: Mapping[str, str]) -> dict[str, str]:
+    """Return what is wrong with annotations of native HPAs on an HPA of Trimtab's own kind, by name."""
+    return {
+        name: f"annotation {name} counts on native HPAs only and has no effect here: set {field} instead"
+        for name, field in FIELDS_OF_OWN_KIND.items()
+        if annotations.get(name)
+    }
 
 
 @lru_cache(4096)  # the HPAs of a cluster have few different annotations, and every decision asks

@@ -9,7 +9,7 @@ from typing import Any
 from trimtab.model.core.meta import annotations_of, group_of
 from trimtab.model.field_errors import FieldWarning
 from trimtab.model.hpa import replica_policies, selection_strategy
-from trimtab.model.hpa.annotations import misspelt_annotations
+from trimtab.model.hpa.annotations import misplaced_annotations, misspelt_annotations
 from trimtab.model.hpa.dry_run import MODE_ANNOTATION, mode_problem
 from trimtab.model.hpa.manifest import to_defaulted_v2
 from trimtab.model.hpa.metric_annotations import METRIC_ANNOTATIONS, MetricAnnotation, MetricAnnotationError
@@ -58,8 +58,10 @@ def strategy_of_native(data: Mapping[str, Any]) -> list[FieldWarning]:
 
 
 def unknown_annotations(data: Mapping[str, Any]) -> list[FieldWarning]:
-    """Warn of Trimtab's annotations that contradict each other or have unknown values, and of misspelt ones."""
+    """Warn of Trimtab's annotations that contradict each other or have unknown values, and of those without effect."""
     annotations = annotations_of(data)
+    is_native = group_of(str(data.get("apiVersion"))) == NATIVE_GROUP
+    ignored = misspelt_annotations(annotations) | ({} if is_native else misplaced_annotations(annotations))
     problems = {MODE_ANNOTATION: mode_problem(str(annotations.get(MODE_ANNOTATION) or ""))}
     strategies = [name for name in selection_strategy.ANNOTATIONS if annotations.get(name)]
     if strategies:
@@ -68,10 +70,7 @@ def unknown_annotations(data: Mapping[str, Any]) -> list[FieldWarning]:
         FieldWarning(f"metadata.annotations[{name}]", f"{problem}; nothing is scaled until then")
         for name, problem in problems.items()
         if problem
-    ] + [
-        FieldWarning(f"metadata.annotations[{name}]", problem)
-        for name, problem in misspelt_annotations(annotations).items()
-    ]
+    ] + [FieldWarning(f"metadata.annotations[{name}]", problem) for name, problem in ignored.items()]
 
 
 def metric_fields_of_native(data: Mapping[str, Any]) -> list[FieldWarning]:

@@ -11,9 +11,11 @@ from trimtab.decide.horizontal.status.conditions import (
     SetCondition,
     StatusChange,
 )
+from trimtab.model.core.meta import group_of
 from trimtab.model.feature_gates import FeatureGates
-from trimtab.model.hpa.annotations import misspelt_annotations
+from trimtab.model.hpa.annotations import misplaced_annotations, misspelt_annotations
 from trimtab.model.hpa.metric_annotations import MAX_AGE, METRIC_ANNOTATIONS, ON_LOSS, MetricAnnotationError
+from trimtab.model.hpa.selection_strategy import NATIVE_GROUP
 from trimtab.model.hpa.types import (
     HorizontalPodAutoscaler,
     HorizontalPodAutoscalerSpec,
@@ -26,6 +28,7 @@ SELECTION = "HPASelectionStrategy"
 TOLERANCE = "HPAConfigurableTolerance"
 GATE_OFF = "FeatureGateDisabled"
 MISSPELT = "MisspeltAnnotation"
+MISPLACED = "MisplacedAnnotation"
 COUNTS_AS_ONE = "it counts as 1, and what is at zero stays there"
 
 
@@ -83,11 +86,11 @@ def ignored_fields_changes(observation: Observation, before: Mapping[str, str]) 
         return ()
     hpa = observation.hpa
     fields = ignored_fields(hpa.spec, observation.gates, observation.compat)
-    annotations = hpa.metadata.annotations
-    misspelt = tuple(misspelt_annotations(annotations).values()) if annotations else ()
-    if fields or misspelt:
-        message = "; ".join([*map(str, fields), *misspelt])
-        return (SetCondition(FIELDS_IGNORED, "True", GATE_OFF if fields else MISSPELT, message),)
+    found = [(GATE_OFF, str(field)) for field in fields]
+    found += _without_effect(hpa) if hpa.metadata.annotations else []
+    if found:
+        message = "; ".join(text for _, text in found)
+        return (SetCondition(FIELDS_IGNORED, "True", found[0][0], message),)
     return (RemoveCondition(FIELDS_IGNORED),) if before.get(FIELDS_IGNORED) == "True" else ()
 
 
@@ -95,27 +98,36 @@ _REASONS = {ON_LOSS.name: "InvalidLossPolicy", MAX_AGE.name: "InvalidMaxAge"}
 
 
 def ignored_annotations_changes(observation: Observation) -> list[StatusChange]:
-    """Return an event for each annotation that is ignored because its name or its value is wrong."""
-    if not observation.hpa.metadata.annotations:
+    """Return an event for each annotation that is ignored because its name, place or value is wrong."""
+    hpa = observation.hpa
+    if not hpa.metadata.annotations:
         return []
-    changes: list[StatusChange] = [
-        EmitEvent("Warning", reason, message, is_limited=True)
-        for reason, message in _wrong_values(observation.hpa)
-    ]
-    if observation.compat.report_ignored_fields:
-        misspelt = misspelt_annotations(observation.hpa.metadata.annotations).values()
-        changes += [EmitEvent("Warning", MISSPELT, message, is_limited=True) for message in misspelt]
-    return changes
+    found = [*_wrong_values(hpa), *(_without_effect(hpa) if observation.compat.report_ignored_fields else ())]
+    return [EmitEvent("Warning", reason, message, is_limited=True) for reason, message in found]
 
 
 def ignored_annotations(hpa: HorizontalPodAutoscaler) -> tuple[str, ...]:
     """Return which annotations have no effect, and why."""
-    wrong = (message for _, message in _wrong_values(hpa))
-    return (*wrong, *misspelt_annotations(hpa.metadata.annotations).values())
+    return tuple(message for _, message in (*_wrong_values(hpa), *_without_effect(hpa)))
+
+
+def _without_effect(hpa: HorizontalPodAutoscaler) -> list[tuple[str, str]]:
+    """Return the reason and the message of each annotation that is misspelt, or not for this kind."""
+    annotations = hpa.metadata.annotations
+    found = [(MISSPELT, message) for message in misspelt_annotations(annotations).values()]
+    if not _is_native(hpa):
+        found += [(MISPLACED, message) for message in misplaced_annotations(annotations).values()]
+    return found
+
+
+def _is_native(hpa: HorizontalPodAutoscaler) -> bool:
+    return group_of(hpa.api_version) == NATIVE_GROUP
 
 
 def _wrong_values(hpa: HorizontalPodAutoscaler) -> Iterator[tuple[str, str]]:
-    """Yield the reason and the message of each annotation whose value cannot be used."""
+    """Yield the reason and the message of each annotation of a native HPA whose value cannot be used."""
+    if not _is_native(hpa):
+        return
     annotations, metrics = hpa.metadata.annotations, hpa.spec.metrics
     for field in METRIC_ANNOTATIONS:
         text = annotations.get(field.name)
