@@ -5,6 +5,7 @@ from typing import Any
 import msgspec
 
 from trimtab.decide.horizontal.status.dry_run import annotation_problem
+from trimtab.decide.horizontal.status.ignored_fields import unreadable_annotations
 from trimtab.model import hpa as hpa_rules
 from trimtab.model.core.meta import group_of
 from trimtab.model.feature_gates import GATES, FeatureGates, as_flag, with_own_features
@@ -44,7 +45,13 @@ def candidate_hpa(data: Any, gates: FeatureGates) -> HorizontalPodAutoscaler | N
         raise CandidateError(
             f"{manifest.kind} {manifest.key}: {problem}", "an operator scales nothing until then"
         )
-    return wire.convert(hpa_rules.default(_with_annotations(manifest.object)), HorizontalPodAutoscaler)
+    hpa = wire.convert(hpa_rules.default(_with_annotations(manifest.object)), HorizontalPodAutoscaler)
+    for problem in unreadable_annotations(hpa):
+        raise CandidateError(
+            f"{manifest.kind} {manifest.key}: {problem}",
+            "correct it; a backtest without it is of another HPA",
+        )
+    return hpa
 
 
 def _flags(gates: FeatureGates) -> str:

@@ -34,6 +34,7 @@ from trimtab.cli.output import output_option, to_json, to_yaml, write_file
 from trimtab.cli.parameters import ListOption, plugins_option_with
 from trimtab.decide.horizontal.plugin_calls import missing_plugins
 from trimtab.decide.horizontal.records.record import dumps
+from trimtab.decide.horizontal.status.ignored_fields import ignored_annotations
 from trimtab.library.candidates import size_candidates
 from trimtab.library.simulation import VPA_PERIOD, size_runs
 from trimtab.library.traces import Trace
@@ -275,6 +276,7 @@ def _warnings(
     shown += [result.figures for result in sizes]
     yield from (f"{figures.name}: {figures.failure}" for figures in shown if figures.failure)
     for candidate in candidates:
+        yield from (f"{candidate.name}: {text}" for text in ignored_annotations(candidate.hpa))
         if is_dry_run(candidate.hpa):
             yield f"{candidate.name} says {MODE_ANNOTATION}: {DRY_RUN}; it is simulated as if it scaled"
 

@@ -112,10 +112,10 @@ class MetricAnnotation(Generic[T]):
         try:
             content = json.loads(text)
         except (ValueError, RecursionError) as error:
-            raise self._error(f"is no JSON: {error}") from None
+            raise self._error(f"it is no JSON: {error}") from None
         if not isinstance(content, dict):
             given = shape.describe(content)
-            raise self._error(f"must be an object from metric names to {self.values}, not {given}")
+            raise self._error(f"it must be an object from metric names to {self.values}, not {given}")
         values: dict[str, T] = {}
         for name, value in content.items():
             parsed = self.parse(FieldPath(name), value)

@@ -47,7 +47,7 @@ def parse_annotation(text: str) -> tuple[ReplicaPolicySpec, ...]:
     try:
         content = json.loads(text)
     except (ValueError, RecursionError) as error:
-        raise MetricAnnotationError(ANNOTATION, f"is no JSON: {error}") from None
+        raise MetricAnnotationError(ANNOTATION, f"it is no JSON: {error}") from None
     errors = shape.misfits(content, tuple[ReplicaPolicySpec, ...], path) or [
         invalid(field, "", "unknown field; name and parameters are known")
         for field, _ in shape.unknown_fields(content, tuple[ReplicaPolicySpec, ...], path)

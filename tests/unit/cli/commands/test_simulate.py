@@ -183,8 +183,9 @@ def test_two_different_strategies_of_a_native_hpa_are_refused():
         candidates_of(read_bundle(["native.yaml"]).documents, Settings())
 
 
-def annotated(annotation, value):
+def annotated(annotation, value, version="autoscaling.trimtab.dev/v2"):
     (body,) = yaml.safe_load_all(Path(TODAY).read_text())
+    body["apiVersion"] = version
     body["metadata"]["annotations"] = {f"autoscaling.trimtab.dev/{annotation}": value}
     Path("annotated.yaml").write_text(yaml.safe_dump(body))
     return ["simulate", "annotated.yaml", "--trace", DAY, "--request", "cpu=500m"]
@@ -198,6 +199,32 @@ def test_what_a_misspelt_annotation_would_hold_is_refused(annotation, value, cap
     assert f"annotation autoscaling.trimtab.dev/{annotation} is '{value}', which is not known" in (
         capsys.readouterr().err
     )
+
+
+@pytest.mark.parametrize(
+    ("annotation", "value", "words"),
+    [
+        ("replica-policies", "StepPlan", "cannot be read: it is no JSON"),
+        ("replica-policies", '[{"nam": "example.com/StepPlan"}]', "cannot be read: "),
+        ("on-loss", '{"cpu": {"policy": "Hope"}}', "cannot be read: "),
+        ("max-age-seconds", '{"queue": 60}', "cannot be read: 'queue' is no metric of the spec"),
+    ],
+)
+def test_an_annotation_that_cannot_be_read_is_refused(annotation, value, words, capsys):
+    """It was simulated as an HPA that is held, or without what the annotation should say."""
+    assert answer(annotated(annotation, value, "autoscaling/v2")) == 1
+    said = capsys.readouterr().err
+    assert (
+        f"HorizontalPodAutoscaler default/web: annotation autoscaling.trimtab.dev/{annotation} {words}"
+        in said
+    )
+    assert "correct it; a backtest without it is of another HPA" in said
+
+
+def test_an_annotation_without_effect_is_told(capsys):
+    assert answer(annotated("replica-policies", "[]")) == 0
+    said = "annotated.yaml: annotation autoscaling.trimtab.dev/replica-policies counts on native HPAs only and has no effect"
+    assert said in capsys.readouterr().err
 
 
 def test_a_dry_run_is_simulated_and_told(capsys):

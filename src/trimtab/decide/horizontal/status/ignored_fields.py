@@ -4,6 +4,7 @@ from collections.abc import Iterator, Mapping
 
 from trimtab.decide.horizontal.config import HpaCompat
 from trimtab.decide.horizontal.observation.observation import Observation
+from trimtab.decide.horizontal.observation.plugin_answers import unread_policies
 from trimtab.decide.horizontal.status.conditions import (
     FIELDS_IGNORED,
     EmitEvent,
@@ -102,13 +103,26 @@ def ignored_annotations_changes(observation: Observation) -> list[StatusChange]:
     hpa = observation.hpa
     if not hpa.metadata.annotations:
         return []
-    found = [*_wrong_values(hpa), *(_without_effect(hpa) if observation.compat.report_ignored_fields else ())]
+    found = [(_REASONS[name], _is_ignored(name, error)) for name, error in _wrong_values(hpa)]
+    found += _without_effect(hpa) if observation.compat.report_ignored_fields else []
     return [EmitEvent("Warning", reason, message, is_limited=True) for reason, message in found]
 
 
 def ignored_annotations(hpa: HorizontalPodAutoscaler) -> tuple[str, ...]:
     """Return which annotations have no effect, and why."""
-    return tuple(message for _, message in (*_wrong_values(hpa), *_without_effect(hpa)))
+    wrong = (_is_ignored(name, error) for name, error in _wrong_values(hpa))
+    return (*wrong, *(message for _, message in _without_effect(hpa)))
+
+
+def unreadable_annotations(hpa: HorizontalPodAutoscaler) -> tuple[str, ...]:
+    """Return which annotations have values that cannot be used, and why."""
+    policies = unread_policies(hpa) if _is_native(hpa) else ()
+    wrong = (f"annotation {name} cannot be read: {error}" for name, error in _wrong_values(hpa))
+    return (*wrong, *(answer.failure for answer in policies))
+
+
+def _is_ignored(name: str, error: str) -> str:
+    return f"annotation {name} is ignored: {error}"
 
 
 def _without_effect(hpa: HorizontalPodAutoscaler) -> list[tuple[str, str]]:
@@ -125,7 +139,7 @@ def _is_native(hpa: HorizontalPodAutoscaler) -> bool:
 
 
 def _wrong_values(hpa: HorizontalPodAutoscaler) -> Iterator[tuple[str, str]]:
-    """Yield the reason and the message of each annotation of a native HPA whose value cannot be used."""
+    """Yield name and error of each annotation of a native HPA whose value cannot be used."""
     if not _is_native(hpa):
         return
     annotations, metrics = hpa.metadata.annotations, hpa.spec.metrics
@@ -136,4 +150,4 @@ def _wrong_values(hpa: HorizontalPodAutoscaler) -> Iterator[tuple[str, str]]:
         try:
             field.parse_values(text, metrics)
         except MetricAnnotationError as error:
-            yield _REASONS[field.name], f"annotation {field.name} is ignored: {error}"
+            yield field.name, str(error)
