@@ -12,7 +12,7 @@ from rich.table import Table
 
 from trimtab.cli.errors import FOUND, CommandError
 from trimtab.cli.examples import epilog_of
-from trimtab.cli.plugin.skeleton import KINDS, files_of, folder_of
+from trimtab.cli.plugin.skeleton import KINDS, files_of, folder_of, name_problem
 from trimtab.cli.progress import waiting
 from trimtab.model.plugin_names import RULE, is_plugin_name
 from trimtab.plugins.errors import place_of, quote
@@ -117,6 +117,11 @@ def new(kind: str, name: str, folder: Path | None) -> None:
     """
     if not is_plugin_name(name):
         raise CommandError(f"{name!r} is no name of a plug-in: {RULE}")
+    if problem := name_problem(name):
+        domain, _, plain = name.partition("/")
+        raise CommandError(
+            f"{name} cannot be used: {problem}", f"choose another name, as {domain}/my-{plain}"
+        )
     place = folder or Path(folder_of(name))
     if place.exists() and any(place.iterdir()):
         raise CommandError(f"{place} exists and is not empty", "name another folder with --folder")

@@ -1,6 +1,11 @@
 """The files of a new plug-in: a package, a function that works, its tests, and a backtest where there can be one."""
 
+import importlib.util
+import keyword
 import re
+import sys
+from contextlib import suppress
+from importlib import metadata
 from typing import Final, NamedTuple
 
 from trimtab.plugins.kinds import PluginKind
@@ -200,6 +205,29 @@ if __name__ == "__main__":
     }}
     print(trimtab.simulate(candidates, trimtab.Trace.from_csv(HERE / "load.csv"), plugins=["{name}"]))
 '''
+
+
+_FILES: Final = frozenset({"backtest", "conftest"})
+"""Modules that are another file of the new package, or that pytest reads as its configuration."""
+
+
+def name_problem(name: str) -> str:
+    """Return why no package can be made for a name, or an empty text. Nothing is imported."""
+    module = _words(name)
+    package = module.replace("_", "-")
+    if keyword.iskeyword(module):
+        return f"its module would be {module}, which is a keyword of Python"
+    if module in sys.stdlib_module_names:
+        return f"its module would be {module}, which is one of Python's standard library"
+    if module in _FILES:
+        return f"its module would be {module}.py, which is another file of such a package"
+    with suppress(metadata.PackageNotFoundError):
+        return f"its package would be {package}, and {package} {metadata.version(package)} is installed"
+    found = importlib.util.find_spec(module)
+    if found is not None:
+        place = found.origin or next(iter(found.submodule_search_locations or ()), "")
+        return f"its module would be {module}, which exists already: {place}"
+    return ""
 
 
 def folder_of(name: str) -> str:

@@ -138,6 +138,36 @@ def test_new_refuses_a_name_without_a_domain_and_a_folder_in_use(tmp_path: Path)
 
 
 @pytest.mark.parametrize(
+    ("name", "words"),
+    [
+        ("class", "its module would be class, which is a keyword of Python"),
+        ("json", "its module would be json, which is one of Python's standard library"),
+        ("JSON", "its module would be json"),
+        ("backtest", "its module would be backtest.py, which is another file of such a package"),
+        ("conftest", "its module would be conftest.py, which is another file of such a package"),
+        ("trimtab", "its package would be trimtab, and trimtab "),
+        ("Trimtab", "its package would be trimtab, and trimtab "),
+        ("msgspec", "its package would be msgspec, and msgspec "),
+        ("yaml", "its module would be yaml, which exists already: "),
+        ("not-draining", "its module would be not_draining, which exists already: "),
+        ("draining_module", "its module would be draining_module, which exists already: "),
+    ],
+)
+@pytest.mark.parametrize("kind", KINDS)
+def test_new_refuses_a_name_whose_module_or_package_exists(kind, name, words, packages, monkeypatch):
+    """The package could not be imported, or hid the other one: `trimtab` itself, or `json`."""
+    install_example(packages, "not-draining")
+    (packages / "draining_module.py").write_text("1 / 0")
+    monkeypatch.chdir(packages)
+    before = sorted(packages.iterdir())
+    result = run("new", kind, f"example.com/{name}")
+    assert result.exit_code == 2, result.output
+    assert f"example.com/{name} cannot be used: {words}" in result.output
+    assert sorted(packages.iterdir()) == before, "nothing is written"
+    assert run("new", kind, f"example.com/my-{name}").exit_code == 0, "the name of the hint works"
+
+
+@pytest.mark.parametrize(
     "example",
     EXAMPLES["plugin"] + EXAMPLES["plugin list"] + EXAMPLES["plugin check"] + EXAMPLES["plugin new"],
 )
