@@ -10,6 +10,8 @@ LONGEST_TEXT = 300
 """Characters of an exception's text that a failure quotes."""
 LONGEST_CHAIN = 5
 """Causes of an exception that the log shows."""
+MOST_IN_A_GROUP = 5
+"""Exceptions of a group that are named."""
 
 
 _NOT_PLUGINS = (str(Path(__file__).parent.parent), sysconfig.get_path("stdlib"), "<frozen ")
@@ -30,7 +32,12 @@ def plain_error(error: BaseException, chain: int = LONGEST_CHAIN) -> Exception:
 
     It is made within the time limit of the call, because the text of a plug-in's exception is a function too.
     """
-    plain = _class_of(error)(quote(error)).with_traceback(error.__traceback__)
+    inner = _exceptions_in(error) if chain else ()
+    if inner:
+        plain: Exception = _group_of(error, [plain_error(found, chain - 1) for found in inner])
+    else:
+        plain = _class_of(error)(quote(error))
+    plain.__traceback__ = error.__traceback__
     if chain:
         if error.__cause__ is not None:
             plain.__cause__ = plain_error(error.__cause__, chain - 1)
@@ -39,15 +46,42 @@ def plain_error(error: BaseException, chain: int = LONGEST_CHAIN) -> Exception:
     return plain
 
 
+def describe(error: BaseException) -> str:
+    """Return name and text of an exception as one line: `KeyError: 'zone'`."""
+    text = quote(error)
+    return f"{type(error).__name__}: {text}" if text else type(error).__name__
+
+
 def quote(error: BaseException) -> str:
-    """Return the text of an exception as one line of limited length."""
+    """Return the text of an exception as one line of limited length. That of a group names what is in it."""
     try:
         text = " ".join(str(error).split())
     except (TookTooLong, CtrlC):
         raise
     except BaseException:  # noqa: BLE001 - even the text of another project's exception may raise
         return "(its text cannot be read)"
+    if inner := _exceptions_in(error):
+        text = f"{text}: {', '.join(map(describe, inner))}"
     return text if len(text) <= LONGEST_TEXT else f"{text[:LONGEST_TEXT]}…"
+
+
+def _exceptions_in(error: BaseException) -> tuple[BaseException, ...]:
+    """Return the first exceptions of a group; none if it is no group."""
+    if not isinstance(error, BaseExceptionGroup):
+        return ()
+    # A class of the plug-in may say anything about what is in it.
+    exceptions: tuple[BaseException, ...] = BaseExceptionGroup.exceptions.__get__(error)
+    return exceptions[:MOST_IN_A_GROUP]
+
+
+def _group_of(error: BaseException, inner: list[Exception]) -> "ExceptionGroup[Exception]":
+    """Return a group of the name and the message of another one."""
+    message = " ".join(str.split(BaseExceptionGroup.message.__get__(error)))[:LONGEST_TEXT]
+    if (number := len(BaseExceptionGroup.exceptions.__get__(error))) > len(inner):
+        message = f"{message}, the first {len(inner)} of {number}"
+    named = type(type(error).__name__, (ExceptionGroup,), {"__module__": str(type(error).__module__)})
+    group: ExceptionGroup[Exception] = named(message, inner)
+    return group
 
 
 def place_of(error: BaseException) -> str:

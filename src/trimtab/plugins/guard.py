@@ -16,7 +16,7 @@ import msgspec
 
 from trimtab.model.json.wire import Wire
 from trimtab.model.spelling import nearest
-from trimtab.plugins.errors import DeclinedError, WrongAnswerError, plain_error, quote
+from trimtab.plugins.errors import DeclinedError, WrongAnswerError, describe, plain_error, quote
 from trimtab.plugins.kinds import PluginKind
 from trimtab.plugins.registry import Plugin, Plugins
 from trimtab.plugins.time_limit import WALL_TIME, TookTooLong, WaitCount, call_within, ends_the_program
@@ -210,7 +210,7 @@ class Guard:
         return self._failure(FailureReason.DECLINED, f"{self.plugin} cannot answer: {quote(error)}")
 
     def _raised(self, user: str, now: float, error: BaseException) -> PluginFailure:
-        text = f"{self.plugin} raised {type(error).__name__}: {quote(error)}"
+        text = f"{self.plugin} raised {describe(error)}"
         return self._failed(FailureReason.RAISED, text, user, now, error)
 
     def _failed(

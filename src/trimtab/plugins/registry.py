@@ -19,7 +19,7 @@ from typing import Any
 
 from trimtab.model.plugin_names import RULE, is_plugin_name
 from trimtab.model.spelling import nearest
-from trimtab.plugins.errors import place_of, plain_error
+from trimtab.plugins.errors import describe, place_of, plain_error
 from trimtab.plugins.kinds import (
     LONGEST_BUDGET,
     NOTHING_DECLARED,
@@ -164,7 +164,7 @@ def load_plugin(found: InstalledPlugin) -> Plugin:
         ) from None
     except Exception as error:
         raise PluginImportError(
-            f"{where} cannot be imported: {type(error).__name__}: {error}{place_of(error)}; correct the package or leave it out of --plugins"
+            f"{where} cannot be imported: {describe(error)}{place_of(error)}; correct the package or leave it out of --plugins"
         ) from error
     if problem:
         raise PluginShapeError(f"{where} is no {found.kind.label}: {problem}")

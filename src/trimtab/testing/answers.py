@@ -10,6 +10,7 @@ from typing import Any, NamedTuple
 from trimtab.plugins.errors import (
     DeclinedError,
     WrongAnswerError,
+    describe,
     describe_place,
     is_plugin_code,
     place_of,
@@ -180,7 +181,7 @@ def problem_of(error: BaseException) -> str:
     changes = ("assignment", "deletion") if isinstance(error, TypeError) else ("immutable",)
     if isinstance(error, TypeError | AttributeError) and any(word in quote(error) for word in changes):
         return f"purity: it changes its input: {quote(error)}{place_of(error)}"
-    return f"it raised {type(error).__name__}: {quote(error)}{place_of(error)}"
+    return f"it raised {describe(error)}{place_of(error)}"
 
 
 def shortened(seen: object) -> str:

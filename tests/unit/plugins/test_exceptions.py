@@ -105,3 +105,60 @@ async def test_a_task_that_is_cancelled_in_a_call_ends() -> None:
     with pytest.raises(asyncio.CancelledError):
         await task
     assert not guarded.failures
+
+
+GROUP = ExceptionGroup("2 tables", [ValueError("no zone"), ExceptionGroup("rows", [KeyError("web")])])
+IN_IT = "ExceptionGroup: 2 tables (2 sub-exceptions): ValueError: no zone, ExceptionGroup: rows (1 sub-exception): KeyError: 'web'"
+
+
+def raising_group(_seen: object) -> dict[str, str]:
+    raise GROUP
+
+
+async def source_raising_group(_seen: object) -> list[Any]:
+    raise GROUP
+
+
+async def test_a_group_of_exceptions_names_those_in_it(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    """A condition and the log said `2 sub-exceptions`, and neither which nor where."""
+    assert f"raised {IN_IT}" in call(guard(raising_group)).message
+    assert "ValueError: no zone" in caplog.text
+    assert "KeyError: 'web'" in caplog.text
+    guarded = guard(source_raising_group, PluginKind.METRIC_SOURCE)
+    failure = await guarded.call_async(None, any_answer, user="queue", now=0.0, seconds=5.0)
+    assert f"raised {IN_IT}" in failure.message
+    for check in (lambda: check_pod_filter(raising_group), lambda: check_metric_source(source_raising_group)):
+        with pytest.raises(PluginTestError) as found:
+            await asyncio.to_thread(check)
+        assert f"raised {IN_IT}" in str(found.value)
+    monkeypatch.syspath_prepend(str(tmp_path))
+    code = "raise ExceptionGroup('2 tables', [ValueError('no zone')])"
+    install(tmp_path, "raises_group", code, group="trimtab.pod_filters", name="example.com/Group")
+    errors = load_usable_plugins(["example.com/Group"]).errors
+    assert "2 tables (1 sub-exception): ValueError: no zone" in errors["example.com/Group"]
+
+
+def test_a_large_group_and_one_that_lies_about_itself_are_named_too() -> None:
+    class Liar(BaseExceptionGroup[BaseException]):
+        exceptions = property(lambda _: 1 / 0)
+        message = property(lambda _: 1 / 0)
+
+    def raises(group: BaseException) -> Any:
+        def function(_seen: object) -> dict[str, str]:
+            raise group
+
+        return function
+
+    lying = call(guard(raises(Liar("both", [KeyboardInterrupt(), SystemExit(3)]))))
+    assert lying.message.endswith("raised Liar: both (2 sub-exceptions): KeyboardInterrupt, SystemExit: 3")
+    many = call(guard(raises(ExceptionGroup("many", [ValueError(str(number)) for number in range(9)]))))
+    assert "many, the first 5 of 9 (5 sub-exceptions): ValueError: 0, " in many.message
+
+
+def test_an_exception_without_text_is_its_name() -> None:
+    def function(_seen: object) -> dict[str, str]:
+        raise ValueError
+
+    assert call(guard(function)).message.endswith(" raised ValueError")

@@ -15,7 +15,7 @@ from trimtab.cli.examples import epilog_of
 from trimtab.cli.plugin.skeleton import KINDS, files_of, folder_of, name_problem
 from trimtab.cli.progress import waiting
 from trimtab.model.plugin_names import RULE, is_plugin_name
-from trimtab.plugins.errors import place_of, quote
+from trimtab.plugins.errors import describe, place_of
 from trimtab.plugins.registry import (
     InstalledPlugin,
     PluginError,
@@ -95,8 +95,7 @@ def check(module: str, parameters: str, metrics: tuple[str, ...], labels: tuple[
                 raise
             failed += 1
             click.echo(
-                f"{entry.kind.label} {entry.name}: failed: "
-                f"it raised {type(error).__name__}: {quote(error)}{place_of(error)}"
+                f"{entry.kind.label} {entry.name}: failed: it raised {describe(error)}{place_of(error)}"
             )
     if failed:
         raise click.exceptions.Exit(FOUND)
