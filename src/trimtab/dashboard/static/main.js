@@ -24,6 +24,15 @@ async function begin() {
   return session().then((found) => [found, ""], (error) => [null, error.status === 401 ? problem : error.message]);
 }
 
+// A part of the path. One that was cut inside an escape stays as it is, and names nothing.
+function decoded(part) {
+  try {
+    return decodeURIComponent(part);
+  } catch {
+    return part;
+  }
+}
+
 // The path of the address, and the filters behind `?`. It is a new value after each navigation, also to the same place.
 function useAddress() {
   const [address, setAddress] = useState({ hash: location.hash });
@@ -34,7 +43,7 @@ function useAddress() {
   }, []);
   return useMemo(() => {
     const [path, query] = address.hash.replace(/^#\/?/, "").split("?");
-    return { parts: path.split("/").map(decodeURIComponent), query: query || "" };
+    return { parts: path.split("/").map(decoded), query: query || "" };
   }, [address]);
 }
 

@@ -6,14 +6,25 @@ import { Stories } from "./stories.js";
 import { limits, now, onRows, rows } from "./stream.js";
 
 const PAGE = 50;
+const MOST_PAGES = 1e6;
 const ORDER = ["problem", "scaling", "held", "paused", "waiting", "steady"];
 // Until a kind is chosen, the one is shown of which there is something to see.
 const DEFAULTS = { kind: "", state: "", namespace: "", text: "", sort: "", page: 0 };
 
+// What a link may call a kind: the words of this page and of kubectl.
+const KINDS = new Map([["horizontal", "horizontal"], ["hpa", "horizontal"], ["thpa", "horizontal"], ["vertical", "vertical"], ["vpa", "vertical"]]);
+
+// The view that an address asks for. People write and cut addresses, so what it does not say clearly is as if it were not there.
 function viewOf(query) {
   const given = new URLSearchParams(query);
   const view = Object.fromEntries(Object.entries(DEFAULTS).map(([name, value]) => [name, given.get(name) ?? value]));
-  return { ...view, page: Math.max(Number(view.page) - 1, 0) || 0 };
+  return {
+    ...view,
+    kind: KINDS.get(view.kind) ?? "",
+    state: ORDER.includes(view.state) ? view.state : "",
+    sort: SORTS.has(view.sort.replace(/^-/, "")) ? view.sort : "",
+    page: Math.min(Math.max(Math.floor(Number(view.page)) - 1, 0) || 0, MOST_PAGES),
+  };
 }
 
 function addressOf(view) {
@@ -99,19 +110,19 @@ const name = (row) => `${row.namespace}/${row.name}/${row.id}`;
 const ratio = (row) => Math.max(...(row.metrics || []).map((metric) => metric.ratio ?? (metric.isOut ? Infinity : -1)), -1);
 // How each column sorts. Without a choice problems come first, then those that need more than they get, and the rest by name, so that rows do not
 // jump with each decision.
-const SORTS = {
-  "": (row) => [row.state === "problem" ? 0 : row.isShort ? 1 : 2],
-  state: (row) => [ORDER.indexOf(row.state)],
-  name: () => [],
-  metrics: (row) => [-ratio(row)],
-  replicas: (row) => [-row.desired],
-  decided: (row) => [-row.at],
-  mode: (row) => [row.mode],
-};
+const SORTS = new Map([
+  ["", (row) => [row.state === "problem" ? 0 : row.isShort ? 1 : 2]],
+  ["state", (row) => [ORDER.indexOf(row.state)]],
+  ["name", () => []],
+  ["metrics", (row) => [-ratio(row)]],
+  ["replicas", (row) => [-(row.desired ?? 0)]],
+  ["decided", (row) => [-(row.at ?? 0)]],
+  ["mode", (row) => [row.mode ?? ""]],
+]);
 
 function sorted(found, sort) {
   const isReversed = sort.startsWith("-");
-  const key = SORTS[isReversed ? sort.slice(1) : sort] || SORTS[""];
+  const key = SORTS.get(isReversed ? sort.slice(1) : sort);
   const keyed = found.map((row) => [...key(row), name(row), row]);
   keyed.sort((a, b) => {
     const place = a.findIndex((part, index) => part !== b[index]);
@@ -152,7 +163,8 @@ function States({ rows: all, chosen, change }) {
 }
 
 function Filters({ rows: all, view, kind, change }) {
-  const namespaces = [...new Set(all.map((row) => row.namespace))].sort();
+  // A link may name a namespace without autoscalers, which is still what the list is filtered by.
+  const namespaces = [...new Set([...all.map((row) => row.namespace), ...(view.namespace ? [view.namespace] : [])])].sort();
   return html`<form class="filters" role="search" onSubmit=${(event) => event.preventDefault()}>
     <label><span>Search</span>
       <input type="search" value=${view.text} placeholder="name, target or reason" autocomplete="off" spellcheck="false"
