@@ -189,6 +189,17 @@ async def lead(cluster, loop="horizontal", **settings):
     return acting
 
 
+@asynccontextmanager
+async def leading(cluster, loop="horizontal", **settings):
+    """Let an operator hold its Lease, and release it at the end."""
+    acting = ALONE.replace(components=(loop,), **settings)
+    await cluster.apply({"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": "trimtab"}})
+    elector = make_elector(cluster.client, acting, "the-operator", lambda _leads: None)
+    await elector.step()
+    async with running(elector.run()):
+        yield
+
+
 async def native_rival(cluster, namespace="default"):
     spec = {
         "scaleTargetRef": {"apiVersion": "apps/v1", "kind": "Deployment", "name": "web"},

@@ -1,6 +1,7 @@
 """What the page says when the program, the cluster or the rights are missing, and when there is nothing to show."""
 
 import asyncio
+import re
 from contextlib import asynccontextmanager
 from datetime import timedelta
 
@@ -9,7 +10,7 @@ import pytest
 from tests.dashboard import stage
 from tests.dashboard.asking import app_of
 from tests.dashboard.browser import LIST, NEEDS_BROWSER, has
-from tests.dashboard.test_component import ALONE, cluster_with_an_hpa, lead, native_rival, running
+from tests.dashboard.test_component import ALONE, cluster_with_an_hpa, leading, native_rival, running
 from tests.scenarios.narrow import Narrow
 from tests.unit.decide.horizontal import builders as given
 from trimtab.clock import SystemClock
@@ -20,7 +21,13 @@ from trimtab.cluster.transport.transport import Response
 from trimtab.dashboard import DashboardApp, dashboard, serving
 from trimtab.dashboard.dashboard import Dashboard
 from trimtab.dashboard.pages.views import KindView, ProgramView
-from trimtab.dashboard.sources import NoVertical, Sources, cluster_health, operator_settings
+from trimtab.dashboard.sources import (
+    NoVertical,
+    Sources,
+    cluster_health,
+    operator_presence,
+    operator_settings,
+)
 from trimtab.dashboard.sources.horizontal import OperatorHorizontal
 from trimtab.lab.embedded import EmbeddedCluster
 from trimtab.model.crds import all_crds
@@ -190,8 +197,8 @@ async def test_a_cluster_that_is_lost_later_dims_what_was_read(tab, probes, unre
     async with cluster_with_an_hpa() as cluster:
         cable = Cable(cluster.client.sender.transport)
         settings = ALONE.replace(sync_period=timedelta(milliseconds=100))
-        await lead(cluster, sync_period=settings.horizontal.sync_period, tolerance=0.05)
-        async with dashboard_on(cluster, cable, settings) as address:
+        acting = leading(cluster, sync_period=settings.horizontal.sync_period, tolerance=0.05)
+        async with acting, dashboard_on(cluster, cable, settings) as address:
             await tab.open(address)
             await tab.until(f"{LIVE} && {has('.list .why', 'scales from 3 to 6')}")
             reason = await tab.text(".list .why")
@@ -209,6 +216,27 @@ async def test_a_cluster_that_is_lost_later_dims_what_was_read(tab, probes, unre
             assert await tab.run(f"{OLD} !== null")
             cable.is_out = False
             await tab.until(f"{LIVE} && {NOT_OLD}")
+
+
+async def test_an_operator_that_ends_dims_the_page_until_it_is_back(tab, probes, monkeypatch):
+    """The page stayed green and "live", and showed decisions that nobody carried out."""
+    monkeypatch.setattr(operator_presence, "RELEASED_SECONDS", 0.1)
+    monkeypatch.setattr(dashboard, "REFRESH_SECONDS", 0.1)
+    async with (
+        cluster_with_an_hpa() as cluster,
+        dashboard_on(cluster, cluster.client.sender.transport) as address,
+    ):
+        async with leading(cluster):
+            await tab.open(address)
+            await tab.until(f"{LIVE} && {LIST}")
+        await tab.until(OLD)
+        assert await tab.text(".live") == "operator gone"
+        text = await tab.text(".notices .alarm")
+        assert text.startswith("The operator does not run: it last renewed its Lease trimtab/trimtab-")
+        assert "Until it is back, no HPA is acted on." in text
+        assert "T" not in re.search(r" at (.*?)\. Until", text)[1].replace("UTC", ""), "the reader's time"
+        async with leading(cluster):
+            await tab.until(f"{LIVE} && {NOT_OLD} && !document.querySelector('.notices .alarm')")
 
 
 async def test_credentials_that_are_not_accepted_are_named_with_what_to_do(tab, probes):

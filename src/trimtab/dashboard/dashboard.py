@@ -107,9 +107,11 @@ class Dashboard:
         missing = f"There is no HPA here: {problems.texts['own']}." if "own" in problems.texts else ""
         # Without a connection nothing is decided, and where the settings come from is not known either.
         decides = () if problem else self._who_decides()
+        gone = () if problem else self._settings.presence.notices()
         return ProgramView(
-            notices=(*decides, *problems.notices(problem)),
+            notices=(*gone, *decides, *problems.notices(problem)),
             data_at=self._connection.answered_at if problem else None,
+            is_operator_gone=bool(gone),
             horizontal=KindView(is_read=horizontal.has_listed_hpas(), hint=self._native_hint or missing),
             vertical=KindView(is_read=self._vpas.is_read, hint=NO_VPAS if self._vpas.is_absent else ""),
         )

@@ -327,6 +327,8 @@ class ProgramView(JsonView):
     notices: tuple[Notice, ...] = ()
     data_at: float | None = None
     """The time of the last answer, in seconds since 1970, if the cluster cannot be reached. Zero if there was none."""
+    is_operator_gone: bool = False
+    """Whether an operator in another process does not run any more, so that decisions are not carried out."""
     horizontal: KindView = KindView()
     vertical: KindView = KindView()
 

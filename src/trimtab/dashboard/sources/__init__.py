@@ -1,7 +1,8 @@
 """What the dashboard shows, read from a running operator or from the cluster.
 
 This module declares the protocols that `web` uses. Reading order: `horizontal` (HPAs) with `history` (their past),
-`vertical` (VPAs), `remote` (state of loops in other processes), `operator_settings` (their settings), `cluster_health`
+`vertical` (VPAs), `remote` (state of loops in other processes), `operator_settings` (their settings),
+`operator_presence` (whether they run), `cluster_health`
 (what can be read), `lab_load`.
 
 What does not belong here: words and layout of pages (`pages`) and HTTP (`web`).

@@ -9,6 +9,7 @@ from collections.abc import Iterable
 from typing import Final
 
 from trimtab.cluster.client import Client
+from trimtab.dashboard.sources.operator_presence import OperatorPresence
 from trimtab.operator.settings.published import (
     PUBLISHED,
     FoundSettings,
@@ -18,7 +19,7 @@ from trimtab.operator.settings.published import (
 )
 from trimtab.operator.settings.settings import Settings
 
-REFRESH_SECONDS: Final = 30.0
+REFRESH_SECONDS: Final = 10.0
 
 
 class OperatorSettings:
@@ -31,6 +32,7 @@ class OperatorSettings:
         self._found: dict[str, FoundSettings] = {}
         """The settings that were found last, by loop."""
         self.horizontal = self.vertical = FoundSettings(own, "not read yet")
+        self.presence = OperatorPresence(client.clock)
 
     async def refresh(self) -> None:
         """Read the published settings again."""
@@ -81,6 +83,7 @@ class OperatorSettings:
             return own_settings(self._own)
         namespace = self._own.leases.leader_elect_resource_namespace
         found = await find_settings(self._client, namespace, loop, self._own)
+        self.presence.observe(loop, found)
         if not found.is_unanswered:
             self._found[loop] = found
         # Other settings start a new controller, which could not list the HPAs that the page shows.

@@ -1,19 +1,22 @@
 // Says how far the page can be trusted: the connection to the program, the program's to the cluster, and what it cannot read.
 import { html } from "./lib.js";
-import { Time } from "./parts.js";
+import { Time, Words } from "./parts.js";
 import { many, zone } from "./format.js";
 
 const isLost = (now) => now.connection.state === "lost";
 const isCut = (now) => Boolean(now.program) && now.program.dataAt !== null;
 
-// Whether what the page shows is from an earlier time.
-export const isOld = (now) => isLost(now) || isCut(now);
+const isOperatorGone = (now) => Boolean(now.program) && now.program.isOperatorGone;
+
+// Whether what the page shows is from an earlier time, or is not carried out.
+export const isOld = (now) => isLost(now) || isCut(now) || isOperatorGone(now);
 
 // The state for the header, as a class and in words.
 export function statusOf(now) {
   if (isLost(now)) return ["off", "not connected"];
   if (now.connection.state === "connecting" || !now.program) return ["", "connecting …"];
   if (isCut(now)) return ["off", "cluster not read"];
+  if (isOperatorGone(now)) return ["off", "operator gone"];
   const { notices, horizontal, vertical } = now.program;
   if (notices.some((notice) => notice.isProblem)) return horizontal.isRead || vertical.isRead ? ["partly", "partly read"] : ["off", "not read"];
   return horizontal.isRead && vertical.isRead ? ["on", "live"] : ["", "reading …"];
@@ -38,7 +41,7 @@ export function Connection({ now }) {
 }
 
 const Line = ({ notice, program }) => html`<div class=${notice.isProblem ? "alarm" : "note"}>
-  ${notice.text}
+  <${Words} text=${notice.text} />
   ${notice.isProblem && program.dataAt !== null && (program.dataAt ? html` What you see is from <${From} at=${program.dataAt} />; trying again.` : " Nothing has been read yet; trying again.")}
   ${notice.details.length > 0 &&
   html`<details><summary>${notice.isProblem ? many(notice.details.length, "message") : "Settings"}</summary>

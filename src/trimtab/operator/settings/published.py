@@ -120,6 +120,8 @@ class FoundSettings:
     """Whether the cluster did not answer. An answer that refuses to list the Leases is one."""
     updater_sees_all_pods: bool = True
     """Whether the updater watches every namespace, and so can compute the free room of nodes."""
+    lease: Lease | None = None
+    """The Lease of one loop that they were published on."""
 
     @property
     def line(self) -> str:
@@ -215,9 +217,8 @@ async def find_settings(
     if found:
         now = client.clock.now()
         lease, settings, version = max(found, key=lambda entry: _rank(entry[0], entry[1], now))
-        return FoundSettings(
-            settings, _source(lease, version, is_held=_is_held(lease, now)), is_published=True
-        )
+        source = _source(lease, version, is_held=_is_held(lease, now))
+        return FoundSettings(settings, source, is_published=True, lease=lease)
     what = f"{loop} {recommender}".strip()
     why = f"because no operator in namespace {namespace} has published settings for {what}"
     return FoundSettings(fallback, why, assumed=(loop,))
