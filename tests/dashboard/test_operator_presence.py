@@ -4,26 +4,16 @@ from datetime import UTC, datetime, timedelta
 
 import pytest
 
+from trimtab.clock import VirtualClock
 from trimtab.dashboard.sources.operator_presence import OperatorPresence
-from trimtab.model.core.objects import Lease, LeaseSpec, ObjectMeta
+from trimtab.model.core.meta import ObjectMeta
+from trimtab.model.core.objects import Lease, LeaseSpec
 from trimtab.operator.settings.published import FoundSettings
 from trimtab.operator.settings.settings import Settings
 
 NOON = datetime(2026, 1, 5, 12, tzinfo=UTC)
 UNANSWERED = FoundSettings(Settings(), "here", is_unanswered=True)
 NO_LEASE = FoundSettings(Settings(), "here")
-
-
-class Hands:
-    """A clock that a test sets."""
-
-    seconds = 0.0
-
-    def now(self):
-        return NOON + timedelta(seconds=self.seconds)
-
-    def monotonic(self):
-        return 100 + self.seconds
 
 
 def renewed(at, *, holder="the-operator", name="trimtab-horizontal"):
@@ -36,11 +26,12 @@ def renewed(at, *, holder="the-operator", name="trimtab-horizontal"):
 
 
 def texts(looks, until):
-    clock = Hands()
+    clock = VirtualClock(NOON)
     presence = OperatorPresence(clock)
-    for clock.seconds, loop, found in looks:
+    for at, loop, found in looks:
+        clock.advance(at - clock.monotonic())
         presence.observe(loop, found)
-    clock.seconds = until
+    clock.advance(until - clock.monotonic())
     return [notice.text for notice in presence.notices()]
 
 

@@ -19,6 +19,8 @@ from trimtab.dashboard.pages.views import KindView, Notice, ProgramView
 from trimtab.dashboard.read_only import ReadOnlyController, ReadOnlyDecider
 from trimtab.dashboard.sources import Controls, NoVertical, Sources
 from trimtab.dashboard.sources.cluster_health import (
+    NO_CRDS,
+    NO_HPAS,
     NO_VPAS,
     ClusterConnection,
     ReadProblems,
@@ -101,19 +103,27 @@ class Dashboard:
     def program(self) -> ProgramView:
         """Return what every viewer should know about this program and what it can read."""
         horizontal, problem = self._horizontal, self._connection.problem
-        problems = ReadProblems(
-            {**horizontal.health(), **self._vpas.problems()}, (*horizontal.caches(), *self._vpas.caches())
-        )
-        missing = f"There is no HPA here: {problems.texts['own']}." if "own" in problems.texts else ""
+        texts, is_absent = {**horizontal.health(), **self._vpas.problems()}, horizontal.lacks_kinds()
+        if is_absent:
+            texts.pop("own", None)  # said in one sentence for all kinds
+        problems = ReadProblems(texts, (*horizontal.caches(), *self._vpas.caches()))
         # Without a connection nothing is decided, and where the settings come from is not known either.
         decides = () if problem else self._who_decides()
         gone = () if problem else self._settings.presence.notices()
         return ProgramView(
-            notices=(*gone, *decides, *problems.notices(problem)),
+            notices=(*gone, *decides, *([NO_CRDS] if is_absent else []), *problems.notices(problem)),
             data_at=self._connection.answered_at if problem else None,
             is_operator_gone=bool(gone),
-            horizontal=KindView(is_read=horizontal.has_listed_hpas(), hint=self._native_hint or missing),
-            vertical=KindView(is_read=self._vpas.is_read, hint=NO_VPAS if self._vpas.is_absent else ""),
+            horizontal=KindView(
+                is_read=horizontal.has_listed_hpas(),
+                is_served=not is_absent,
+                hint=self._native_hint or (NO_HPAS if is_absent else ""),
+            ),
+            vertical=KindView(
+                is_read=self._vpas.is_read,
+                is_served=not self._vpas.is_absent,
+                hint=NO_VPAS if self._vpas.is_absent else "",
+            ),
         )
 
     def _who_decides(self) -> tuple[Notice, ...]:

@@ -317,6 +317,8 @@ class KindView(JsonView):
 
     is_read: bool = True
     """Whether they could be listed. If not, no rows do not mean no objects."""
+    is_served: bool = True
+    """Whether the cluster serves the kind. If not, there is nothing to count."""
     hint: str = ""
     """What to do next if there are none."""
 

@@ -18,9 +18,14 @@ from trimtab.operator.vertical.kinds import VPAS
 
 log = logging.getLogger(__name__)
 
-NO_VPAS: Final = (
-    "The cluster does not serve VerticalPodAutoscalers. To install the kind, type "
-    "`trimtab crds | kubectl apply --server-side -f -`."
+_INSTALL: Final = "`trimtab crds | kubectl apply --server-side -f -`"
+NO_VPAS: Final = f"The cluster does not serve VerticalPodAutoscalers. To install the kind, type {_INSTALL}."
+NO_HPAS: Final = (
+    f"The cluster does not serve HorizontalPodAutoscalers of Trimtab's kind. To install it, type {_INSTALL}."
+)
+NO_CRDS: Final = Notice(
+    text=f"Trimtab's CRDs are not installed in this cluster. To install them, type {_INSTALL}.",
+    is_problem=True,
 )
 _NATIVE_ONLY: Final = (
     "There is no HPA of Trimtab's own kind, only native ones such as {}, which are not shown. "

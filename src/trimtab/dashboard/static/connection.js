@@ -18,6 +18,7 @@ export function statusOf(now) {
   if (isCut(now)) return ["off", "cluster not read"];
   if (isOperatorGone(now)) return ["off", "operator gone"];
   const { notices, horizontal, vertical } = now.program;
+  if (!horizontal.isServed && !vertical.isServed) return ["off", "not installed"];
   if (notices.some((notice) => notice.isProblem)) return horizontal.isRead || vertical.isRead ? ["partly", "partly read"] : ["off", "not read"];
   return horizontal.isRead && vertical.isRead ? ["on", "live"] : ["", "reading …"];
 }

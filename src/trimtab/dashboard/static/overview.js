@@ -1,7 +1,7 @@
 // All autoscalers: search, filter, sort, pages of fifty. The address keeps all of that for a reload, a link and the way back.
 import { html, useEffect, useLayoutEffect, useMemo, useState } from "./lib.js";
 import { link, many } from "./format.js";
-import { Badge, Empty, MiniBar, Replicas, STATES, Time, Title, leaveOverviewAt } from "./parts.js";
+import { Badge, Empty, MiniBar, Replicas, STATES, Time, Title, Words, leaveOverviewAt } from "./parts.js";
 import { Stories } from "./stories.js";
 import { limits, now, onRows, rows } from "./stream.js";
 
@@ -78,9 +78,11 @@ export function Overview({ address }) {
 
 // Whether all autoscalers of a kind could be listed. If not, a number would claim too much.
 const isRead = (kind) => now.program !== null && now.program[kind].isRead;
+// A kind that the cluster does not serve has no number, as one that cannot be read.
+const isCounted = (kind) => isRead(kind) && now.program[kind].isServed;
 
 function countText(found, all, kind) {
-  if (!all && !isRead(kind)) return "";
+  if (!all && !isCounted(kind)) return "";
   const text = found === all ? many(all, "autoscaler") : `${found} of ${many(all, "autoscaler")}`;
   return isRead(kind) ? text : `${text}; there may be more, which cannot be read`;
 }
@@ -102,8 +104,8 @@ function Nothing({ kind, isFiltered, change }) {
     const hasProblem = now.program.notices.some((notice) => notice.isProblem);
     return html`<${Empty}>${hasProblem ? "These autoscalers cannot be read: the message above says why." : "Reading the cluster …"}<//>`;
   }
-  if (limits[kind]) return html`<${Empty}>There is no autoscaler of this kind that you may see. Ask for the right to list them in your namespaces.<//>`;
-  return html`<${Empty}>${now.program[kind].hint || EMPTY[kind]()}<//>`;
+  if (limits[kind] && isCounted(kind)) return html`<${Empty}>There is no autoscaler of this kind that you may see. Ask for the right to list them in your namespaces.<//>`;
+  return html`<${Empty}>${now.program[kind].hint ? html`<${Words} text=${now.program[kind].hint} />` : EMPTY[kind]()}<//>`;
 }
 
 const name = (row) => `${row.namespace}/${row.name}/${row.id}`;
@@ -142,7 +144,7 @@ function fits(row, view) {
 function Kinds({ horizontal, vertical, kind, change }) {
   const button = (name, label, number) =>
     html`<button type="button" aria-pressed=${kind === name} onClick=${() => change({ kind: name, state: "" })}>
-      ${label} <span class="count">${number || isRead(name) ? number : "–"}</span>
+      ${label} <span class="count">${number || isCounted(name) ? number : "–"}</span>
     </button>`;
   return html`<div class="segments" role="group" aria-label="Kind of autoscaler">
     ${button("horizontal", "Horizontal", horizontal)} ${button("vertical", "Vertical", vertical)}

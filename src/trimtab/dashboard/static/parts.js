@@ -20,10 +20,10 @@ export const Time = ({ at, withZone }) =>
     ? html`<time datetime=${iso(at)} title=${iso(at).replace("T", " ").replace(/\.\d+Z/, " UTC")}>${moment(at)}${withZone ? ` ${zone(at)}` : ""}</time>`
     : html`<span>–</span>`;
 
-// A sentence of the program, with each time in the reader's own time zone. Sentences are quoted elsewhere, so they name the zone.
+// A sentence of the program, with each time in the reader's own time zone, and what to type as code. Sentences are quoted elsewhere, so they name the zone.
 export const Words = ({ text }) =>
-  (text || "").split(/(\d{4}-\d\d-\d\dT\d\d:\d\d:\d\dZ)/).map((part, index) =>
-    index % 2 ? html`<${Time} at=${Date.parse(part) / 1000} withZone />` : part,
+  (text || "").split(/(\d{4}-\d\d-\d\dT\d\d:\d\d:\d\dZ|`[^`]+`)/).map((part, index) =>
+    index % 2 === 0 ? part : part[0] === "`" ? html`<code>${part.slice(1, -1)}</code>` : html`<${Time} at=${Date.parse(part) / 1000} withZone />`,
   );
 
 let isTitleExpected = false;

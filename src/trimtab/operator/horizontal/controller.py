@@ -322,6 +322,10 @@ class HpaController:
         """Return whether the HPAs of every kind are cached, or the kind is known not to be served."""
         return self._watches.have_listed()
 
+    def lacks_kinds(self) -> bool:
+        """Return whether the cluster serves no kind of HPAs that is acted on."""
+        return self._watches.are_absent()
+
     def unread(self) -> dict[str, str]:
         """Return the last error of each kind that decisions need and that cannot be read now, by plural."""
         return self._watches.unread()

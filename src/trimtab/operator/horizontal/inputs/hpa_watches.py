@@ -131,15 +131,19 @@ class HpaWatches:
 
     def have_listed(self) -> bool:
         """Return whether the HPAs of every kind are cached, or the kind is known not to be served."""
+        return all(
+            self._is_absent(name) if name in self._missing else self._informer(resource).is_read
+            for name, resource in self._wanted().items()
+        )
+
+    def are_absent(self) -> bool:
+        """Return whether no kind of HPAs that is acted on is served."""
+        return all(self._is_absent(name) for name in self._wanted())
+
+    def _wanted(self) -> dict[str, Resource[HorizontalPodAutoscaler]]:
         wanted = self._runtime.settings.horizontal
         kinds = {"own": OWN_HPAS} if wanted.own_hpas else {}
-        kinds |= {"native": NATIVE_HPAS} if wanted.native_hpas else {}
-        return all(
-            name in self._problems and self._is_absent(name)
-            if name in self._missing
-            else self._informer(resource).is_read
-            for name, resource in kinds.items()
-        )
+        return kinds | ({"native": NATIVE_HPAS} if wanted.native_hpas else {})
 
     def problems(self) -> dict[str, str]:
         """Return what keeps HPAs of all namespaces from being reconciled as usual, by name."""
@@ -159,6 +163,8 @@ class HpaWatches:
         }
 
     def _is_absent(self, name: str) -> bool:
+        if name not in self._missing or name not in self._problems:
+            return False
         return self._problems[name].startswith(_not_served(self._missing[name]))
 
     def _stale(self, *, is_everywhere: bool) -> dict[str, str]:
