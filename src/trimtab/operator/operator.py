@@ -33,6 +33,7 @@ from trimtab.operator.runtime import Runtime
 from trimtab.operator.settings.published import ANNOTATION, EXPLAINED, settings_annotation
 from trimtab.operator.settings.publisher import SettingsPublisher
 from trimtab.operator.settings.settings import LOOPS, Settings
+from trimtab.operator.share_keeper import SHARDED
 from trimtab.serving.server import served
 
 if TYPE_CHECKING:
@@ -42,8 +43,6 @@ log = logging.getLogger(__name__)
 
 HORIZONTAL, VERTICAL = LOOPS[0], LOOPS[1:]
 """The loops that change replicas or pods; each can run by itself."""
-SHARED = ("horizontal", "recommender", "roles")
-"""The loops whose work `--shards` divides among replicas."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -144,9 +143,9 @@ class Operator:
             await run_until_stopped([component.run for component in components], [runtime.run], leases)
 
     def _make_shards(self) -> Shards:
-        if not any(name in SHARED for name in self._settings.components):
+        if not any(name in SHARDED for name in self._settings.components):
             raise ValueError(
-                f"--shards: nothing of {', '.join(self._settings.components)} is shared out, only {', '.join(SHARED)}: "
+                f"--shards: nothing of {', '.join(self._settings.components)} is shared out, only {', '.join(SHARDED)}: "
                 "the updater works in one copy at a time, and the others in every copy"
             )
         return make_shards(self._client, self._settings, self._identity)

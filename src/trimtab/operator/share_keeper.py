@@ -9,8 +9,8 @@ from trimtab.cluster.leases.fence import Fence
 from trimtab.cluster.leases.shards import Shards
 from trimtab.operator.settings.settings import Settings
 
-SHARDED_WATCHES = frozenset({"horizontal"})
-"""The components that need only the objects of their shards. Others see the whole cluster."""
+SHARDED = ("horizontal", "recommender", "roles")
+"""The components whose work `--shards` divides. They need only the objects of their shards; others see the cluster."""
 
 KEEP_SECONDS = 30.0
 """How long a lost shard is watched on. A replica that missed its renewals often gets its shard back, and a list is dear."""
@@ -54,7 +54,7 @@ class ShareKeeper:
 
 def share_of(client: Client, fence: Fence, settings: Settings) -> Share:
     """Return what a process watches: the namespaces of its shards, or those of the settings."""
-    if not isinstance(fence, Shards) or set(settings.components) - SHARDED_WATCHES:
+    if not isinstance(fence, Shards) or set(settings.components) - set(SHARDED):
         return Share(settings.watch_namespaces)
     share = ShardedShare(client, fence.layout.shard_of_namespace, settings.watch_namespaces)
     ShareKeeper(client, fence, share)

@@ -106,12 +106,17 @@ def test_a_shard_is_left_after_its_last_write():
     ("components", "shards", "is_sharded"),
     [
         (("horizontal",), 2, True),
-        (("horizontal", "recommender"), 2, False),
-        (("recommender",), 2, False),
+        (("recommender",), 2, True),
+        (("horizontal", "recommender", "roles"), 2, True),
+        (("recommender", "updater"), 2, False),
+        (("horizontal", "admission"), 2, False),
         (("horizontal",), 1, False),
+        (("recommender",), 1, False),
     ],
 )
-def test_only_a_process_of_horizontal_alone_watches_its_shards(components, shards, is_sharded):
+def test_only_a_process_whose_components_all_share_their_work_watches_its_shards(
+    components, shards, is_sharded
+):
     clock = VirtualClock()
     settings = Settings.of(components=components, shards=max(shards, 2), watch_namespaces=("a", "b"))
 

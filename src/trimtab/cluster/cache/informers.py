@@ -9,7 +9,7 @@ from trimtab.cluster.cache.codec import Object
 from trimtab.cluster.cache.namespaced_informer import NamespacedInformer, resource_of
 from trimtab.cluster.cache.recovery import Recovery
 from trimtab.cluster.cache.refusals import Refusals
-from trimtab.cluster.cache.share import Share
+from trimtab.cluster.cache.share import ShardedShare, Share
 from trimtab.cluster.client import Client
 from trimtab.cluster.resource import Resource, TransformedResource
 
@@ -60,7 +60,6 @@ class SharedInformers:
 
     def __init__(self, factory: InformerFactory) -> None:
         self._factory = factory
-        self.namespaces = factory.namespaces
         self.share = factory.share
         self._informers: dict[tuple[str, str], NamespacedInformer[Any]] = {}
 
@@ -104,7 +103,22 @@ class SharedInformers:
             if kind not in without:
                 await informer.wait_settled()
 
-    async def wait_parts(self, names: Collection[str], *, without: NamespacedInformer[Any]) -> None:
+    def has_shard(self, shard: int) -> bool:
+        """Return whether the first lists of a shard are complete, or refused. True unless shards are watched."""
+        share = self.share
+        if not isinstance(share, ShardedShare):
+            return True
+        parts = share.parts_of(shard)
+        return share.is_watched(shard) and all(informer.have_settled(parts) for informer in self)
+
+    async def wait_shard(self, shard: int) -> None:
+        """Wait until the first lists of a shard are complete, or refused. Return at once unless shards are watched."""
+        if isinstance(self.share, ShardedShare):
+            await self.wait_parts(self.share.parts_of(shard))
+
+    async def wait_parts(
+        self, names: Collection[str], *, without: NamespacedInformer[Any] | None = None
+    ) -> None:
         """Wait until the first lists of these parts are complete, or refused, except those of one informer."""
         for informer in list(self._informers.values()):
             if informer is not without:

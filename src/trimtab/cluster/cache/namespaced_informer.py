@@ -30,8 +30,12 @@ class NamespacedInformer(Generic[T]):
         share: Share | Sequence[str],
         recovery: Recovery | None = None,
         refusals: Refusals | None = None,
+        fields: str = "",
     ) -> None:
-        """Cache the objects of a share, or those of the given namespaces. No namespace means all."""
+        """Cache the objects of a share, or those of the given namespaces, that `fields` select.
+
+        No namespace means all.
+        """
         self.resource: Resource[Any] = resource_of(what)
         share = share if isinstance(share, Share) else Share(share)
         self._share = share if self.resource.namespaced else Share()
@@ -39,6 +43,7 @@ class NamespacedInformer(Generic[T]):
         self._what = what
         self._recovery = recovery
         self._refusals = refusals
+        self._fields = fields
         self._subscribers: list[Callable[[Delta[T]], None]] = []
         self._on_page: Callable[[], None] | None = None
         self._tasks: dict[str, asyncio.Task[None]] = {}
@@ -51,7 +56,8 @@ class NamespacedInformer(Generic[T]):
             self._share.listen(self._change_part)
 
     def _make(self, part: Part) -> Informer[T]:
-        return Informer(self._client, self._what, part, recovery=self._recovery, refusals=self._refusals)
+        selected = part.selecting(self._fields) if self._fields else part
+        return Informer(self._client, self._what, selected, recovery=self._recovery, refusals=self._refusals)
 
     def _change_part(self, part: Part, is_added: bool) -> None:
         """Start to watch a part, or stop and drop its objects."""
@@ -95,6 +101,11 @@ class NamespacedInformer(Generic[T]):
         """Return whether the first list of a namespace is complete, or was refused."""
         informer = self.informer_of(namespace)
         return informer is not None and informer.is_settled
+
+    def have_settled(self, parts: Iterable[str]) -> bool:
+        """Return whether the first lists of these parts are complete, or were refused."""
+        informers = [self._informers.get(name) or self._informers.get("") for name in parts]
+        return all(informer is not None and informer.is_settled for informer in informers)
 
     @property
     def is_read(self) -> bool:

@@ -8,16 +8,19 @@ docs/decisions/shard-work-by-lease-and-fence-every-write.md.
 """
 
 import asyncio
+import copy
 import logging
 from collections import Counter
 from collections.abc import Callable, Iterable, Sequence
 from functools import lru_cache
+from typing import TypeVar
 
 from trimtab.cluster import errors
-from trimtab.cluster.cache.codec import PartialObject
+from trimtab.cluster.cache.codec import Object, PartialObject
 from trimtab.cluster.client import Client, ListOptions
 from trimtab.cluster.resource import Resource
 
+T = TypeVar("T", bound=Object)
 log = logging.getLogger(__name__)
 
 MOST_TEXT = 32 * 1024
@@ -97,6 +100,13 @@ class Part:
         self._accepts = accepts
         self._exclusions = exclusions
         self._selector = ("", -1)
+        self._wanted = ""
+
+    def selecting(self, fields: str) -> "Part":
+        """Return the same part of those objects only that a field selector selects."""
+        part = copy.copy(self)
+        part._wanted = fields
+        return part
 
     @property
     def is_filtered(self) -> bool:
@@ -115,12 +125,15 @@ class Part:
     def note_failure(self, error: Exception) -> None:
         """Use a shorter selector if the server may have refused this one."""
         is_refused = isinstance(error, errors.ApiError) and error.code in REFUSED_LENGTHS
-        if is_refused and self._exclusions is not None and self.fields():
+        if is_refused and self._exclusions is not None and self._left_out():
             self._exclusions.shorten()
             log.info("the API server refused a long field selector; trying %d bytes", self._exclusions.budget)
 
     def fields(self) -> str:
-        """Return the field selector that leaves out other parts, as far as it can."""
+        """Return the field selector, which leaves out other parts as far as it can."""
+        return ",".join(filter(None, (self._wanted, self._left_out())))
+
+    def _left_out(self) -> str:
         if self._exclusions is None or self._accepts is None:
             return ""
         if self._selector[1] != self._exclusions.version:
@@ -184,6 +197,10 @@ class ShardedShare(Share):
         shard = self._shard_of(namespace)
         return namespace if self.namespaces or shard is None else shard_part(shard)
 
+    def is_watched(self, shard: int) -> bool:
+        """Return whether the namespaces of a shard are watched."""
+        return shard in self._shards
+
     def parts_of(self, shard: int) -> tuple[str, ...]:
         """Return the names of the watched parts with objects of a shard."""
         own = self._names_of(shard)
@@ -239,6 +256,22 @@ class ShardedShare(Share):
     def _tell(self, part: Part, *, is_added: bool) -> None:
         for listener in self._listeners:
             listener(part, is_added)
+
+
+async def list_part(client: Client, resource: Resource[T], part: Part) -> list[T]:
+    """List the objects of a part, without those of others that the server sends all the same."""
+    try:
+        listed = await client.list(resource, ListOptions(part.namespace or None, fields=part.fields()))
+    except errors.ApiError as error:
+        part.note_failure(error)
+        raise
+    found: list[T] = []
+    for obj in listed.items:
+        if part.accepts(obj.metadata.namespace):
+            found.append(obj)
+        else:
+            part.note_dropped(obj.metadata.namespace)
+    return found
 
 
 def shard_part(shard: int) -> str:

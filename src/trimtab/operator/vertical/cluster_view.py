@@ -100,8 +100,8 @@ class ClusterView:
         self.vpas = caches.get(VPAS)
         self.nodes = caches.get(NODES)
         self.controllers = Controllers(client, self.discovery, caches)
-        self.namespaces = caches.namespaces
-        """The watched namespaces; none means all."""
+        self.share = caches.share
+        """The watched namespaces, or those of the shards that are held."""
         self._caches = caches
         self._scopes: NamespacedInformer[VPAScope] | None = None
         self._limit_ranges: NamespacedInformer[LimitRange] | None = None
@@ -142,6 +142,14 @@ class ClusterView:
             else:
                 log.warning("the cluster does not serve VPAScope; VPAs that name one do nothing")
 
+    def has_shard(self, shard: int) -> bool:
+        """Return whether everything about the objects of a shard is cached."""
+        return self._caches.has_shard(shard)
+
+    async def wait_shard(self, shard: int) -> None:
+        """Wait for the first lists of a shard."""
+        await self._caches.wait_shard(shard)
+
     @property
     def has_synced(self) -> bool:
         """Return whether all caches are complete, except for namespaces that may not be listed."""
@@ -160,7 +168,7 @@ class ClusterView:
         """Return why caches are incomplete or cannot be watched, by resource."""
         problems = {}
         for cache in self.all_caches():
-            if not cache.is_settled:
+            if not cache.is_settled and (self.share.is_fixed or cache.last_error()):
                 problems[cache.resource.plural] = cache.last_error() or "the first list is not complete"
             elif error := cache.failure():
                 problems[cache.resource.plural] = error

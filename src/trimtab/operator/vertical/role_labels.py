@@ -92,7 +92,8 @@ class RoleLabelController(ControlLoop):
         for declaration, pods in self._declared().items():
             # The Lease decides the shard, so that one replica both removes and adds the label.
             lease = NamespacedName(declaration.namespace, declaration.lease)
-            if not self._ownership.owns(str(lease)):
+            # Without all pods of the namespace, a second pod could get the label.
+            if not self._ownership.owns(str(lease)) or not self._is_listed(lease):
                 continue
             namespaces.add(lease.namespace)
             if not self._leases.watch(lease.namespace):
@@ -106,6 +107,9 @@ class RoleLabelController(ControlLoop):
                 changed += await self._apply(plan, lease)
         await self._leases.end_unused(namespaces)
         return changed
+
+    def _is_listed(self, lease: NamespacedName) -> bool:
+        return self._view.has_shard(self._ownership.share(str(lease)))
 
     async def _plan(
         self, declaration: RoleDeclaration, lease: NamespacedName, pods: list[Pod]

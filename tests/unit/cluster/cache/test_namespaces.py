@@ -215,7 +215,7 @@ def test_components_share_informers_and_know_their_own():
         await api.put("web", "a")
         factory = InformerFactory(Client(clock, AsgiTransport(api), seed=1), ["a", "b"])
         first, second = SharedInformers(factory), SharedInformers(factory)
-        assert first.namespaces == ("a", "b")
+        assert first.share.namespaces == ("a", "b")
         assert not first.has(PODS)
         informer = first.get(PODS)
         assert first.get(PODS) is informer

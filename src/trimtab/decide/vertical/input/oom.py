@@ -34,6 +34,16 @@ def ooms_of_update(old: Pod, new: Pod, compat: VpaCompat = DEFAULT) -> tuple[OOM
     )
 
 
+def ooms_of_pod(pod: Pod) -> tuple[OOM, ...]:
+    """Return the kills that the status of a pod still shows: the last two ends of each container."""
+    return tuple(
+        _oom(pod, status.name, ended)
+        for status in pod.status.container_statuses
+        for ended in (status.last_state.terminated, status.state.terminated)
+        if ended is not None and _is_oom(ended) and ended.finished_at is not None
+    )
+
+
 def _ooms_of_container(status: ContainerStatus, old: Pod, new: Pod, compat: VpaCompat) -> Iterator[OOM]:
     previous = status_of(old, status.name)
     if previous is None:

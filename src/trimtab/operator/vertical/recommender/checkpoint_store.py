@@ -7,23 +7,24 @@ the spec first, so that no checkpoint overwrites another owner's.
 import asyncio
 import logging
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
+from contextlib import aclosing
 from dataclasses import dataclass, field
 from datetime import datetime
-from typing import Any, Self, TypeVar
+from typing import Any, Self
 from zlib import crc32
 
 import msgspec
 
 from trimtab.clock import Clock
 from trimtab.cluster import errors
+from trimtab.cluster.cache.codec import PartialObject
+from trimtab.cluster.cache.share import Share, list_part
 from trimtab.cluster.client import (
     Client,
     DeleteOptions,
-    ListOptions,
     PatchType,
     Preconditions,
 )
-from trimtab.cluster.resource import Resource
 from trimtab.decide.vertical.compat import DEFAULT, VpaCompat
 from trimtab.model.core.meta import NamespacedName, ObjectMeta
 from trimtab.model.json import wire
@@ -32,9 +33,7 @@ from trimtab.model.vpa.types import VerticalPodAutoscalerCheckpointSpec
 from trimtab.operator.vertical.kinds import CHECKPOINTS, VPAS
 from trimtab.operator.vertical.recommender.cluster_states import ShardedClusterStates
 
-T = TypeVar("T")
 log = logging.getLogger(__name__)
-ALL_NAMESPACES = ""
 
 
 class _LastSample(wire.Wire):
@@ -100,8 +99,8 @@ class CheckpointSchedule:
 class CheckpointOptions:
     """Where and how checkpoints are accessed."""
 
-    namespaces: Sequence[str] = ()
-    """The watched namespaces; none means all."""
+    share: Share = field(default_factory=Share)
+    """The watched namespaces, or those of the shards that are held."""
     workers: int = 10
     """Checkpoints written at the same time."""
     compat: VpaCompat = DEFAULT
@@ -150,7 +149,7 @@ class CheckpointStore:
         self.refused: dict[str, str] = {}
         """Why the server refused the last read, by namespace."""
         self._orphans: dict[str, frozenset[str]] = {}
-        """The uids that the last call of `collect_orphans` found orphaned, by place."""
+        """The uids that the last call of `collect_orphans` found orphaned, by part of the share."""
 
     @property
     def may_write(self) -> bool:
@@ -160,22 +159,22 @@ class CheckpointStore:
     async def read(self, vpas: Collection[NamespacedName]) -> dict[NamespacedName, list[Checkpoint]]:
         """Read the checkpoints of some VPAs, or raise ClusterError if a list fails.
 
-        Other namespaces are not listed, and a watched namespace that may not be listed is noted in `refused`: one that was
-        deleted with its rights stops no other.
+        Other parts of the share are not listed, and a watched namespace that may not be listed is noted in `refused`: one
+        that was deleted with its rights stops no other.
         """
         wanted = frozenset(vpas)
-        homes = {vpa.namespace for vpa in wanted}
-        places = [namespace for namespace in self._places() if namespace in {*homes, ALL_NAMESPACES}]
+        share = self._options.share
+        homes = {share.part_of(vpa.namespace) for vpa in wanted}
         listed: list[Checkpoint] = []
         self.refused = {}
-        for place in places:
+        for part in [part for name, part in share.parts.items() if name in homes]:
             try:
-                listed += await self._list(CHECKPOINTS, place)
+                listed += await list_part(self._client, CHECKPOINTS, part)
             except errors.Forbidden as error:
-                if place == ALL_NAMESPACES:
+                if not part.namespace:
                     raise
-                self.refused[place] = str(error)
-        self._forget_present(places)
+                self.refused[part.namespace] = str(error)
+        self._forget_present(homes)
         self._present |= {item.metadata.key: _Stored.of(item) for item in listed}
         stored: dict[NamespacedName, list[Checkpoint]] = {}
         for checkpoint in listed:
@@ -192,19 +191,15 @@ class CheckpointStore:
             del self._written[key]
             self._present.pop(key, None)
 
-    def _places(self) -> Sequence[str]:
-        """Return the namespaces that are listed one by one, or one name for all."""
-        return self._options.namespaces or (ALL_NAMESPACES,)
-
-    def _forget_present(self, places: Collection[str]) -> None:
+    def _forget_present(self, listed: Collection[str]) -> None:
+        """Drop the checkpoints of parts that were listed again, or are no longer watched."""
+        share = self._options.share
+        kept = share.parts.keys() - set(listed)
         self._present = {
             key: stored
             for key, stored in self._present.items()
-            if not {key.partition("/")[0], ALL_NAMESPACES} & set(places)
+            if share.part_of(key.partition("/")[0]) in kept
         }
-
-    async def _list(self, resource: Resource[T], namespace: str) -> Sequence[T]:
-        return (await self._client.list(resource, ListOptions(namespace or None))).items
 
     async def write(
         self, checkpoints: Iterable[Checkpoint], deadline_seconds: float, *, is_last: bool = False
@@ -317,40 +312,61 @@ class CheckpointStore:
     async def collect_orphans(
         self,
         vpas: frozenset[NamespacedName],
-        places: Sequence[str] = (ALL_NAMESPACES,),
+        parts: Sequence[str],
         is_left_over: Callable[[OwnedCheckpoint], bool] = lambda _: False,
     ) -> list[str]:
-        """Delete checkpoints that two calls for their place find orphaned or left over, and return their keys.
+        """Delete checkpoints of our shards that two calls find orphaned or left over, and return their keys.
 
-        A place is a namespace, or an empty name for all. `vpas` are all VPAs of these places.
+        `parts` are parts of the share, of which `vpas` has all VPAs. A checkpoint belongs to the shard of its VPA.
 
         A checkpoint is orphaned without its VPA, and left over if the VPA's pods lost its container. Deleted history
         cannot be restored, and an empty list of VPAs is more often a mistake (a new CRD, a stale server) than the end
         of all VPAs. So by default an empty list deletes nothing, and each VPA is read from the API server first.
         """
-        if (self._options.compat.orphans_need_a_vpa and not vpas) or self._client.is_dry_run:
+        watched = self._options.share.parts
+        self._orphans = {name: uids for name, uids in self._orphans.items() if name in watched}
+        if self._client.is_dry_run or not await self._may_collect(vpas):
             self._orphans = {}
             return []
         deleted: list[str] = []
-        for place in places:
+        for name in parts:
             try:
-                deleted += await self._collect_in(place, vpas, is_left_over)
+                deleted += await self._collect_in(name, vpas, is_left_over)
             except errors.ClusterError as error:
-                where = f" of namespace {place}" if place else ""
+                where = f" of {name}" if name else ""
                 log.warning("orphaned checkpoints%s are not collected: %s", where, error)
         return deleted
 
+    async def _may_collect(self, vpas: frozenset[NamespacedName]) -> bool:
+        """Return whether a VPA exists. A shard may have none although other shards have some."""
+        if vpas or not self._options.compat.orphans_need_a_vpa:
+            return True
+        share = self._options.share
+        if share.is_fixed or share.namespaces:
+            return False
+        try:
+            async with aclosing(self._client.pages(VPAS.into(PartialObject), limit=1)) as pages:
+                async for page in pages:
+                    return bool(page.items)
+        except errors.ClusterError as error:
+            log.warning("orphaned checkpoints are not collected: %s", error)
+        return False
+
     async def _collect_in(
-        self, place: str, vpas: frozenset[NamespacedName], is_left_over: Callable[[OwnedCheckpoint], bool]
+        self, name: str, vpas: frozenset[NamespacedName], is_left_over: Callable[[OwnedCheckpoint], bool]
     ) -> list[str]:
+        part = self._options.share.parts.get(name)
+        if part is None:
+            return []  # its shard was lost meanwhile
         orphans = {
             checkpoint.metadata.uid: checkpoint
-            for checkpoint in await self._list(CHECKPOINTS.into(OwnedCheckpoint), place)
-            if checkpoint.metadata.namespace not in self._options.ignored_namespaces
+            for checkpoint in await list_part(self._client, CHECKPOINTS.into(OwnedCheckpoint), part)
+            if self._states.holds(checkpoint.vpa)
+            and checkpoint.metadata.namespace not in self._options.ignored_namespaces
             and (checkpoint.vpa not in vpas or is_left_over(checkpoint))
         }
-        before = self._orphans.get(place, frozenset())
-        self._orphans[place] = frozenset(orphans)
+        before = self._orphans.get(name, frozenset())
+        self._orphans[name] = frozenset(orphans)
         doomed = [checkpoint for uid, checkpoint in orphans.items() if uid in before]
         return [
             checkpoint.metadata.key
@@ -372,7 +388,7 @@ class CheckpointStore:
         meta = checkpoint.metadata
         options = DeleteOptions(Preconditions(uid=meta.uid, resource_version=meta.resource_version))
         try:
-            with self._states.writing_orphans() as client:
+            with self._states.writing(checkpoint.vpa) as client:
                 await client.delete(CHECKPOINTS, meta.name, meta.namespace, options=options)
         except errors.ClusterError as error:
             log.warning("orphaned checkpoint %s is not deleted: %s", meta.key, error)

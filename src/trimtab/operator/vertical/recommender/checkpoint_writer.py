@@ -55,7 +55,7 @@ class CheckpointWriter:
         self._complete: tuple[NamespacedName, ...] = ()
         """VPAs whose history is loaded."""
         self._orphans_at: dict[str, float] = {}
-        """When orphans were last collected, by namespace. An empty name means all."""
+        """When orphans were last collected, by part of the share."""
         self._flushes: dict[int, asyncio.Task[None]] = {}
 
     async def save_due(self, complete: tuple[NamespacedName, ...]) -> None:
@@ -90,17 +90,17 @@ class CheckpointWriter:
         await self._save_last(self._complete)
 
     async def collect_orphans(self, vpas: NamespacedInformer[VerticalPodAutoscaler], interval: float) -> None:
-        """Delete checkpoints whose VPA is gone, once per interval and namespace.
+        """Delete checkpoints of our shards whose VPA is gone, once per interval and part of the share.
 
-        A namespace whose VPAs cannot be listed is left out until they can.
+        A part whose VPAs are not listed is left out until they are.
         """
-        if not self._states.collects_orphans:
-            return
         now, unknown = self._clock.monotonic(), vpas.doubtful()
+        parts = [part for part, _ in vpas.informers()]
+        self._orphans_at = {part: at for part, at in self._orphans_at.items() if part in parts}
         due = [
-            namespace
-            for namespace, _ in vpas.informers()
-            if namespace not in unknown and now - self._orphans_at.get(namespace, -interval) >= interval
+            part
+            for part in parts
+            if part not in unknown and now - self._orphans_at.get(part, -interval) >= interval
         ]
         self._orphans_at |= dict.fromkeys(due, now)
         if due:

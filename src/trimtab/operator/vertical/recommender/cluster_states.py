@@ -1,6 +1,6 @@
 """The recommender's cluster states: one per shard that this replica holds, or one in all without shards.
 
-The state of a shard is created when the shard is acquired and dropped when it is lost. History that another replica
+The state of a shard is created when the shard is acquired and listed, and dropped when it is lost. History that another replica
 saved meanwhile is then loaded whole, and no sample is counted twice (docs/decisions/shard-work-by-lease-and-fence-every-write.md). No other module of the
 recommender works with shard numbers, except to flush or drop a shard.
 """
@@ -14,16 +14,23 @@ from trimtab.decide.vertical.cluster_state.vpa import VPAState
 from trimtab.model.core.meta import NamespacedName
 from trimtab.operator.ownership import Ownership, ShardedOwner
 
-ORPHANS_SHARD = 0
-"""The holder of this shard deletes orphaned checkpoints, so that only one replica lists all of them."""
-
 
 class ShardedClusterStates:
     """The cluster states, in the order of their shards."""
 
-    def __init__(self, make: Callable[[], ClusterState], ownership: Ownership) -> None:
+    def __init__(
+        self,
+        make: Callable[[], ClusterState],
+        ownership: Ownership,
+        is_listed: Callable[[int], bool] = lambda _shard: True,
+    ) -> None:
+        """Create states by `make` for the shards of which `is_listed` returns True.
+
+        A VPA that is not cached yet would be dropped from its state, and its pods would be incomplete.
+        """
         self._make = make
         self._ownership = ownership
+        self._is_listed = is_listed
         self.is_whole = not isinstance(ownership, ShardedOwner)
         """Whether one state has all VPAs. It then also has pods that no VPA matches yet."""
         self._states: dict[int, ClusterState] = {}
@@ -31,7 +38,7 @@ class ShardedClusterStates:
 
     def sync_shards(self) -> None:
         """Create states for shards acquired since the last call, and remove those of shards lost."""
-        held = self._ownership.held()
+        held = [shard for shard in self._ownership.held() if self._is_listed(shard)]
         kept = {
             shard: state
             for shard, state in self._states.items()
@@ -80,18 +87,9 @@ class ShardedClusterStates:
         """Return whether a VPA belongs to a shard."""
         return self._ownership.share(str(vpa)) == shard
 
-    @property
-    def collects_orphans(self) -> bool:
-        """Return whether this replica deletes orphaned checkpoints."""
-        return ORPHANS_SHARD in self._states
-
     def writing(self, vpa: NamespacedName, *, is_last: bool = False) -> AbstractContextManager[Client]:
         """Lend the client of a VPA's shard for a write, or for a last write during its hand-over."""
         return self._ownership.writing(self._ownership.share(str(vpa)), is_last=is_last)
-
-    def writing_orphans(self) -> AbstractContextManager[Client]:
-        """Lend the client that deletes orphaned checkpoints."""
-        return self._ownership.writing(ORPHANS_SHARD)
 
     def is_busy(self, shard: int) -> bool:
         """Return whether a write for a shard is under way."""

@@ -100,17 +100,19 @@ class Recommender(ControlLoop):
         self._view = view
         self._metrics = metrics
         self._estimators = estimation.estimators
-        self._states = ShardedClusterStates(lambda: estimation.new_state(view), deps.ownership)
+        self._states = ShardedClusterStates(
+            lambda: estimation.new_state(view), deps.ownership, view.has_shard
+        )
         self._feeder = ClusterStateFeeder(
             self._states,
             frozenset({settings.recommender_name, *estimation.estimators}),
             ignored,
             matched_only=settings.memory_saver,
         )
-        options = CheckpointOptions(view.namespaces, workers, view.compat, ignored)
+        options = CheckpointOptions(view.share, workers, view.compat, ignored)
         store = CheckpointStore(deps.client, self._states, options)
         self._history = HistoryBootstrap(view, self._states, store, metrics, history)
-        self._ooms = OomObserver(deps.client, view.pods, view.namespaces, view.compat)
+        self._ooms = OomObserver(deps.client, view.pods, view.share, view.compat)
         self._samples = SampleFeeder(
             self._states,
             self._feeder,
@@ -138,6 +140,8 @@ class Recommender(ControlLoop):
         self._conflicts: frozenset[tuple[str, str, str]] = frozenset()
         self._problems = {self.name: NOT_STARTED}
         self._watching: asyncio.Task[None] | None = None
+        self._is_started = asyncio.Event()
+        self._beginning: dict[int, asyncio.Task[None]] = {}
 
     def model_of(self, vpa: str) -> ClusterState | None:
         """Return the cluster state that has a VPA, by `namespace/name`, or None if another replica has it."""
@@ -172,6 +176,15 @@ class Recommender(ControlLoop):
         """Return the namespaces without recommendations, by name."""
         return self._view.warnings()
 
+    def shard_gained(self, shard: int) -> None:
+        """Step as soon as the shard is listed."""
+        self._beginning[shard] = tasks.start(f"the start of shard {shard}", self._begin_shard(shard))
+
+    async def _begin_shard(self, shard: int) -> None:
+        await self._is_started.wait()
+        await self._view.wait_shard(shard)
+        self.wake()
+
     def shard_lost(self, shard: int) -> None:
         """Stop recommending for a shard, and save its histories while its Lease is still ours."""
         self._states.drop_shard(shard)
@@ -185,12 +198,14 @@ class Recommender(ControlLoop):
         """Watch evictions and wait for the caches."""
         self._watching = tasks.keep_running("the watch of evictions", self._ooms.run)
         await self._view.wait_synced()
+        self._is_started.set()
 
     async def close(self) -> None:
         """Stop watching, and save the samples since the last checkpoints."""
-        if self._watching is not None:
-            self._watching.cancel()
-            await asyncio.gather(self._watching, return_exceptions=True)
+        ended = [*self._beginning.values(), *([self._watching] if self._watching is not None else [])]
+        for task in ended:
+            task.cancel()
+        await asyncio.gather(*ended, return_exceptions=True)
         await self._history.close()
         if self._deps.ownership.may_write():
             await self._checkpoints.close()
@@ -214,6 +229,7 @@ class Recommender(ControlLoop):
             control = await self._view.control_snapshot()
         with self._timed("LoadPods"):
             loaded = self._feeder.load(self._view, control, now_ns, self._ooms.victims())
+            self._ooms.add_missed(loaded.gained, now_ns)
             capacities = PodCapacities(self._view.capacities(), self._feeder.node_of)
             history = await self._history.load(control, loaded.new, capacities, now)
             loaded = loaded.without(history.waiting, history.refused)

@@ -40,6 +40,8 @@ class LoadResult:
     new: tuple[NamespacedName, ...]
     """VPAs that the cluster state lacked: their history has to be loaded."""
     conflicts: tuple[ScopeConflict, ...] = ()
+    gained: tuple[Pod, ...] = ()
+    """Pods of shards that this replica just gained."""
     waiting: dict[NamespacedName, str] = field(default_factory=dict)
     """VPAs without their history, each with the reason if it may not be read. They are not usable yet."""
 
@@ -122,10 +124,10 @@ class ClusterStateFeeder:
             and self._states.holds(targeted.name)
         ]
         loaded = self._load_vpas(ours, control)
-        conflicts = self._load_pods(view.pods, control, now_ns)
+        conflicts, gained = self._load_pods(view.pods, control, now_ns)
         gone = [pod for pod in victims if view.pods.get(pod.metadata.name, pod.metadata.namespace) is None]
         self._load_gone_pods(gone, control, now_ns)
-        return replace(loaded, conflicts=conflicts)
+        return replace(loaded, conflicts=conflicts, gained=gained)
 
     def _load_vpas(self, ours: list[Targeted], control: ControlSnapshot) -> LoadResult:
         usable: list[NamespacedName] = []
@@ -172,10 +174,12 @@ class ClusterStateFeeder:
 
     def _load_pods(
         self, pods: Iterable[Pod], control: ControlSnapshot, now_ns: int
-    ) -> tuple[ScopeConflict, ...]:
+    ) -> tuple[tuple[ScopeConflict, ...], tuple[Pod, ...]]:
+        """Load pods, and return conflicts of scopes and the pods of new shards."""
         before, self._controls = self._controls, {}
         self._number += 1
         conflicts: list[ScopeConflict] = []
+        gained: list[Pod] = []
         namespaces = {targeted.vpa.metadata.namespace for targeted in control.vpas}
         self._update_node_namespaces(control)
         states = frozenset(self._states)
@@ -188,9 +192,11 @@ class ClusterStateFeeder:
             group = self._control_of(pod, loaded.group, control, before.get(loaded.group))
             if group.conflicts:
                 conflicts.extend(group.conflicts)
+            if fresh and not self._states.is_whole and not fresh.isdisjoint(group.states):
+                gained.append(pod)
             self._place(key, loaded, group, fresh, now_ns)
         self._complete = states
-        return tuple(conflicts)
+        return tuple(conflicts), tuple(gained)
 
     def _load_gone_pods(self, pods: Iterable[Pod], control: ControlSnapshot, now_ns: int) -> None:
         namespaces = {targeted.vpa.metadata.namespace for targeted in control.vpas}

@@ -1,22 +1,25 @@
-"""Collects out-of-memory kills from pod updates and eviction events."""
+"""Collects out-of-memory kills from pod updates, eviction events, and the pods of a shard that was just gained."""
 
-import asyncio
 from collections import deque
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator
 from typing import NamedTuple
 
-from trimtab.cluster.cache.informer import Informer
 from trimtab.cluster.cache.namespaced_informer import NamespacedInformer
+from trimtab.cluster.cache.share import Share
 from trimtab.cluster.cache.subscriptions import CacheEvent, Delta
-from trimtab.cluster.client import Client, ListOptions
+from trimtab.cluster.client import Client
 from trimtab.cluster.resource import CORE_EVENTS
 from trimtab.decide.vertical.compat import DEFAULT, VpaCompat
-from trimtab.decide.vertical.input.oom import OOM, ooms_of_event, ooms_of_update
+from trimtab.decide.vertical.input.oom import OOM, ooms_of_event, ooms_of_pod, ooms_of_update
+from trimtab.model import times
 from trimtab.model.core.objects import Event
 from trimtab.model.core.pod import Pod
 
 MAX_WAITING = 10_000
 """Kills kept between two steps, so that memory stays bounded."""
+
+HAND_OVER_NS = 120 * times.SECOND_NS
+"""How long a shard may be without an owner. The shard of a dead replica is taken over well within that."""
 
 
 class Kill(NamedTuple):
@@ -24,6 +27,13 @@ class Kill(NamedTuple):
 
     oom: OOM
     pod: Pod | None = None
+    needs_checkpoint: bool = False
+    """Whether the kill counts only for a VPA whose last checkpoint is older. It may be from before the VPA."""
+
+    @property
+    def identity(self) -> tuple[str, str, str, int]:
+        """Return what two reports of one kill have in common."""
+        return self.oom.namespace, self.oom.pod, self.oom.container, self.oom.time_ns
 
 
 class OomObserver:
@@ -33,27 +43,32 @@ class OomObserver:
         self,
         client: Client,
         pods: NamespacedInformer[Pod],
-        namespaces: Sequence[str] = (),
+        share: Share,
         compat: VpaCompat = DEFAULT,
     ) -> None:
         self._waiting: deque[Kill] = deque(maxlen=MAX_WAITING)
         self._compat = compat
-        self._events = [
-            Informer(client, CORE_EVENTS.into(Event), ListOptions(namespace or None, fields="reason=Evicted"))
-            for namespace in namespaces or ("",)
-        ]
-        for informer in self._events:
-            informer.subscribe(self._on_event)
+        self._events = NamespacedInformer(client, CORE_EVENTS.into(Event), share, fields="reason=Evicted")
+        self._events.subscribe(self._on_event)
         pods.subscribe(self._on_pod)
 
     async def run(self) -> None:
         """Watch eviction events in the watched namespaces until cancelled."""
-        await asyncio.gather(*(informer.run() for informer in self._events))
+        await self._events.run()
 
     def problems(self) -> dict[str, str]:
         """Return why eviction events cannot be watched, by name."""
-        error = next((informer.last_error for informer in self._events if informer.last_error), None)
+        error = self._events.last_error()
         return {"eviction events": error} if error else {}
+
+    def add_missed(self, pods: Iterable[Pod], now_ns: int) -> None:
+        """Add the kills that pods of a gained shard still show. They may have happened while it had no owner."""
+        known = {kill.identity for kill in self._waiting}
+        for pod in pods:
+            for oom in ooms_of_pod(pod):
+                kill = Kill(oom, pod, needs_checkpoint=now_ns - oom.time_ns >= HAND_OVER_NS)
+                if kill.identity not in known:
+                    self._waiting.append(kill)
 
     def victims(self) -> Iterator[Pod]:
         """Yield the pods of waiting kills, deleted pods included."""

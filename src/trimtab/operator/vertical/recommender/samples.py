@@ -17,19 +17,16 @@ from trimtab.decide.vertical.input.oom import OOM
 from trimtab.decide.vertical.input.usage import IntakeReport, record_oom
 from trimtab.decide.vertical.recommend.plugin_estimates import NO_ESTIMATORS, Estimators, collect_samples
 from trimtab.decide.vertical.recommend.quality import Expectations
-from trimtab.model import times
 from trimtab.model.core.meta import NamespacedName
 from trimtab.model.core.pod import MEMORY
 from trimtab.operator.vertical.metrics import RecommenderMetrics
 from trimtab.operator.vertical.recommender.bootstrap import HistoryBootstrap
 from trimtab.operator.vertical.recommender.cluster_states import ShardedClusterStates
 from trimtab.operator.vertical.recommender.feeder import ClusterStateFeeder
-from trimtab.operator.vertical.recommender.oom_watcher import OomObserver
+from trimtab.operator.vertical.recommender.oom_watcher import HAND_OVER_NS, Kill, OomObserver
 from trimtab.operator.vertical.recommender.usage import PodCapacities, UsageFeed, add_usage
 
 log = logging.getLogger(__name__)
-_HAND_OVER_NS = 120 * times.SECOND_NS
-"""How long kills of other replicas' pods are kept. The shard of a dead replica is taken over well within that."""
 
 ExpectationsByState = Mapping[ClusterState, Expectations]
 
@@ -109,28 +106,33 @@ class SampleFeeder:
             if kill.oom.namespace in waiting or self._may_become_ours(kill.oom, now_ns)
         }
         self._ooms.put_back(tuple(kill for kill in kills if kill.oom in later))
-        for oom in (kill.oom for kill in kills):
-            if oom in later or self._is_in_checkpoint(oom, period_ns):
+        for kill in kills:
+            if kill.oom in later:
                 continue
-            pod = PodId(oom.namespace, oom.pod)
+            oom, pod = kill.oom, PodId(kill.oom.namespace, kill.oom.pod)
             capacity = capacities.of_node(pod)
             for state in self._feeder.states_of(pod):
+                if self._is_in_checkpoint(kill, state, period_ns):
+                    continue
                 refusal = record_oom(state, oom, now_ns, capacity)
                 if refusal:
                     log.info("out-of-memory kill is not counted: %s", refusal)
                 else:
                     self._judge(state, expected[state], oom, now_ns)
 
-    def _is_in_checkpoint(self, oom: OOM, period_ns: int) -> bool:
-        """Return whether the previous leader counted a kill and saved it.
+    def _is_in_checkpoint(self, kill: Kill, state: ClusterState, period_ns: int) -> bool:
+        """Return whether a previous owner counted a kill and saved it, or may have.
 
         Kills of the last step before the checkpoint may be counted twice. A memory window holds one peak, so the
         second time changes nothing.
         """
-        receivers = self._feeder.receivers_of(PodId(oom.namespace, oom.pod))
-        return bool(receivers) and all(
-            oom.time_ns < self._history.saved_until(NamespacedName.parse(vpa)) - period_ns
-            for vpa in receivers
+        fed = self._feeder.receivers_of(PodId(kill.oom.namespace, kill.oom.pod))
+        # VPAs of other shards have their own state, and their checkpoints are not loaded here.
+        saved = [self._history.saved_until(NamespacedName.parse(vpa)) for vpa in fed if vpa in state.vpas]
+        if not saved:
+            return kill.needs_checkpoint
+        return all(
+            kill.oom.time_ns < until - period_ns if until else kill.needs_checkpoint for until in saved
         )
 
     def _may_become_ours(self, oom: OOM, now_ns: int) -> bool:
@@ -139,7 +141,7 @@ class SampleFeeder:
         If that replica counts it too, nothing is counted twice: the peak is in the window that its checkpoint has.
         """
         is_elsewhere = not self._feeder.states_of(PodId(oom.namespace, oom.pod))
-        return not self._states.is_whole and is_elsewhere and now_ns - oom.time_ns < _HAND_OVER_NS
+        return not self._states.is_whole and is_elsewhere and now_ns - oom.time_ns < HAND_OVER_NS
 
     def _judge(self, state: ClusterState, expected: Expectations, oom: OOM, now_ns: int) -> None:
         container = ContainerId(PodId(oom.namespace, oom.pod), oom.container)

@@ -66,7 +66,7 @@ class World:
         await self.client.create(VPAS.untyped(), body, namespace)
 
     async def collect(self, *vpas: NamespacedName, is_left_over: Any = lambda _: False) -> list[str]:
-        return await self.store.collect_orphans(frozenset(vpas), is_left_over=is_left_over)
+        return await self.store.collect_orphans(frozenset(vpas), [""], is_left_over)
 
 
 def play(scenario: Callable[[World], Awaitable[None]], **options: Any) -> None:

@@ -6,10 +6,12 @@ import pytest
 
 from tests.unit.decide.vertical.policy_builders import pod
 from trimtab.clock import VirtualClock
+from trimtab.cluster.cache.share import Share
 from trimtab.cluster.cache.subscriptions import CacheEvent, Delta
 from trimtab.cluster.client import Client
 from trimtab.decide.vertical.compat import DEFAULT, VPA_1_8, VpaCompat
 from trimtab.decide.vertical.input.oom import OOM
+from trimtab.model import times
 from trimtab.model.core.objects import Event
 from trimtab.model.json import wire
 from trimtab.operator.vertical.recommender.oom_watcher import MAX_WAITING, Kill, OomObserver
@@ -33,7 +35,7 @@ class World:
         unused: Any = None
         cache: Any = self.pods
         client = Client(VirtualClock(), unused, seed=1)
-        self.ooms = OomObserver(client, cache, namespaces, compat)
+        self.ooms = OomObserver(client, cache, Share(namespaces), compat)
 
     def kill(self, name: str = "db-0", *, old: Any = None, change: CacheEvent = CacheEvent.UPDATED) -> None:
         before = pod(name, statuses=[{"name": "app", "state": RUNNING}]) if old is None else old
@@ -120,12 +122,58 @@ def test_the_oldest_kills_are_dropped_beyond_the_bound():
     assert (len(taken), taken[0], taken[-1]) == (10_000, "p-1", "newest")
 
 
+def shown(finished: str | None, *, reason: str = "OOMKilled") -> dict[str, Any]:
+    return {"terminated": {"reason": reason, "exitCode": 137, "finishedAt": finished}}
+
+
+NOW_NS = times.parse_ns("2026-01-01T01:00:00Z")
+LATELY, EARLIER = "2026-01-01T00:58:01Z", "2026-01-01T00:58:00Z"
+
+
+@pytest.mark.parametrize(
+    ("status", "found"),
+    [
+        pytest.param({"state": RUNNING}, [], id="never ended"),
+        pytest.param({"state": RUNNING, "lastState": shown(LATELY)}, [(LATELY, False)], id="runs again"),
+        pytest.param({"state": shown(LATELY)}, [(LATELY, False)], id="ended"),
+        pytest.param(
+            {"state": shown(LATELY), "lastState": shown(EARLIER)},
+            [(EARLIER, True), (LATELY, False)],
+            id="twice; one that is 2 minutes old needs a checkpoint before it",
+        ),
+        pytest.param(
+            {"state": shown(LATELY, reason="Error"), "lastState": shown(EARLIER)},
+            [(EARLIER, True)],
+            id="ended otherwise since",
+        ),
+        pytest.param({"state": shown(None)}, [], id="without a time nothing can be said"),
+    ],
+)
+def test_the_pods_of_a_gained_shard_show_the_kills_that_were_missed(status, found):
+    world = World()
+    world.ooms.add_missed([pod("db-0", statuses=[{"name": "app", **status}])], NOW_NS)
+    kills = world.ooms.take()
+    assert [(kill.oom.time_ns, kill.needs_checkpoint) for kill in kills] == [
+        (times.parse_ns(when), needs) for when, needs in found
+    ]
+    assert all(kill.oom.memory_bytes == 2**30 and kill.pod is not None for kill in kills)
+
+
+def test_a_kill_that_was_seen_and_is_shown_counts_once():
+    world = World()
+    world.kill("db-0")
+    world.ooms.add_missed(
+        [pod(name, statuses=[{"name": "app", "state": KILLED}]) for name in ("db-0", "db-1")], NOW_NS
+    )
+    assert world.taken() == ["db-0", "db-1"]
+
+
 @pytest.mark.parametrize(
     ("namespaces", "watched"), [((), [None]), (("shop",), ["shop"]), (("shop", "mail"), ["shop", "mail"])]
 )
 def test_eviction_events_are_watched_where_vpas_are(namespaces, watched):
     events = World(*namespaces).ooms._events
-    selections = [informer._selection for informer in events]
+    selections = [informer._options() for _, informer in events.informers()]
     assert [selection.namespace for selection in selections] == watched
     assert {selection.fields for selection in selections} == {"reason=Evicted"}
 
@@ -133,5 +181,5 @@ def test_eviction_events_are_watched_where_vpas_are(namespaces, watched):
 def test_a_watch_that_fails_is_a_problem():
     world = World("shop", "mail")
     assert world.ooms.problems() == {}
-    world.ooms._events[1].last_error = "403"
+    dict(world.ooms._events.informers())["mail"].last_error = "403"
     assert world.ooms.problems() == {"eviction events": "403"}

@@ -28,7 +28,7 @@ class World:
     """Two pods of one VPA, and kills that a test adds."""
 
     def __init__(self, *, is_whole: bool = True) -> None:
-        self.recommender = Recommender([vpa("base")])
+        self.recommender = Recommender([vpa("base"), vpa("new")])
         self.recommender.observe([member("db-0"), member("db-1")])
         self.now_ns = self.recommender.now_ns
         self.receivers: dict[str, tuple[str, ...]] = {}
@@ -40,8 +40,11 @@ class World:
         metrics: Any = SimpleNamespace(quality=self, refused=RecommenderMetrics(CollectorRegistry()).refused)
         self.feeder = SampleFeeder(itself, itself, itself, itself, itself, metrics)
 
-    def kill(self, pod: str = "db-0", ago: int = 0, namespace: str = "shop") -> Kill:
-        return Kill(OOM(namespace, pod, "app", self.now_ns - ago, 2**30))
+    def kill(
+        self, pod: str = "db-0", ago: int = 0, namespace: str = "shop", *, is_missed: bool = False
+    ) -> Kill:
+        oom = OOM(namespace, pod, "app", self.now_ns - ago, 2**30)
+        return Kill(oom, needs_checkpoint=is_missed and ago >= HAND_OVER_NS)
 
     def take(self) -> tuple[Kill, ...]:
         taken, self.waiting = self.waiting, ()
@@ -108,6 +111,12 @@ def test_a_kill_that_the_last_leader_counted_hides_none_after_it(is_first):
             id="one of two saved before it",
         ),
         pytest.param({}, 5 * PERIOD_NS, True, id="a pod that feeds no VPA"),
+        pytest.param(
+            {"shop/base": 0, "shop/elsewhere": -10 * PERIOD_NS},
+            PERIOD_NS + 1,
+            False,
+            id="a VPA of another shard, whose checkpoints are not loaded here, does not matter",
+        ),
     ],
 )
 def test_a_kill_counts_unless_every_vpa_of_the_pod_has_it(saved, ago, is_counted):
@@ -115,6 +124,32 @@ def test_a_kill_counts_unless_every_vpa_of_the_pod_has_it(saved, ago, is_counted
     world.receivers = {"db-0": tuple(saved)}
     world.saved = {name: world.now_ns + since for name, since in saved.items()}
     assert world.add(world.kill(ago=ago)) == (["db-0"] if is_counted else [])
+
+
+UNSAVED = None
+
+
+@pytest.mark.parametrize(
+    ("saved", "ago", "is_counted"),
+    [
+        pytest.param({"shop/base": -10 * PERIOD_NS}, 5 * PERIOD_NS, True, id="after the last checkpoint"),
+        pytest.param({"shop/base": -10 * PERIOD_NS}, 12 * PERIOD_NS, False, id="before it"),
+        pytest.param({"shop/base": UNSAVED}, HAND_OVER_NS - 1, True, id="a VPA without one, just now"),
+        pytest.param({"shop/base": UNSAVED}, HAND_OVER_NS, False, id="perhaps from before the VPA"),
+        pytest.param(
+            {"shop/base": -10 * PERIOD_NS, "shop/new": UNSAVED},
+            5 * PERIOD_NS,
+            True,
+            id="one of two VPAs lacks it",
+        ),
+        pytest.param({}, HAND_OVER_NS, False, id="an old kill of a pod that feeds no VPA"),
+    ],
+)
+def test_a_kill_that_a_gained_pod_shows_counts_if_a_checkpoint_lacks_it(saved, ago, is_counted):
+    world = World(is_whole=False)
+    world.receivers = {"db-0": tuple(saved)}
+    world.saved = {name: 0 if since is UNSAVED else world.now_ns + since for name, since in saved.items()}
+    assert world.add(world.kill(ago=ago, is_missed=True)) == (["db-0"] if is_counted else [])
 
 
 @pytest.mark.parametrize(
