@@ -24,20 +24,25 @@ class Copy:
     """One process with `--shards`: its loops, its Leases, and when it wrote what."""
 
     def __init__(
-        self, stage: Stage, name: str, history: HistoryLoader | None = None, **settings: Any
+        self,
+        stage: Stage,
+        name: str,
+        history: HistoryLoader | None = None,
+        *,
+        layout: ShardLayout | None = None,
+        **settings: Any,
     ) -> None:
+        """One process with the layout, or one that divides the VPAs of the stage's namespace by name."""
         self.name = name
         self.stage = stage
         self.writes: list[tuple[float, str, str]] = []
         """When, what kind of object, which one."""
         self._line = Line(stage.transport)
         client = Client(stage.clock, self._line, seed=len(name))
-        self.shards = Shards(
-            client, stage.own_namespace, "trimtab-recommender", name, ShardLayout(SHARDS, [stage.namespace])
-        )
-        self.actor = Actor(
-            stage, stage.settings(components=LOOPS, **settings), history=history, fence=self.shards
-        )
+        layout = layout or ShardLayout(SHARDS, [stage.namespace])
+        self.shards = Shards(client, stage.own_namespace, "trimtab-recommender", name, layout)
+        settings.setdefault("components", LOOPS)
+        self.actor = Actor(stage, stage.settings(**settings), history=history, fence=self.shards)
         self.actor.line.break_write = self._note
         self._tasks: list[asyncio.Task[None]] = []
 

@@ -92,7 +92,7 @@ class RoleLabelController(ControlLoop):
         for declaration, pods in self._declared().items():
             # The Lease decides the shard, so that one replica both removes and adds the label.
             lease = NamespacedName(declaration.namespace, declaration.lease)
-            # Without all pods of the namespace, a second pod could get the label.
+            # Without all pods a second one could get the label, and without all selectors one could be orphaned.
             if not self._ownership.owns(str(lease)) or not self._is_listed(lease):
                 continue
             namespaces.add(lease.namespace)

@@ -46,9 +46,9 @@ def checkpoint(name: str = "base-app", vpa: str = "base", samples: int = 1, **me
 class World:
     """A server with the VPA kinds, and a store that may be told to fail."""
 
-    def __init__(self, client: Client, **options: Any) -> None:
+    def __init__(self, client: Client, owner: Any = None, **options: Any) -> None:
         self.client = client
-        states = ShardedClusterStates(ClusterState, SingleOwner(client, NoFence()))
+        states = ShardedClusterStates(ClusterState, owner or SingleOwner(client, NoFence()))
         states.sync_shards()
         self.store = CheckpointStore(client, states, CheckpointOptions(**options))
 
@@ -342,3 +342,81 @@ def test_a_checkpoint_that_is_not_ours_any_more_is_no_reason_to_warn(end, is_log
         assert (await world.write(checkpoint())).failed == {}
 
     play(scenario)
+
+
+class TwoShards(SingleOwner):
+    """Holds shard 1 of two. Objects whose namespace begins with s are in it."""
+
+    def held(self) -> tuple[int, ...]:
+        return (1,)
+
+    def share(self, key: str) -> int:
+        return int(key.startswith("s"))
+
+
+def test_orphans_of_another_shard_are_left_to_its_owner():
+    """Its VPA may be one that this replica has not listed. So it is neither deleted nor read."""
+
+    async def scenario(world: World) -> None:
+        await world.write(checkpoint(namespace="shop"), checkpoint(namespace="mail"))
+        sent: list[str] = []
+        client = world.client
+        read = client.get
+
+        async def get(resource: Any, name: str, namespace: str) -> Any:
+            sent.append(namespace)
+            return await read(resource, name, namespace)
+
+        sharded = World(client, TwoShards(client, NoFence()))
+        client.get = get  # type: ignore[method-assign,assignment]  # notes what is read
+        assert [await sharded.collect(NamespacedName("shop", "other")) for _ in range(2)] == [
+            [],
+            ["shop/base-app"],
+        ]
+        assert (sent, set(await world.names())) == (["shop"], {"mail/base-app"})
+
+    play(scenario)
+
+
+@pytest.mark.parametrize(
+    ("namespaces", "is_fixed", "exists", "is_deleted"),
+    [
+        pytest.param((), False, True, True, id="another shard has a VPA"),
+        pytest.param((), False, False, False, id="no shard has one"),
+        pytest.param((), True, True, False, id="the whole cluster is cached, and none is known"),
+        pytest.param(("shop",), False, True, False, id="other namespaces may not be listed"),
+    ],
+)
+def test_orphans_go_without_a_known_vpa_only_if_another_shard_has_one(
+    namespaces, is_fixed, exists, is_deleted
+):
+    async def scenario(world: World) -> None:
+        await world.write(checkpoint())
+        if exists:
+            await world.make_vpa("other", "mail")
+        world.store._options.share.namespaces = namespaces
+        world.store._options.share.is_fixed = is_fixed
+        await world.collect()
+        assert await world.collect() == (["shop/base-app"] if is_deleted else [])
+
+    play(scenario)
+
+
+def test_a_failed_question_for_vpas_keeps_the_orphans(caplog):
+    async def scenario(world: World) -> None:
+        await world.write(checkpoint())
+        await world.make_vpa("other", "mail")
+        world.store._options.share.is_fixed = False
+        await world.collect()
+
+        async def send(_act: str, _request: Any) -> Any:
+            raise errors.TransportError("no route")
+
+        world.client.sender.send, works = send, world.client.sender.send  # type: ignore[method-assign,assignment]
+        assert await world.collect() == []
+        world.client.sender.send = works  # type: ignore[method-assign]
+        assert await world.collect() == [], "the question was not answered, so the count begins anew"
+        assert await world.collect() == ["shop/base-app"]
+
+    play(scenario)
+    assert "orphaned checkpoints are not collected: no route" in caplog.text

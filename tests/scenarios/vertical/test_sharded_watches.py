@@ -1,0 +1,535 @@
+"""Recommenders with shards watch only the namespaces of their shards, and nothing is lost when a shard moves.
+
+A replica that gains a shard lists it before it recommends. The history is that of the last owner's checkpoints, a kill
+between two owners counts once, and each owner collects the orphaned checkpoints of its shards.
+"""
+
+import json
+from collections.abc import Awaitable, Callable
+from datetime import timedelta
+from typing import Any
+
+import pytest
+
+from tests.scenarios.line import status
+from tests.scenarios.vertical.conftest import play_on_lab
+from tests.scenarios.vertical.sharing import Copy
+from tests.scenarios.vertical.stage import NAMESPACES, Stage, pod_spec
+from tests.scenarios.vertical.workloads import Played
+from trimtab.cluster.client import ListOptions
+from trimtab.cluster.leases.layout import ShardLayout
+from trimtab.cluster.resource import CORE_EVENTS, LEASES, PODS, STATEFUL_SETS, Json
+from trimtab.cluster.transport.transport import Request, Response
+from trimtab.decide.vertical.control.role_labels import LABEL_ANNOTATION, LEASE_ANNOTATION
+from trimtab.decide.vertical.input.memory_windows import WINDOWS_ANNOTATION
+from trimtab.model.times import format_micro_time, format_time
+from trimtab.operator.horizontal.config import decision_config
+from trimtab.operator.horizontal.controller import HpaController
+from trimtab.operator.share_keeper import KEEP_SECONDS
+from trimtab.operator.vertical.kinds import CHECKPOINTS, VPAS
+from trimtab.operator.vertical.wiring import make_roles
+
+LAYOUT = ShardLayout(4)
+SPLIT = ShardLayout(4, ["team-0"])
+PLACES = [f"team-{number}" for number in range(8)]
+LOOP, LEASE, LOOK = 12.0, 15.0, 2.5
+TAKEOVER = LEASE + 3 * LOOK + LOOP
+BUSY, IDLE = "4e9", "500e6"
+"""What a pod uses of memory, in bytes."""
+
+
+async def team(stage: Stage, place: str, *names: str, annotations: Json | None = None) -> None:
+    """A namespace with StatefulSets of two pods, and a VPA for each. By default there is one, named as the namespace."""
+    await stage.client.create(NAMESPACES, {"metadata": {"name": place}})
+    for name in names or (place,):
+        await workload(stage, place, name, annotations)
+
+
+async def workload(stage: Stage, place: str, name: str, annotations: Json | None = None) -> None:
+    labels = {"app": name}
+    template = {"metadata": {"labels": labels, "annotations": annotations or {}}, "spec": pod_spec(None)}
+    spec = {"serviceName": name, "replicas": 2, "selector": {"matchLabels": labels}, "template": template}
+    await stage.client.create(STATEFUL_SETS.untyped(), {"metadata": {"name": name}, "spec": spec}, place)
+    await Played(stage.clock, stage.client, place).heal(name)
+    await vpa(stage, place, name)
+    use(stage, place, BUSY, name)
+
+
+async def vpa(stage: Stage, place: str, name: str) -> None:
+    target = {"apiVersion": "apps/v1", "kind": "StatefulSet", "name": name}
+    spec = {"targetRef": target, "updatePolicy": {"updateMode": "Off"}}
+    body = {"apiVersion": VPAS.api_version, "kind": VPAS.kind, "metadata": {"name": name}, "spec": spec}
+    await stage.client.create(VPAS, body, place)
+
+
+def use(stage: Stage, place: str, memory: str, name: str = "") -> None:
+    for index in range(2):
+        stage.metrics.use(place, f"{name or place}-{index}", cpu="100m", memory=memory)
+
+
+async def kill(stage: Stage, place: str, pod: str) -> None:
+    """Play kubelet: the pod runs out of memory and runs again."""
+    played = Played(stage.clock, stage.client, place)
+    await played.run(pod, restarts=1, oom_at=format_time(stage.clock.now()))
+
+
+class Teams:
+    """The copies of a recommender, and what each caches and writes."""
+
+    def __init__(self, stage: Stage, layout: ShardLayout) -> None:
+        self.stage = stage
+        self.layout = layout
+        self.copies: list[Copy] = []
+        self.most_owners = 0
+
+    def add(self, name: str, *, gc: float = 600.0, **settings: Any) -> Copy:
+        copy = Copy(
+            self.stage,
+            name,
+            layout=self.layout,
+            components=settings.pop("components", ("recommender",)),
+            watch_namespaces=(),
+            recommender_interval=timedelta(seconds=LOOP),
+            checkpoints_gc_interval=timedelta(seconds=gc),
+            **settings,
+        )
+        self.copies.append(copy)
+        copy.start()
+        return copy
+
+    @property
+    def living(self) -> list[Copy]:
+        return [copy for copy in self.copies if not copy.is_dead]
+
+    async def pass_time(self, seconds: float) -> None:
+        """Let time pass, and count at each moment how many may write for a VPA."""
+        for _ in range(int(seconds * 2)):
+            await self.stage.clock.sleep(0.5)
+            for place in PLACES:
+                owners = sum(copy.shards.of(f"{place}/{place}").may_write() for copy in self.living)
+                self.most_owners = max(self.most_owners, owners)
+
+    def of(self, copy: Copy) -> set[str]:
+        """Return the namespaces of a copy's shards."""
+        return {place for place in PLACES if self.layout.shard_of_namespace(place) in copy.shards.held()}
+
+    def owner(self, key: str) -> Copy:
+        return next(copy for copy in self.living if copy.shards.of(key).may_write())
+
+    def recommended(self, copy: Copy, since: float) -> set[str]:
+        return {name for when, kind, name in copy.writes if when >= since and kind == VPAS.plural}
+
+    async def target(self, place: str, name: str = "") -> int:
+        found = await self.stage.client.get(VPAS.untyped(), name or place, place)
+        (entry,) = found["status"]["recommendation"]["containerRecommendations"]
+        return int(entry["target"]["memory"])
+
+    async def checkpoints(self) -> dict[str, Json]:
+        found = await self.stage.client.list(CHECKPOINTS.untyped())
+        return {one["metadata"]["namespace"] + "/" + one["metadata"]["name"]: one for one in found.items}
+
+
+def cached(copy: Copy, plural: str) -> dict[str, int]:
+    """Return how many objects of each namespace a copy caches."""
+    found: dict[str, int] = {}
+    for cache in copy.actor.site.view.all_caches():
+        if cache.resource.plural == plural:
+            for obj in cache:
+                found[obj.metadata.namespace] = found.get(obj.metadata.namespace, 0) + 1
+    return found
+
+
+def with_teams(
+    act: Callable[[Teams], Awaitable[None]], layout: ShardLayout = LAYOUT, **names: tuple[str, ...]
+) -> None:
+    async def scenario(stage: Stage) -> None:
+        for place in PLACES:
+            await team(stage, place, *names.get(place.replace("-", "_"), ()))
+        teams = Teams(stage, layout)
+        try:
+            await act(teams)
+        finally:
+            for copy in teams.copies:
+                await copy.stop()
+
+    play_on_lab(scenario)
+
+
+def test_each_copy_caches_its_shards_only_and_takes_over_those_of_a_killed_one_with_their_history():
+    async def act(teams: Teams) -> None:
+        stage = teams.stage
+        one, two = teams.add("one"), teams.add("two")
+        await teams.pass_time(6 * LOOP)
+        assert [len(copy.shards.held()) for copy in (one, two)] == [2, 2]
+        assert teams.of(one) | teams.of(two) == set(PLACES)
+        for copy in (one, two):
+            own = teams.of(copy)
+            assert cached(copy, "pods") == dict.fromkeys(own, 2)
+            assert cached(copy, VPAS.plural) == dict.fromkeys(own, 1)
+            assert cached(copy, "statefulsets") == dict.fromkeys(own, 1)
+            assert teams.recommended(copy, 0) == own
+            asked = [one for one in copy.actor.line.sent if one.method == "GET"]
+            listed = [one for one in asked if one.path.endswith((f"/{CHECKPOINTS.plural}", "/events"))]
+            assert listed
+            # Nothing of another shard was sent: each list and watch leaves its namespaces out.
+            for request in listed:
+                fields = dict(request.query)["fieldSelector"].split(",")
+                assert {f"metadata.namespace!={place}" for place in {*PLACES} - own} <= set(fields)
+            assert copy.actor.count("trimtab_cache_dropped_objects_total", resource="pods") == 0
+            assert copy.actor.recommender.health() == {}
+
+        before = {place: await teams.target(place) for place in PLACES}
+        for place in PLACES:
+            use(stage, place, IDLE)
+        await teams.pass_time(2 * LOOP)
+        orphaned = teams.of(one)
+        killed = stage.clock.monotonic()
+        one.crash()
+        await teams.pass_time(TAKEOVER + 3 * LOOP)
+        assert cached(two, "pods") == dict.fromkeys(PLACES, 2)
+        assert orphaned <= {key.partition("/")[0] for key in _recommendations(two)}
+        # What was used before is known from checkpoints only. Without them the target would be an eighth.
+        assert {place: await teams.target(place) for place in PLACES} == pytest.approx(before, rel=0.1)
+        assert teams.recommended(two, killed) <= set(PLACES)
+        assert teams.most_owners == 1
+
+    with_teams(act)
+
+
+def _recommendations(copy: Copy) -> list[str]:
+    recommended = [f"{place}/{place}" for place in PLACES]
+    return [key for key in recommended if copy.actor.recommender.recommendation(key) is not None]
+
+
+def test_a_copy_that_hands_shards_over_saves_their_history_and_drops_their_objects():
+    async def act(teams: Teams) -> None:
+        stage = teams.stage
+        one = teams.add("one", checkpoints_interval=timedelta(hours=5))
+        await teams.pass_time(6 * LOOP)
+        assert cached(one, "pods") == dict.fromkeys(PLACES, 2)
+        before = {place: await teams.target(place) for place in PLACES}
+        for place in PLACES:
+            use(stage, place, IDLE)
+        two = teams.add("two", checkpoints_interval=timedelta(hours=5))
+        await teams.pass_time(2 * LOOP + KEEP_SECONDS)
+        for copy in (one, two):
+            assert cached(copy, "pods") == dict.fromkeys(teams.of(copy), 2)
+            assert set(cached(copy, VPAS.plural)) == teams.of(copy)
+        saved = await teams.checkpoints()
+        for place in teams.of(two):
+            assert saved[f"{place}/{place}-app"]["status"]["totalSamplesCount"] >= 6
+        assert {place: await teams.target(place) for place in PLACES} == pytest.approx(before, rel=0.1)
+        assert teams.most_owners == 1
+
+    with_teams(act)
+
+
+def test_a_shard_is_ready_and_not_recommended_for_until_all_its_lists_are_complete():
+    """Its VPAs without their pods would have kept no history, and its pods without their VPAs no sample."""
+
+    async def act(teams: Teams) -> None:
+        is_slow = True
+
+        def is_hanging(request: Request) -> bool:
+            return is_slow and request.method == "GET" and request.path.endswith("/pods")
+
+        one = teams.add("one")
+        one.actor.line.is_hanging = is_hanging
+        await teams.pass_time(25)
+        assert len(one.shards.held()) == 4
+        assert set(cached(one, VPAS.plural)) == set(PLACES)
+        assert one.writes == []
+        assert await teams.checkpoints() == {}
+        is_slow = False
+        await teams.pass_time(60)
+        assert teams.recommended(one, 0) == set(PLACES)
+        assert one.actor.recommender.health() == {}
+
+    with_teams(act)
+
+
+async def _history(teams: Teams, place: str) -> tuple[Json, list[tuple[int, int]]]:
+    """Return the memory that a checkpoint knows: its histogram, and the peaks of its running windows by usage and kill."""
+    saved = (await teams.checkpoints())[f"{place}/{place}-app"]
+    text = saved["metadata"]["annotations"][WINDOWS_ANNOTATION]
+    windows = json.loads(text)["windows"]
+    return saved["status"]["memoryHistogram"], [tuple(window[1:]) for _, window in sorted(windows.items())]
+
+
+class Moment:
+    """When a pod is killed for memory, as the shard of its VPA moves from one copy to the next."""
+
+    COUNTED = "counted by the owner that dies, and not saved"
+    SEEN = "seen by the owner that dies, before its next loop"
+    BETWEEN = "while the shard has no owner"
+    LISTED = "after the shard was gained, before its pods are listed"
+    HANDED_OVER = "seen by the owner that hands over, before its next loop"
+    NEVER = "the shard does not move"
+
+
+@pytest.mark.parametrize(
+    "moment", [value for name, value in vars(Moment).items() if name.isupper() and name != "NEVER"]
+)
+def test_a_kill_around_a_change_of_owners_counts_exactly_once(moment):
+    """What is saved of the memory in the end equals what one owner saves that is there all the time."""
+    found: dict[str, Any] = {}
+
+    def play(moment: str) -> None:
+        async def act(teams: Teams) -> None:
+            found[moment] = await _killed_at(teams, moment)
+
+        with_teams(act)
+
+    play(Moment.NEVER)
+    play(moment)
+    assert found[moment] == found[Moment.NEVER]
+    (_, windows), target = found[Moment.NEVER]
+    assert [oom > 0 for _, oom in windows] == [True, False]
+    assert target > 4e9 * 1.15
+
+
+async def _killed_at(teams: Teams, moment: str) -> Any:
+    stage, place = teams.stage, PLACES[0]
+    # Nothing is saved because it is due: only when a VPA is new, and when its shard is handed over.
+    settings: dict[str, Any] = {"checkpoints_interval": timedelta(minutes=4)}
+    one = teams.add("one", **settings)
+    await teams.pass_time(4 * LOOP)
+    # Both start alone, so that the first has all shards before the second comes.
+    two = teams.add("two", **settings) if moment not in (Moment.NEVER, Moment.HANDED_OVER) else None
+    await teams.pass_time(KEEP_SECONDS + LOOP)
+    owner = teams.owner(f"{place}/{place}")
+    await _between_loops(teams, owner, place)
+    if moment in (Moment.BETWEEN, Moment.LISTED):
+        owner.crash()
+        await teams.pass_time(5)
+    if moment == Moment.LISTED:
+        heir = next(copy for copy in (one, two) if copy is not None and copy is not owner)
+        heir.actor.line.is_hanging = lambda request: request.path.endswith("/pods")
+        await teams.pass_time(LEASE + 3 * LOOK)
+        assert heir.shards.of(f"{place}/{place}").may_write()
+    await kill(stage, place, f"{place}-0")
+    if moment == Moment.LISTED:
+        heir.actor.line.is_hanging = lambda _: False
+    if moment == Moment.COUNTED:
+        await teams.pass_time(LOOP + 1)
+    if moment in (Moment.COUNTED, Moment.SEEN):
+        await teams.pass_time(1)
+        owner.crash()
+    if moment == Moment.HANDED_OVER:
+        await teams.pass_time(1)
+        teams.add("two", **settings)
+        await teams.pass_time(10)
+        await owner.stop()
+        teams.copies.remove(owner)
+    await teams.pass_time(LEASE + 40)
+    await teams.pass_time(300)  # the next checkpoint
+    return await _history(teams, place), await teams.target(place)
+
+
+async def _between_loops(teams: Teams, owner: Copy, place: str) -> None:
+    """Wait until the owner's loop is just over, so that it does not come to the kill at once."""
+    before = teams.stage.metrics.asked.count
+    path = f"/apis/metrics.k8s.io/v1/namespaces/{place}/pods"
+    asked = before(path)
+    while teams.stage.metrics.asked.count(path) == asked:
+        await teams.pass_time(0.5)
+    await teams.pass_time(1)
+
+
+def test_each_owner_collects_the_orphans_of_its_shards_and_none_of_vpas_that_it_has_not_listed():
+    async def act(teams: Teams) -> None:
+        stage = teams.stage
+        gc = 30.0
+        one, two = teams.add("one", gc=gc), teams.add("two", gc=gc)
+        await teams.pass_time(3 * LOOP + KEEP_SECONDS)
+        assert set(await teams.checkpoints()) == {f"{place}/{place}-app" for place in PLACES}
+        gone = {min(teams.of(copy)) for copy in (one, two)}
+        for place in gone:
+            await stage.client.delete(VPAS, place, place)
+        await teams.pass_time(3 * gc + LOOP)
+        assert set(await teams.checkpoints()) == {f"{place}/{place}-app" for place in {*PLACES} - gone}
+        for copy in (one, two):
+            deleted = [request for request in copy.actor.line.sent if request.method == "DELETE"]
+            assert [request.path.split("/")[5] for request in deleted] == [min(teams.of(copy) & gone)]
+
+        # From now on no VPA can be listed by whoever takes over.
+        two.actor.line.answer = _refuse(VPAS.plural)
+        one.crash()
+        await teams.pass_time(TAKEOVER + 5 * gc)
+        assert len(two.shards.held()) == 4
+        assert set(await teams.checkpoints()) == {f"{place}/{place}-app" for place in {*PLACES} - gone}
+        assert VPAS.plural in two.actor.recommender.health()
+        two.actor.line.answer = lambda _: None
+        await teams.pass_time(TAKEOVER + 5 * gc)
+        assert set(await teams.checkpoints()) == {f"{place}/{place}-app" for place in {*PLACES} - gone}
+        assert two.actor.recommender.health() == {}
+
+    with_teams(act)
+
+
+def _refuse(plural: str) -> Callable[[Request], Response | None]:
+    def answer(request: Request) -> Response | None:
+        is_list = request.method == "GET" and request.path.endswith(f"/{plural}")
+        return status(500) if is_list else None
+
+    return answer
+
+
+@pytest.mark.parametrize("is_any_left", [True, False])
+def test_the_orphans_of_a_shard_without_vpas_go_while_another_shard_has_one(is_any_left):
+    """No VPA at all is more often a mistake than the end of all VPAs."""
+
+    async def act(teams: Teams) -> None:
+        gc = 30.0
+        one, two = teams.add("one", gc=gc), teams.add("two", gc=gc)
+        await teams.pass_time(3 * LOOP + KEEP_SECONDS)
+        gone = teams.of(one) if is_any_left else set(PLACES)
+        for place in gone:
+            await teams.stage.client.delete(VPAS, place, place)
+        await teams.pass_time(4 * gc + LOOP)
+        left = {key.partition("/")[0] for key in await teams.checkpoints()}
+        assert left == (teams.of(two) if is_any_left else set(PLACES))
+
+    with_teams(act)
+
+
+def test_a_split_namespace_is_watched_whole_by_every_copy_and_divided_by_name():
+    names = tuple(f"db-{number}" for number in range(6))
+
+    async def act(teams: Teams) -> None:
+        stage, gc = teams.stage, 30.0
+        one, two = teams.add("one", gc=gc), teams.add("two", gc=gc)
+        await teams.pass_time(6 * LOOP)
+        for copy in (one, two):
+            assert cached(copy, "pods") == dict.fromkeys({*teams.of(copy)}, 2) | {"team-0": 12}
+            own = {name for name in names if copy.shards.of(f"team-0/{name}").may_write()}
+            assert own
+            assert teams.recommended(copy, 0) == teams.of(copy) | own
+        before = {name: await teams.target("team-0", name) for name in names}
+
+        # One orphan for each copy, in the namespace that both list.
+        orphans = {
+            next(name for name in names if copy.shards.of(f"team-0/{name}").may_write())
+            for copy in (one, two)
+        }
+        for name in orphans:
+            await stage.client.delete(VPAS, name, "team-0")
+        await teams.pass_time(4 * gc)
+        left = set(names) - orphans
+        assert {key for key in await teams.checkpoints() if key.startswith("team-0/")} == {
+            f"team-0/{name}-app" for name in left
+        }
+
+        # The copy that stays has watched the namespace all the time.
+        mine = {name for name in left if one.shards.of(f"team-0/{name}").may_write()}
+        one.crash()
+        await teams.pass_time(2)
+        for name in mine:
+            await kill(stage, "team-0", f"{name}-0")
+        await teams.pass_time(TAKEOVER + 2 * LOOP)
+        for name in left:
+            grown = await teams.target("team-0", name) / before[name]
+            assert (grown > 1.1) is (name in mine), name
+        assert teams.most_owners == 1
+
+    with_teams(act, SPLIT, team_0=names)
+
+
+def test_a_role_is_moved_by_the_owner_of_its_namespace_once_all_pods_are_listed():
+    async def act(teams: Teams) -> None:
+        stage, place = teams.stage, "roles"
+        await team(stage, place, "db", annotations={LEASE_ANNOTATION: "db"})
+        copies = []
+        for name in ("one", "two"):
+            copy = Copy(stage, name, layout=LAYOUT, components=("roles",), watch_namespaces=())
+            teams.copies.append(copy)
+            copies.append(copy)
+            copy.start(make_roles(copy.actor.site).run)
+
+        async def lead(leader: str, seconds: float) -> None:
+            for _ in range(int(seconds / 5)):
+                await _hold(stage, place, leader)
+                await teams.pass_time(5)
+
+        async def roles() -> list[str | None]:
+            pods = [await stage.client.get(PODS.untyped(), f"db-{index}", place) for index in range(2)]
+            return [pod["metadata"]["labels"].get("role") for pod in pods]
+
+        await lead("db-0", 60)
+        assert await roles() == ["leader", None]
+        first = teams.owner(f"{place}/db")
+        (second,) = set(copies) - {first}
+        assert place not in cached(second, "pods")
+        first.crash()
+        await lead("db-1", TAKEOVER + 20)
+        assert await roles() == [None, "leader"]
+        assert cached(second, "pods")[place] == 2
+
+    with_teams(act)
+
+
+def test_no_label_is_set_before_the_selectors_of_a_shard_are_listed():
+    """Changing a label that a StatefulSet selects by would orphan the pod."""
+
+    async def act(teams: Teams) -> None:
+        stage, place = teams.stage, "roles"
+        await team(stage, place, "db", annotations={LEASE_ANNOTATION: "db", LABEL_ANNOTATION: "app=leader"})
+        copies = [
+            Copy(stage, name, layout=LAYOUT, components=("roles",), watch_namespaces=())
+            for name in ("one", "two")
+        ]
+        for copy in copies:
+            teams.copies.append(copy)
+            copy.start(make_roles(copy.actor.site).run)
+        await teams.pass_time(30)
+        teams.owner(f"{place}/db").crash()
+        (heir,) = teams.living
+        heir.actor.line.is_hanging = lambda request: request.path.endswith("/statefulsets")
+        for has_selectors in (False, True):
+            for _ in range(8):
+                await _hold(stage, place, "db-0")
+                await teams.pass_time(5)
+            assert cached(heir, "pods")[place] == 2
+            assert (place in cached(heir, "statefulsets")) is has_selectors
+            assert [kind for _, kind, _ in heir.writes if kind == "pods"] == []
+            heir.actor.line.is_hanging = lambda _: False
+        await heir.actor.site.runtime.events.flush()
+        warned = await stage.client.list(CORE_EVENTS, ListOptions(place))
+        assert {event["reason"] for event in warned.items} == {"RoleNotAssigned"}
+
+    with_teams(act)
+
+
+async def _hold(stage: Stage, place: str, holder: str) -> None:
+    """What leader election does, once."""
+    now = format_micro_time(stage.clock.now())
+    spec: Json = {"holderIdentity": holder, "leaseDurationSeconds": 15, "renewTime": now}
+    if (await stage.client.list(LEASES, ListOptions(place))).items:
+        await stage.client.patch(LEASES, "db", place, {"spec": spec})
+        return
+    body = {"apiVersion": LEASES.api_version, "kind": "Lease", "metadata": {"name": "db"}, "spec": spec}
+    await stage.client.create(LEASES, body, place)
+
+
+def test_a_process_with_both_autoscalers_watches_the_pods_of_its_shards_once():
+    async def act(teams: Teams) -> None:
+        both = ("horizontal", "recommender")
+        copies = []
+        for name in ("one", "two"):
+            copy = Copy(teams.stage, name, layout=LAYOUT, components=both, watch_namespaces=())
+            runtime = copy.actor.site.runtime
+            hpas = HpaController(runtime, config=decision_config(runtime.settings))
+            teams.copies.append(copy)
+            copies.append((copy, hpas))
+            copy.start(copy.actor.recommender.run, hpas.run)
+        await teams.pass_time(80 + KEEP_SECONDS)
+        for copy, hpas in copies:
+            assert cached(copy, "pods") == dict.fromkeys(teams.of(copy), 2)
+            assert teams.recommended(copy, 0) == teams.of(copy)
+            assert hpas.health() == copy.actor.recommender.health() == {}
+            assert (
+                len([cache for cache in copy.actor.site.runtime.informers if cache.resource.plural == "pods"])
+                == 1
+            )
+
+    with_teams(act)
