@@ -117,6 +117,11 @@ def _sharing(value: str) -> tuple[Tree, ...]:
     return _CREATE_LEASES, If(Val(value), _rule(_LEASES, ("leases",), "list"))
 
 
+def _list_namespaces(value: str) -> Tree:
+    """Return the rule by which the watches of a shard leave out the namespaces of other shards."""
+    return If(Both(Val(value), Not(Val("watchNamespaces"))), _rule("", ("namespaces",), "list"))
+
+
 _RECOMMENDER_NAME = Val("vertical.recommender.name")
 _OWN_HPAS = (OWN_GROUP, ("horizontalpodautoscalers",))
 _NATIVE_HPAS = ("autoscaling", ("horizontalpodautoscalers",))
@@ -204,11 +209,7 @@ RIGHTS: Final[dict[str, Rights]] = {
         ),
         cluster=(
             If(Val("horizontal.watchNodes"), _NODES),
-            # A shard's watches leave out the namespaces of other shards.
-            If(
-                Both(Val("horizontal.shards"), Not(Val("watchNamespaces"))),
-                _rule("", ("namespaces",), "list"),
-            ),
+            _list_namespaces("horizontal.shards"),
         ),
         home=(
             *_sharing("horizontal.shards"),
@@ -228,7 +229,7 @@ RIGHTS: Final[dict[str, Rights]] = {
             _USAGE,
             _EMIT_EVENTS,
         ),
-        cluster=(_NODES,),
+        cluster=(_NODES, _list_namespaces("vertical.recommender.shards")),
         home=(
             *_sharing("vertical.recommender.shards"),
             *_leases("vertical.recommender.shards", Not(_RECOMMENDER_NAME), "trimtab-recommender"),

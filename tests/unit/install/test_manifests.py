@@ -483,19 +483,23 @@ def test_watching_some_namespaces_gives_rights_in_those_only():
 
 
 @pytest.mark.parametrize(
-    ("values", "rights"),
+    ("program", "values", "rights"),
     [
-        ((), []),
-        (("horizontal.shards=6",), [["namespaces"]]),
-        (("horizontal.shards=6", "watchNamespaces=shop"), []),
-        (("horizontal.shards=6", "horizontal.watchNodes=true"), [["nodes"], ["namespaces"]]),
+        ("horizontal", (), []),
+        ("horizontal", ("horizontal.shards=6",), [["namespaces"]]),
+        ("horizontal", ("horizontal.shards=6", "watchNamespaces=shop"), []),
+        ("horizontal", ("horizontal.shards=6", "horizontal.watchNodes=true"), [["nodes"], ["namespaces"]]),
+        ("horizontal", ("vertical.recommender.shards=6",), []),
+        ("recommender", ("horizontal.shards=6",), [["nodes"]]),
+        ("recommender", ("vertical.recommender.shards=6",), [["nodes"], ["namespaces"]]),
+        ("recommender", ("vertical.recommender.shards=6", "watchNamespaces=shop"), [["nodes"]]),
     ],
 )
-def test_shards_of_all_namespaces_give_the_right_to_list_namespaces(values, rights):
+def test_shards_of_all_namespaces_give_the_right_to_list_namespaces(program, values, rights):
     found = [
         one
         for one in of_kind(manifests(set_values(values)), "ClusterRole")
-        if one["metadata"]["name"] == "trimtab-horizontal-cluster"
+        if one["metadata"]["name"] == f"trimtab-{program}-cluster"
     ]
     assert [rule["resources"] for one in found for rule in one["rules"]] == rights
 

@@ -77,7 +77,7 @@ class LeaseSettings:
         1,
         "--shards",
         "Number of shards, 1 to 16. Each is a Lease that one replica holds; all replicas need the same flags. The updater runs on the holder of shard 0, admission on all.",
-        why="One replica handles thousands of HPAs and VPAs. With shards, a replica that runs only horizontal watches only its namespaces.",
+        why="One replica handles thousands of HPAs and VPAs. With shards, a replica that runs no more than horizontal, recommender and roles watches only its namespaces.",
     )
     split_namespaces: tuple[str, ...] = setting(
         (),
