@@ -28,6 +28,9 @@ from trimtab.operator.vertical.metrics import (
     UpdaterMetrics,
 )
 from trimtab.operator.vertical.recommender.quality_metrics import BulkHistogram
+from trimtab.plugins.guard import Guards
+from trimtab.plugins.metrics import PluginMetrics
+from trimtab.plugins.registry import NO_PLUGINS
 
 REFERENCE = Path(__file__).parents[1] / "docs" / "reference"
 _GENERATED = "<!-- Made by `python -m tools.reference`; do not edit. -->\n"
@@ -132,8 +135,10 @@ def _metrics() -> str:
             for make in (RecommenderMetrics, UpdaterMetrics, AdmissionMetrics, ControlLoopMetrics)
         ),
     ]
+    plugins = list(PluginMetrics(Guards(NO_PLUGINS), registry).collect())
     labels = (
-        {
+        {family.name: ", ".join(getattr(family, "_labelnames", ())) for family in plugins}
+        | {
             metric._name: ", ".join(metric._labelnames)
             for holder in holders
             for metric in vars(holder).values()
@@ -161,7 +166,7 @@ def _metrics() -> str:
             labels.get(family.name, ""),
             family.documentation,
         )
-        for family in sorted(registry.collect(), key=lambda family: family.name)
+        for family in sorted([*registry.collect(), *plugins], key=lambda family: family.name)
         if not family.name.endswith("_created")
     ]
     about = "Served at `/metrics` of the port that `--port` names. Names are upstream's where upstream has the metric.\n"

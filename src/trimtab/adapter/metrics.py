@@ -35,8 +35,7 @@ class AdapterMetrics:
             registry=self._registry,
         )
         self._registry.register(_HealthCollector(sources, objects))
-        if guards.all():
-            PluginMetrics(guards, self._registry)
+        PluginMetrics(guards, self._registry)
 
     def record(self, group: str, code: int, seconds: float) -> None:
         """Record one request."""

@@ -67,8 +67,7 @@ class Runtime:
             advice=ASK_THE_OPERATOR if isinstance(self.fence, ClosedFence) else INSTALL_IT,
         )
         """The loaded plug-ins."""
-        if self.guards.all():
-            PluginMetrics(self.guards, self.registry)
+        PluginMetrics(self.guards, self.registry)
         self._writing_events: asyncio.Task[None] | None = None
 
     def author_for(self, key: str) -> Author:

@@ -283,6 +283,11 @@ class Guards:
             advice = f"did you mean {near}, which is? Otherwise {advice}"
         return not_loaded(kind, name, advice)
 
+    @property
+    def not_loadable(self) -> tuple[str, ...]:
+        """Return the names of plug-ins that `--plugins` names and that could not be loaded."""
+        return tuple(self._errors)
+
     def all(self) -> tuple[Guard, ...]:
         """Return all guards."""
         return tuple(self._guards.values())

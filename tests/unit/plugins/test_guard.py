@@ -205,6 +205,25 @@ def test_a_source_that_waits_too_long_is_cancelled() -> None:
     assert asyncio.run(run()).message == "metric source example.com/Plugin 1.2 took longer than its 10 ms"
 
 
+def test_a_plugin_that_could_not_be_loaded_has_a_metric_too() -> None:
+    plugin = Plugin("example.com/Plugin", PluginKind.POD_FILTER, fail, "1.2")
+    registry = CollectorRegistry()
+    PluginMetrics(Guards(Plugins([plugin], {"example.com/Broken": "cannot be imported"})), registry)
+    good = {"plugin": "example.com/Plugin", "kind": "pod filter", "version": "1.2"}
+    broken = {"plugin": "example.com/Broken", "kind": "", "version": ""}
+    assert registry.get_sample_value("trimtab_plugin_loaded", good) == 1
+    assert registry.get_sample_value("trimtab_plugin_loaded", broken) == 0
+    alone = CollectorRegistry()
+    PluginMetrics(Guards(Plugins([], {"example.com/Broken": "cannot be imported"})), alone)
+    assert alone.get_sample_value("trimtab_plugin_loaded", broken) == 0
+
+
+def test_without_plugins_there_are_no_metrics_of_them() -> None:
+    registry = CollectorRegistry()
+    PluginMetrics(Guards(Plugins()), registry)
+    assert not list(registry.collect())
+
+
 def test_calls_and_failures_are_counted_by_plugin() -> None:
     plugin = Plugin("example.com/Plugin", PluginKind.POD_FILTER, fail, "1.2")
     guards, registry = Guards(Plugins([plugin])), CollectorRegistry()
