@@ -14,19 +14,24 @@ from trimtab.decide.horizontal.behavior.normalize import (
 from trimtab.decide.horizontal.behavior.stabilization import SCALE_DOWN_STABILIZED, SCALE_UP_STABILIZED
 from trimtab.decide.horizontal.explain.reason import DecisionReason
 from trimtab.decide.horizontal.explain.wording import SUMMARIES
+from trimtab.decide.horizontal.metrics.calculator import LEAVES_OUT_ALL
 from trimtab.decide.horizontal.metrics.tolerance import Tolerance
 from trimtab.decide.horizontal.observation.observation import Observation
+from trimtab.decide.horizontal.observation.plugin_answers import POLICY
 from trimtab.decide.horizontal.observation.samples import FetchFailure
+from trimtab.decide.horizontal.status.metrics_status import COUNTED_FROM, IGNORED
 from trimtab.decide.horizontal.status.selection_status import UNREADABLE
 from trimtab.model.hpa.metric_names import plain_names
 from trimtab.model.hpa.metric_values import current_of, status_of, target_of
 from trimtab.model.hpa.types import (
     ConditionType,
     HorizontalPodAutoscaler,
+    HorizontalPodAutoscalerBehavior,
     HorizontalPodAutoscalerStatus,
     HpaCondition,
     MetricSpec,
     MetricStatus,
+    ScalingPolicySelect,
 )
 from trimtab.model.json.wire import Wire
 from trimtab.model.times import format_time
@@ -90,8 +95,10 @@ def reason_from_status(
     limited = status.condition(ConditionType.SCALING_LIMITED)
     for failed in (able, active):
         if failed is not None and failed.status == "False":
-            message = plain_names(failed.message, hpa.spec.metrics)
-            return StatusReason(_WORDS.get(failed.reason, failed.reason), message)
+            word = _WORDS.get(failed.reason, failed.reason)
+            if LEAVES_OUT_ALL in failed.message:
+                word = DecisionReason.ALL_LEFT_OUT
+            return StatusReason(word, plain_names(failed.message, hpa.spec.metrics))
     if able is None:
         return StatusReason(NOT_DECIDED, "no operator has decided about it yet")
     if status.desired_replicas != status.current_replicas:
@@ -102,10 +109,32 @@ def reason_from_status(
     if able.reason in {SCALE_DOWN_STABILIZED, SCALE_UP_STABILIZED}:
         return StatusReason(_WORDS[able.reason], able.message)
     if limited is not None and limited.status == "True":
-        return StatusReason(_WORDS.get(limited.reason, limited.reason), limited.message)
+        return StatusReason(_limit_word(hpa, limited), limited.message)
     if not status.current_replicas:
         return StatusReason(DecisionReason.IDLE_AT_ZERO, able.message)
-    return _standstill(hpa, tolerance) or StatusReason(able.reason, able.message)
+    return _winning_policy(active) or _standstill(hpa, tolerance) or StatusReason(able.reason, able.message)
+
+
+def _limit_word(hpa: HorizontalPodAutoscaler, limited: HpaCondition) -> str:
+    """Return the word for a limit. Upstream has one reason for a rate and for a direction that is disabled."""
+    word = _WORDS.get(limited.reason, limited.reason)
+    behavior = hpa.spec.behavior or HorizontalPodAutoscalerBehavior()
+    for rate, rules, disabled in (
+        (DecisionReason.UP_RATE, behavior.scale_up, DecisionReason.UP_DISABLED),
+        (DecisionReason.DOWN_RATE, behavior.scale_down, DecisionReason.DOWN_DISABLED),
+    ):
+        if word == rate and rules is not None and rules.select_policy == ScalingPolicySelect.DISABLED:
+            return disabled
+    return word
+
+
+def _winning_policy(active: HpaCondition | None) -> StatusReason | None:
+    """Return the replica policy that asks for the replicas, or None if a metric does."""
+    before, _, policy = ("" if active is None else active.message).partition(f"{COUNTED_FROM}{POLICY} ")
+    if before or not policy:
+        return None
+    name, _, why = policy.partition(": ")
+    return StatusReason(DecisionReason.REPLICA_POLICY, f"{POLICY} {name} asks for that many: {why}")
 
 
 class _Asked(NamedTuple):
@@ -140,7 +169,8 @@ def _standstill(hpa: HorizontalPodAutoscaler, tolerance: Tolerance) -> StatusRea
 def _hold(hpa: HorizontalPodAutoscaler, *, is_complete: bool) -> StatusReason | None:
     """Return what keeps replicas that the metrics do not ask for."""
     status = hpa.status
-    if is_complete:
+    lost = _true(status, ConditionType.METRIC_LOST)
+    if is_complete or (lost is not None and lost.reason == IGNORED):
         for kind in (
             ConditionType.SELECTION_FALLBACK,
             ConditionType.PLUGIN_FAILED,
@@ -148,10 +178,8 @@ def _hold(hpa: HorizontalPodAutoscaler, *, is_complete: bool) -> StatusReason | 
         ):
             if (found := _true(status, kind)) is not None:
                 return StatusReason(_hold_word(found), found.message)
-    if (lost := _true(status, ConditionType.METRIC_LOST)) is not None:
+    if lost is not None:
         return StatusReason(DecisionReason.LOSS_POLICY, lost.message)
-    if is_complete and hpa.spec.replica_policies:
-        return StatusReason(DecisionReason.REPLICA_POLICY, SUMMARIES[DecisionReason.REPLICA_POLICY])
     return None
 
 

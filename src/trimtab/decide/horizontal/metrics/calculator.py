@@ -39,6 +39,8 @@ from trimtab.model.plugin_names import is_plugin_name
 
 WARM_UP_SECONDS = 120.0
 """How long the first sample of a pod may take: two periods of metrics-server, whose period is 15 to 60 s."""
+LEAVES_OUT_ALL = "leaves out every pod that matches the selector"
+"""What a selection strategy does if no pod counts; `trimtab top` recognises it in the status."""
 UNREAD = FetchFailure(message="nothing was read for this metric")
 FAILED_METRIC = MetricStatus()
 NO_METRICS = Failure(
@@ -111,7 +113,7 @@ def _describe_left_out(selection: Selection, strategy: str, compat: HpaCompat) -
     """Return that a strategy leaves out every pod, with the first reason, or an empty text if there is none."""
     if not selection.left_out or not compat.clear_messages:
         return ""
-    text = f"did not receive metrics for targeted pods: {strategy} leaves out every pod that matches the selector"
+    text = f"did not receive metrics for targeted pods: {strategy} {LEAVES_OUT_ALL}"
     # Pods that the target does not own must change no status, so the texts of our own strategies name none.
     first = selection.left_out[0]
     return f"{text}, first {first.pod}: {first.reason}" if is_plugin_name(strategy) else text

@@ -14,6 +14,9 @@ NODES_UNREADABLE = "NodesUnreadable"
 INVALID_POLICIES = "InvalidReplicaPolicies"
 """The reason of an annotation with replica policies that cannot be read."""
 
+POLICY = "replica policy"
+"""What precedes the name of a policy in conditions and events."""
+
 
 class NodeSnapshot(Wire):
     """A node of observed pods, reduced to what pod filters see."""
@@ -54,7 +57,7 @@ class PolicyAnswer(Wire):
     @property
     def name(self) -> str:
         """Return the policy as conditions and events call it."""
-        return f"replica policy {self.plugin}"
+        return f"{POLICY} {self.plugin}"
 
 
 def unread_policies(hpa: HorizontalPodAutoscaler) -> tuple[PolicyAnswer, ...]:

@@ -22,6 +22,8 @@ FALL_BACK = "FallBackReplicas"
 ALL_READ = "EveryMetricRead"
 WARMING_UP = "WarmingUp"
 
+COUNTED_FROM = "the HPA was able to successfully calculate a replica count from "
+"""What precedes the metric or the replica policy that decides, in the condition ScalingActive."""
 _WARMING_UP_MESSAGE = "the HPA waits for the first samples of its pods"
 _ALL_READ_MESSAGE = "every metric that has a loss policy can be read"
 
@@ -41,7 +43,7 @@ def metrics_changes(
 def _scaling_active(result: MetricsResult) -> SetCondition:
     failure = result.blocked_by
     if failure is None:
-        message = f"the HPA was able to successfully calculate a replica count from {result.name}"
+        message = f"{COUNTED_FROM}{result.name}"
         return SetCondition(SCALING_ACTIVE, "True", "ValidMetricFound", message)
     if failure.is_warming_up:
         return SetCondition(SCALING_ACTIVE, "False", WARMING_UP, f"{_WARMING_UP_MESSAGE}: {failure.message}")

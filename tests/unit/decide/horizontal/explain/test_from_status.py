@@ -1,0 +1,113 @@
+"""`trimtab top` gives the reason that `trimtab explain` gives, also where plug-ins hold the replicas."""
+
+from typing import Any
+
+import msgspec
+import pytest
+
+from tests.unit.decide.horizontal.builders import (
+    NO_WINDOW,
+    average,
+    behavior,
+    cpu,
+    explained,
+    external,
+    hpa,
+    losing,
+    object_metric,
+    observe,
+    pods,
+    rules,
+    run,
+    series,
+    unreadable,
+    usage_of,
+    value,
+)
+from trimtab.decide.horizontal.explain.from_status import reason_from_status
+from trimtab.decide.horizontal.observation.plugin_answers import FilterAnswer, PolicyAnswer
+from trimtab.model.hpa.types import ReplicaPolicySpec
+
+FILTER, PLAN, OTHER = "example.com/Filter", "example.com/Plan", "example.com/Other"
+POLICY = PolicyAnswer(plugin=PLAN, version="1.2", replicas=4, reason="by the plan: 4 at night")
+FAILED: dict[str, Any] = {"failure": "it raised KeyError: 'zone'", "reason": "PluginRaised"}
+BROKEN = PolicyAnswer(plugin=OTHER, **FAILED)
+UNKNOWN: dict[str, Any] = {"failure": "it is not loaded: install its package", "reason": "PluginNotLoaded"}
+READ = FilterAnswer(plugin=FILTER, version="1.2")
+ALL = pods(4)
+
+HOLDS = {
+    "no plug-in": (None, ()),
+    "a filter": (READ, ()),
+    "an unknown filter": (FilterAnswer(plugin=FILTER, **UNKNOWN), ()),
+    "a failing filter": (FilterAnswer(plugin=FILTER, **FAILED), ()),
+    "a filter that leaves out all": (
+        FilterAnswer(plugin=FILTER, left_out={pod.name: "it drains" for pod in ALL}),
+        (),
+    ),
+    "a policy": (None, (POLICY,)),
+    "a policy that asks for fewer": (None, (msgspec.structs.replace(POLICY, replicas=1),)),
+    "a policy that asks for nothing": (None, (msgspec.structs.replace(POLICY, replicas=None),)),
+    "an unknown policy": (None, (PolicyAnswer(plugin=PLAN, **UNKNOWN),)),
+    "a failing policy": (None, (BROKEN,)),
+    "a policy beside a failing one": (None, (POLICY, BROKEN)),
+    "a policy beside a failing filter": (FilterAnswer(plugin=FILTER, **FAILED), (POLICY,)),
+    "a failing filter and a failing policy": (FilterAnswer(plugin=FILTER, **FAILED), (BROKEN,)),
+}
+METRICS = {
+    "cpu": lambda load: ((cpu(50), usage_of(ALL, int(50 * load))),),
+    "a queue": lambda load: ((external(average(100)), series(400 * load)),),
+    "a lost metric beside cpu": lambda load: (
+        (cpu(50), usage_of(ALL, int(50 * load))),
+        (losing(external(value(20)), "Ignore"), unreadable()),
+    ),
+    "an unreadable metric beside an object": lambda load: (
+        (object_metric(average(100)), series(400 * load)),
+        (external(value(20)), unreadable()),
+    ),
+}
+CANNOT_DOWN = behavior(down=rules(("Percent", 100, 15), select="Disabled"))
+UPSTREAMS = {"MetricsIncomplete", "MetricsFailed"}
+"""Reasons for which the status has upstream's word, as `FailedGetExternalMetric`."""
+
+
+@pytest.mark.parametrize("is_native", [False, True], ids=["our own kind", "native"])
+@pytest.mark.parametrize("scaling", [None, CANNOT_DOWN], ids=["", "scaling down is disabled"])
+@pytest.mark.parametrize("load", [0, 0.2, 0.7, 1.0, 1.05])
+@pytest.mark.parametrize("metrics", METRICS)
+@pytest.mark.parametrize("hold", HOLDS)
+def test_the_status_gives_the_reason_of_the_decision(hold, metrics, load, scaling, is_native):
+    answer, policies = HOLDS[hold]
+    measured = METRICS[metrics](load)
+    named = hpa(
+        *(metric for metric, _ in measured),
+        low=1,
+        high=20,
+        behavior=scaling,
+        selection_strategy=None if answer is None else FILTER,
+        replica_policies=tuple(ReplicaPolicySpec(name=policy.plugin) for policy in policies),
+    )
+    seen = observe(
+        named,
+        4,
+        *(reading for _, reading in measured),
+        pods=ALL,
+        filter_answer=answer,
+        policy_answers=policies,
+        settings=NO_WINDOW,
+    )
+    decision, story = run(seen), explained(seen)
+    if decision.desired != decision.current:
+        return
+    spec = named.spec
+    if is_native:  # plug-ins are in its annotations
+        spec = msgspec.structs.replace(spec, selection_strategy=None, replica_policies=())
+    found = reason_from_status(msgspec.structs.replace(named, spec=spec, status=decision.status))
+    if story.reason in UPSTREAMS:
+        assert found.word.startswith("FailedGet")
+        return
+    assert found.word == story.reason
+    if found.word == "ReplicaPolicy":
+        assert story.summary == f"stays at 4: {found.message}"
+    if found.word == "PluginFailed":
+        assert (answer.failure if answer and answer.failure else policies[-1].failure) in found.message
