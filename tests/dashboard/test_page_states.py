@@ -30,6 +30,7 @@ from trimtab.dashboard.sources import (
     remote,
 )
 from trimtab.dashboard.sources.horizontal import OperatorHorizontal
+from trimtab.decide.horizontal.observation.observation import ScaleFailure
 from trimtab.lab.embedded import EmbeddedCluster
 from trimtab.model.crds import all_crds
 from trimtab.operator.horizontal.inputs import hpa_watches
@@ -371,6 +372,25 @@ async def test_an_address_without_a_page_says_so(tab):
         await tab.run("location.hash = '#/hpa/shop/gone'")
         await tab.until(has("#main", "there is no 'hpa/shop/gone'"))
     forgive(tab, "404")
+
+
+async def test_an_hpa_without_its_target_names_it_and_has_no_number(tab):
+    """It showed 0 replicas, between bounds of 0 and 0, and did not name the target."""
+    lost = stage.autoscaler()
+    failure = ScaleFailure(message='deployments.apps "web" not found')
+    stage.decided(lost, 3, given.usage_of(given.pods(3), 50), scale=None, scale_failure=failure)
+    app = app_of(lost)
+    async with serving(app) as port:
+        await tab.open(app.url(port))
+        await tab.until(LIST)
+        sentence = 'its target Deployment/web cannot be read: deployments.apps "web" not found'
+        assert await tab.text(".list .why") == sentence
+        assert await tab.text(".list td.number") == "–"
+        assert not await tab.run("document.querySelector('.minibar .current')")
+        await tab.click("a[href='#/hpa/shop/web']")
+        await tab.until(has("#main", "Its replicas are unknown. What to do: create the target, or"))
+        assert sentence in await tab.text("#main")
+        assert not await tab.run("document.querySelector('.ruler')")
 
 
 async def test_a_waiting_hpa_says_what_it_waits_for(tab):

@@ -24,6 +24,11 @@ def in_columns(
     return lines
 
 
+def cut(text: str, width: int) -> str:
+    """Return a text of at most `width` characters, with … in place of the rest."""
+    return text if len(text) <= width else f"{text[: max(width - 1, 0)]}…"
+
+
 def width_of(lines: Sequence[str]) -> int:
     """Return the length of the longest line."""
     return max(map(len, lines), default=0)

@@ -12,7 +12,12 @@ from trimtab.cluster.client import Client, ListOptions
 from trimtab.cluster.errors import NotFound
 from trimtab.cluster.resource import Resource
 from trimtab.decide.horizontal.config import HpaSettings
-from trimtab.decide.horizontal.explain.from_status import StatusReason, is_decided, reason_from_status
+from trimtab.decide.horizontal.explain.from_status import (
+    StatusReason,
+    has_readable_target,
+    is_decided,
+    reason_from_status,
+)
 from trimtab.decide.horizontal.metrics.tolerance import tolerance_of
 from trimtab.decide.horizontal.status.dry_run import UNKNOWN_ANNOTATION
 from trimtab.model.core.pod import MEMORY
@@ -31,8 +36,8 @@ COLUMNS: Final = ("namespace", "name", "metrics", "replicas", "min-max", "mode",
 WIDE: Final = (*COLUMNS, "target", "message")
 NARROW: Final = ("namespace", "name", "metrics", "replicas")
 """The columns where the rest does not fit: it is on a second line."""
-SHORTEST: Final = 20
-"""The fewest characters that the metrics of a row are cut to."""
+SHORTEST: Final = {"metrics": 20, "name": 16, "namespace": 8}
+"""The fewest characters that a column is cut to, in the order in which columns are cut."""
 NO_RECOMMENDATION: Final = "NoRecommendation"
 _UNMET: Final = (
     VPAConditionType.CONFIG_UNSUPPORTED,
@@ -112,6 +117,7 @@ def hpa_row(
     problem = _strategy_problem(hpa, settings)
     active = status.condition(ConditionType.SCALING_ACTIVE)
     reason = reason_of(hpa, problem, settings, decided)
+    is_known = has_readable_target(status)
     return {
         "namespace": hpa.metadata.namespace,
         "kind": kind,
@@ -123,8 +129,8 @@ def hpa_row(
         ],
         "min": hpa.spec.min_replicas if hpa.spec.min_replicas is not None else 1,
         "max": hpa.spec.max_replicas,
-        "current": status.current_replicas,
-        "desired": status.desired_replicas,
+        "current": status.current_replicas if is_known else None,
+        "desired": status.desired_replicas if is_known else None,
         "decided": is_decided(status),
         "active": active.status if active else "Unknown",
         "mode": mode_of(hpa, _strategies(hpa) if problem else None) or (DRY_RUN if is_held else ""),
@@ -177,7 +183,7 @@ def cells_of(row: Mapping[str, Any], *, is_wide: bool = False, room: int = 0) ->
         "reason": row["reason"],
         "target": row["target"],
         "message": message,
-        "why": f"{row['reason']}{f': {message}' if message else ''} ({details})",
+        "why": f"{row['reason']} ({details}){f': {message}' if message else ''}",
     }
 
 
@@ -211,8 +217,10 @@ def _size(resource: str, amount: str) -> str:
 
 
 def _replicas(row: Mapping[str, Any]) -> str:
-    """Return the current replicas, and the desired ones if a decision changes them."""
+    """Return the current replicas, and the desired ones if a decision changes them. `-` stands for unknown ones."""
     current, desired = row["current"], row["desired"]
+    if current is None:
+        return "-"
     return f"{current} to {desired}" if row["decided"] and current != desired else str(current)
 
 

@@ -3,13 +3,13 @@
 import asyncio
 import shutil
 import sys
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from datetime import timedelta
 from typing import Any, Final
 
 import click
 
-from trimtab.cli.columns import in_columns, width_of
+from trimtab.cli.columns import cut, in_columns, width_of
 from trimtab.cli.connection import (
     context_option,
     kubeconfig_option,
@@ -182,14 +182,28 @@ def lines_of(
 ) -> list[str]:
     """Return the table. On a terminal of a smaller `width` each row has two lines, with the reason on the second.
 
+    No line is longer than the terminal: what does not fit is cut, and `-o wide` or `-o json` has it.
+
     Without a `width` every row is one line, for other programs to read.
     """
     cells = [cells_of(row, is_wide=is_wide) for row in rows]
     lines = in_columns(WIDE if is_wide else COLUMNS, cells, headers=headers)
     if width is None or is_wide or width_of(lines) <= width:
         return lines
-    lines = in_columns(NARROW, cells, headers=headers)
-    excess = max(width_of(lines) - width, 0)
-    longest = max(len(row["metrics"]) for row in cells)
-    cells = [cells_of(row, room=max(longest - excess, SHORTEST)) for row in rows]
-    return in_columns(NARROW, cells, headers=headers, second="why")
+    rooms = _rooms(cells, width_of(in_columns(NARROW, cells, headers=headers)) - width)
+    cells = [
+        cells_of(row, room=rooms["metrics"])
+        | {name: cut(uncut[name], rooms[name]) for name in ("namespace", "name")}
+        for row, uncut in zip(rows, cells, strict=True)
+    ]
+    return [cut(line, width) for line in in_columns(NARROW, cells, headers=headers, second="why")]
+
+
+def _rooms(cells: Sequence[Mapping[str, str]], excess: int) -> dict[str, int]:
+    """Return the width of each column that can be cut, so that lines are shorter by `excess` if possible."""
+    rooms = {}
+    for name, shortest in SHORTEST.items():
+        longest = max(len(row[name]) for row in cells)
+        rooms[name] = longest - max(min(excess, longest - shortest), 0)
+        excess -= longest - rooms[name]
+    return rooms

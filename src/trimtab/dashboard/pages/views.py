@@ -37,8 +37,9 @@ class HorizontalRow(JsonView):
     target: str
     low: int
     high: int
-    current: int = 0
-    desired: int = 0
+    current: int | None = 0
+    """None if the target cannot be read."""
+    desired: int | None = 0
     state: str = "waiting"
     """scaling, steady, held, paused, problem or waiting."""
     reason: str = ""
@@ -126,8 +127,9 @@ class DecisionView(JsonView):
     """Why not more replicas, in words."""
     less: str
     """Why not fewer replicas, in words."""
-    current: int
-    desired: int
+    current: int | None
+    """None if the target cannot be read."""
+    desired: int | None
     asked: int | None
     low: int
     high: int
@@ -207,8 +209,9 @@ class Track(JsonView):
     """An HPA over time, one entry per decision."""
 
     at: tuple[float, ...] = ()
-    current: tuple[int, ...] = ()
-    desired: tuple[int, ...] = ()
+    current: tuple[int | None, ...] = ()
+    """None where the target could not be read."""
+    desired: tuple[int | None, ...] = ()
     asked: tuple[int | None, ...] = ()
     low: tuple[int, ...] = ()
     high: tuple[int, ...] = ()

@@ -13,6 +13,7 @@ import msgspec
 from trimtab.dashboard.pages.decision import numbers_of, unit_of
 from trimtab.dashboard.pages.views import EventView, MetricTrack, Track
 from trimtab.decide.horizontal import Decision
+from trimtab.decide.horizontal.explain.reason import knows_replicas
 from trimtab.decide.horizontal.metrics.proposal import Proposal
 from trimtab.operator.horizontal.inputs.hpa_state import RecordHistory
 
@@ -30,8 +31,8 @@ class HistoryPoint(msgspec.Struct, frozen=True, gc=False):
     """The numbers of one decision."""
 
     at: float
-    current: int
-    desired: int
+    current: int | None
+    desired: int | None
     asked: int | None
     low: int
     high: int
@@ -108,10 +109,11 @@ class PointHistory:
 
 def _point(decision: Decision) -> HistoryPoint:
     trace = decision.trace
+    is_known = knows_replicas(decision)
     return HistoryPoint(
         at=decision.now,
-        current=decision.current,
-        desired=decision.desired,
+        current=decision.current if is_known else None,
+        desired=decision.desired if is_known else None,
         asked=trace.recommended,
         low=trace.min_replicas,
         high=trace.max_replicas,

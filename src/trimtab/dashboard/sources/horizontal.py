@@ -24,6 +24,7 @@ from trimtab.dashboard.sources.history import PointHistory
 from trimtab.decide.horizontal import Observation, Record, owners_to_find, reason_for
 from trimtab.decide.horizontal.explain.explanation import summary_of
 from trimtab.decide.horizontal.explain.from_status import NOT_ALLOWED, explain_from_status, forbidden_metric
+from trimtab.decide.horizontal.explain.reason import knows_replicas
 from trimtab.decide.horizontal.observation.owners import OwnerLookup
 from trimtab.model.core.meta import Condition
 from trimtab.model.hpa.metric_names import plain_names
@@ -284,8 +285,8 @@ def _row(hpa_state: HpaState) -> HorizontalRow:
     state = state_of(reason)
     return msgspec.structs.replace(
         row,
-        current=decision.current,
-        desired=decision.desired,
+        current=decision.current if knows_replicas(decision) else None,
+        desired=decision.desired if knows_replicas(decision) else None,
         state=state,
         reason=str(reason),
         summary=summary_of(record.observation, decision),

@@ -117,11 +117,12 @@ export function ReplicasChart({ track, decision }) {
     );
   const place = useChart(make, [track.at, track.high, track.low, track.asked, track.current, track.desired]);
   const last = track.at.length - 1;
+  const known = track.current.filter((replicas) => replicas !== null);
   const words =
-    last < 0
+    !known.length
       ? "No decision yet."
-      : `Replicas from ${clock(track.at[0])} to ${clock(track.at[last])}: between ${Math.min(...track.current)} and ` +
-        `${Math.max(...track.current)}, now ${track.current[last]}, decided ${track.desired[last]}.`;
+      : `Replicas from ${clock(track.at[0])} to ${clock(track.at[last])}: between ${Math.min(...known)} and ` +
+        `${Math.max(...known)}, now ${track.current[last]}, decided ${track.desired[last]}.`;
   return html`<figure class="chart">
     <div ref=${place} role="img" aria-label=${words}></div>
     <${Numbers} head=${["time", "current", "decided", "asked", "min", "max"]}

@@ -48,14 +48,14 @@ export function HorizontalPage({ id }) {
     <div class="page-head">
       <div><${Title}>${row.name}<//>
         <p class="quiet">${row.namespace} · scales ${row.target}${row.id.startsWith("native/") ? " · native autoscaling/v2" : ""}</p></div>
-      <div class="head-state">${decision && html`<button type="button" class="small" onClick=${toWhatIf}>What if …</button>`}<${Badge} state=${row.state} />${row.isDryRun && html`<span class="tag">dry run</span>`}
+      <div class="head-state">${decision && decision.current !== null && html`<button type="button" class="small" onClick=${toWhatIf}>What if …</button>`}<${Badge} state=${row.state} />${row.isDryRun && html`<span class="tag">dry run</span>`}
         <span class="quiet">decided <${Time} at=${row.at} /></span></div>
     </div>
     <${Hidden} parts=${page.hidden} />
     ${page.problem && html`<p class="alarm" role="alert">The spec cannot be decided on: ${page.problem}</p>`}
     ${page.notice && html`<p class="note" role="status"><${Words} text=${page.notice} /></p>
       <${Card} id="conditions" title="Conditions, from the operator" wide><${Conditions} conditions=${page.conditions} /><//>`}
-    ${decision ? html`<${Decided} page=${page} />` : !page.notice && html`<${Empty}>No decision has been made yet. The first one follows the first sample, within half a minute.<//>`}
+    ${decision && decision.current === null ? html`<${Unread} page=${page} />` : decision ? html`<${Decided} page=${page} />` : !page.notice && html`<${Empty}>No decision has been made yet. The first one follows the first sample, within half a minute.<//>`}
   </main>`;
 }
 
@@ -64,6 +64,17 @@ function toWhatIf() {
   title.scrollIntoView({ block: "start" });
   title.closest("section").querySelector("input, select").focus({ preventScroll: true });
 }
+
+// A decision without its target: there are no numbers to draw, only why, and what to do.
+const Unread = ({ page }) =>
+  html`<div class="grid">
+    <${Card} id="decision" title="Decision" wide>
+      <p class="summary"><${Words} text=${page.decision.summary} /></p>
+      <p class="quiet">Its replicas are unknown. What to do: <${Words} text=${page.decision.nextStep} />.</p>
+    <//>
+    ${page.showsEvents && html`<${Card} id="events" title="Events"><${Events} events=${page.events} /><//>`}
+    <${Card} id="conditions" title="Conditions" wide=${!page.showsEvents}><${Conditions} conditions=${page.conditions} /><//>
+  </div>`;
 
 const Decided = ({ page }) => {
   const { decision, track } = page;

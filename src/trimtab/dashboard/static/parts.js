@@ -77,17 +77,18 @@ export const Card = ({ title, id, aside, children, wide }) =>
 export function MiniBar({ row }) {
   const width = 84;
   const most = Math.max(row.high, row.current, row.desired, 1);
+  const isKnown = row.current !== null;
   const place = (replicas) => 6 + (replicas / most) * (width - 12);
   return html`<svg class="minibar" width=${width} height="14" viewBox="0 0 ${width} 14" aria-hidden="true">
     <line class="rail" x1="6" x2=${width - 6} y1="7" y2="7" />
     <line class="range" x1=${place(row.low)} x2=${place(row.high)} y1="7" y2="7" />
-    ${row.desired !== row.current && html`<circle class="desired" cx=${place(row.desired)} cy="7" r="4.2" />`}
-    <circle class="current" cx=${place(row.current)} cy="7" r="3.4" />
+    ${isKnown && row.desired !== row.current && html`<circle class="desired" cx=${place(row.desired)} cy="7" r="4.2" />`}
+    ${isKnown && html`<circle class="current" cx=${place(row.current)} cy="7" r="3.4" />`}
   </svg>`;
 }
 
 export const Replicas = ({ row }) =>
-  !row.at
+  !row.at || row.current === null
     ? html`<span class="quiet">–</span>`
     : row.desired !== row.current
     ? html`<span class="figures"><b>${row.current}</b> <span aria-label="scales to">→</span> <b>${row.desired}</b></span>`

@@ -247,6 +247,9 @@ _NOTES = Notes(
     },
     status=Notes(
         fields={
+            (types.HorizontalPodAutoscalerStatus, "reason"): described(
+                "Why the replicas are what they are, in the word of `trimtab explain`."
+            ),
             (types.HorizontalPodAutoscalerStatus, "targets"): described(
                 "The values of the first metrics beside their targets, as `kubectl get` shows them."
             ),
@@ -282,7 +285,7 @@ HORIZONTAL_POD_AUTOSCALERS = Crd(
         PrinterColumn("Active", ".status.conditions[?(@.type=='ScalingActive')].status"),
         PrinterColumn("Mode", _MODE),
         AGE,
-        PrinterColumn("Reason", ".status.conditions[?(@.type=='ScalingActive')].reason", priority=1),
+        PrinterColumn("Reason", ".status.reason", priority=1),
         PrinterColumn("Selection", ".spec['selectionStrategy','SelectionStrategy']", priority=1),
         PrinterColumn("Last-Scale", ".status.lastScaleTime", "date", priority=1),
     ),

@@ -291,6 +291,8 @@ class HorizontalPodAutoscalerStatus(Wire):
     desired_replicas: int = 0
     current_metrics: tuple[MetricStatus, ...] = ()
     conditions: tuple[HpaCondition, ...] = ()
+    reason: str = ""
+    """The reason of the decision that this status describes, for the column REASON (autoscaling.trimtab.dev only)."""
     targets: str = ""
     """The values of the metrics beside their targets, for the column TARGETS (autoscaling.trimtab.dev only)."""
     memory: str = ""

@@ -19,8 +19,8 @@ from trimtab.cluster.client import Client, Preconditions
 from trimtab.cluster.events import EventRecorder
 from trimtab.decide.horizontal import memory as memories
 from trimtab.decide.horizontal.decision import Decision
+from trimtab.decide.horizontal.explain.reason import reason_for
 from trimtab.decide.horizontal.explain.wording import change_reason
-from trimtab.decide.horizontal.memory import Memory
 from trimtab.decide.horizontal.observation.observation import Observation
 from trimtab.decide.horizontal.records.record import Record
 from trimtab.decide.horizontal.status.after_write import after_scale, after_status
@@ -59,7 +59,7 @@ _STATUS_FIELDS = tuple(
         HorizontalPodAutoscalerStatus.__struct_encode_fields__,
         strict=True,
     )
-    if name not in ("memory", "targets")
+    if name not in ("memory", "reason", "targets")
 )
 """The fields of a status, by our name and the API's. Those that native HPAs lack are written separately."""
 
@@ -223,7 +223,7 @@ class Writer:
         """Write the status that announces a scale, and return the error if that fails."""
         assert decision.intent is not None
         try:
-            await self._patch_status(hpa_state, decision.intent, decision.memory)
+            await self._patch_status(hpa_state, decision.intent, decision)
         except errors.Fenced:
             raise
         except errors.ClusterError as error:
@@ -286,7 +286,7 @@ class Writer:
             write.status_error = "not tried again yet: the API server failed to write the last status"
             return
         try:
-            await self._patch_status(hpa_state, decision.status, decision.memory)
+            await self._patch_status(hpa_state, decision.status, decision)
         except StaleObservation:
             if decision.action == "none":
                 raise
@@ -311,7 +311,7 @@ class Writer:
                 log.debug("status written", extra={"facts": facts})
 
     async def _patch_status(
-        self, hpa_state: HpaState, status: HorizontalPodAutoscalerStatus, memory: Memory
+        self, hpa_state: HpaState, status: HorizontalPodAutoscalerStatus, decision: Decision
     ) -> None:
         if self._dry_run:
             # A live operator resumes from the stored status, so a dry run keeps its own to itself.
@@ -324,7 +324,7 @@ class Writer:
                 hpa_state.resource,
                 meta.name,
                 meta.namespace,
-                status_patch(hpa_state, status, memory),
+                status_patch(hpa_state, status, decision),
                 preconditions=Preconditions(resource_version=meta.resource_version),
                 subresource="status",
             )
@@ -335,9 +335,11 @@ class Writer:
         hpa_state.memory.mark_stored()
 
 
-def status_patch(hpa_state: HpaState, new: HorizontalPodAutoscalerStatus, memory: Memory) -> dict[str, Any]:
-    """Return the merge patch from the known status to `new`, with the memory and the text of the column TARGETS."""
-    old = hpa_state.hpa.status
+def status_patch(
+    hpa_state: HpaState, new: HorizontalPodAutoscalerStatus, decision: Decision
+) -> dict[str, Any]:
+    """Return the merge patch from the known status to `new`, with the memory and the texts of columns of a decision."""
+    old, memory = hpa_state.hpa.status, decision.memory
     status: dict[str, Any] = {
         api_name: None if value == () else value  # null removes an empty list
         for name, api_name in _STATUS_FIELDS
@@ -348,6 +350,7 @@ def status_patch(hpa_state: HpaState, new: HorizontalPodAutoscalerStatus, memory
         return {"metadata": {"annotations": {MEMORY_ANNOTATION: text}}, "status": status}
     # This field has no omitempty upstream, so readers may rely on it from the first write on.
     status.setdefault("desiredReplicas", new.desired_replicas)
+    status["reason"] = str(reason_for(decision))
     status["targets"] = targets_text(hpa_state.hpa.spec.metrics, new.current_metrics)
     status["memory"] = text
     return {"status": status}

@@ -4,6 +4,7 @@ import re
 import socket
 
 import click
+import msgspec
 import pytest
 
 from trimtab.cli.commands.top import asked_reasons, lines_of, notes_of, top
@@ -361,6 +362,22 @@ def test_replicas_that_nobody_decided_are_not_shown(statuses, shown):
     assert cells_of(row)["replicas"] == shown
 
 
+def test_a_missing_target_is_named_and_its_replicas_are_unknown():
+    """It said "ScaleUnreadable" and 0 replicas, and only the condition named the target."""
+    able = HpaCondition(
+        type="AbleToScale",
+        status="False",
+        reason="FailedGetScale",
+        message='the HPA controller was unable to get the target\'s current scale: deployments.apps "web" not found',
+    )
+    status = HorizontalPodAutoscalerStatus(current_replicas=3, desired_replicas=3, conditions=(able,))
+    found = wire.convert({"spec": {"scaleTargetRef": TARGET, "maxReplicas": 3}}, HorizontalPodAutoscaler)
+    row = hpa_row("thpa", msgspec.structs.replace(found, status=status), NO_SETTINGS)
+    assert (row["current"], row["desired"], cells_of(row)["replicas"]) == (None, None, "-")
+    assert row["reason"] == "FailedGetScale"
+    assert row["message"] == 'its target Deployment/web cannot be read: deployments.apps "web" not found'
+
+
 def test_a_failure_comes_first():
     conditions = (
         HpaCondition(type="AbleToScale", status="True", reason="SucceededGetScale"),
@@ -418,7 +435,7 @@ def test_at_80_columns_nothing_is_lost_but_a_part_of_long_names():
     assert lines_of(ROWS, width=80) == [
         "NAMESPACE     NAME                 METRICS                              REPLICAS",
         "same-labels   thpa/shop-by-label   queue_length_of_al… 26/30 (avg) +1   8",
-        "  AtMaximum: some words on this (1-8 replicas)",
+        "  AtMaximum (1-8 replicas): some words on this",
         "roles         vpa/db-leader        db cpu=247m memory=1938Mi",
         "  RecommendationProvided (InPlaceOrRecreate)",
     ]
@@ -429,8 +446,22 @@ def test_every_width_shows_value_mode_and_reason_whole(width):
     text = "\n".join(lines_of(ROWS, width=width))
     for word in ("26/30 (avg)", "cpu=247m memory=1938Mi", "AtMaximum", "InPlaceOrRecreate", "1-8"):
         assert word in text
-    if width >= 80:
-        assert max(map(len, text.splitlines())) <= width
+
+
+@pytest.mark.parametrize("width", [20, 40, 60, 79, 80, 81, 100, 140, 300])
+def test_no_line_is_longer_than_the_terminal(width):
+    """Messages of conditions and long names made lines wrap at 80 columns."""
+    long = {
+        **ROWS[0],
+        "namespace": "team-of-a-long-name",
+        "name": "an-autoscaler-" * 4,
+        "message": "words " * 40,
+    }
+    lines = lines_of([long, *ROWS], width=width)
+    assert max(map(len, lines)) <= width
+    if 60 <= width <= 140:
+        assert lines[2].endswith("…")
+        assert lines[2].startswith("  AtMaximum (1-8 replicas): words")
 
 
 def test_wide_shows_targets_all_metrics_and_messages():

@@ -10,7 +10,8 @@ from tests.unit.decide.horizontal.builders import run as decide_on
 from tests.unit.operator.horizontal.fakes import UNUSED, api_error, edit_spec, hpa_state, target
 from trimtab.clock import VirtualClock
 from trimtab.cluster import errors
-from trimtab.decide.horizontal import Memory, decide
+from trimtab.decide.horizontal import decide
+from trimtab.decide.horizontal.decision import Decision, DecisionTrace
 from trimtab.decide.horizontal.status.writes import EVERY_SYNC
 from trimtab.model.hpa.annotations import MEMORY_ANNOTATION
 from trimtab.model.hpa.dry_run import MODE_ANNOTATION
@@ -293,6 +294,7 @@ STATUS = HorizontalPodAutoscalerStatus(
                 "status": {
                     "currentReplicas": 3,
                     "desiredReplicas": 4,
+                    "reason": "FailedGetScale",
                     "targets": "cpu: <unknown>/50%",
                     "memory": "{}",
                 }
@@ -312,6 +314,7 @@ STATUS = HorizontalPodAutoscalerStatus(
                 "status": {
                     "conditions": None,
                     "desiredReplicas": 4,
+                    "reason": "FailedGetScale",
                     "targets": "cpu: <unknown>/50%",
                     "memory": "{}",
                 }
@@ -323,5 +326,5 @@ STATUS = HorizontalPodAutoscalerStatus(
 def test_a_status_is_patched_by_what_changed(resource, new, want):
     state = hpa_state(resource=resource)
     state.replace_hpa(msgspec.structs.replace(state.hpa, status=STATUS), "")
-    patch = status_patch(state, new, Memory())
-    assert patch == want
+    lost = Decision(now=0.0, status=new, trace=DecisionTrace(stopped_by="FailedGetScale"))
+    assert status_patch(state, new, lost) == want

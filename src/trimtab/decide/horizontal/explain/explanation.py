@@ -7,7 +7,7 @@ from trimtab.decide.horizontal.arithmetic import wire_time
 from trimtab.decide.horizontal.decision import Decision, DecisionTrace
 from trimtab.decide.horizontal.explain.advice import Advice, advise
 from trimtab.decide.horizontal.explain.change_reason import partly_held
-from trimtab.decide.horizontal.explain.reason import DecisionReason, reason_for
+from trimtab.decide.horizontal.explain.reason import DecisionReason, knows_replicas, reason_for
 from trimtab.decide.horizontal.explain.units import (
     Edges,
     edges_of,
@@ -87,8 +87,9 @@ class Explanation(Wire):
 
     reason: DecisionReason
     summary: str
-    current: int
-    desired: int
+    current: int | None
+    """None when the target cannot be read."""
+    desired: int | None
     strategy: str
     pods_counted: int | None
     """None when the decision ended before the pods were selected."""
@@ -136,8 +137,8 @@ def explain(record: Record, *, dry_run: bool = False) -> Explanation:
     return Explanation(
         reason=reason,
         summary=summary_of(observation, decision),
-        current=decision.current,
-        desired=decision.desired,
+        current=decision.current if knows_replicas(decision) else None,
+        desired=decision.desired if knows_replicas(decision) else None,
         strategy=trace.strategy,
         pods_counted=trace.counted_pods,
         pods_left_out={pod.pod: pod.reason for pod in trace.left_out},

@@ -13,13 +13,14 @@ from trimtab.decide.horizontal.behavior.normalize import (
 )
 from trimtab.decide.horizontal.behavior.stabilization import SCALE_DOWN_STABILIZED, SCALE_UP_STABILIZED
 from trimtab.decide.horizontal.explain.reason import DecisionReason
-from trimtab.decide.horizontal.explain.wording import SUMMARIES
+from trimtab.decide.horizontal.explain.wording import SUMMARIES, describe_unreadable
 from trimtab.decide.horizontal.metrics.calculator import LEAVES_OUT_ALL
 from trimtab.decide.horizontal.metrics.tolerance import Tolerance
 from trimtab.decide.horizontal.observation.observation import Observation
 from trimtab.decide.horizontal.observation.plugin_answers import POLICY
 from trimtab.decide.horizontal.observation.samples import FetchFailure
 from trimtab.decide.horizontal.status.metrics_status import COUNTED_FROM, IGNORED
+from trimtab.decide.horizontal.status.scale_status import FAILED_GET_SCALE, UNABLE_TO_GET
 from trimtab.decide.horizontal.status.selection_status import UNREADABLE
 from trimtab.model.hpa.metric_names import plain_names
 from trimtab.model.hpa.metric_values import current_of, status_of, target_of
@@ -49,8 +50,6 @@ _CONDITIONS = (
 
 
 _WORDS = {
-    "FailedGetScale": DecisionReason.SCALE_UNREADABLE,
-    "FailedUpdateScale": DecisionReason.SCALE_NOT_WRITTEN,
     "ScalingDisabled": DecisionReason.PAUSED,
     "InvalidSelector": DecisionReason.SELECTOR_INVALID,
     "AmbiguousSelector": DecisionReason.AMBIGUOUS,
@@ -71,6 +70,12 @@ class StatusReason(NamedTuple):
     word: str
     """A `DecisionReason`, or upstream's reason of a condition where the status says no more."""
     message: str
+
+
+def has_readable_target(status: HorizontalPodAutoscalerStatus) -> bool:
+    """Return whether the replicas of a status are known. Those of a target that cannot be read are old, or zero."""
+    able = status.condition(ConditionType.ABLE_TO_SCALE)
+    return able is None or able.status != "False" or able.reason != FAILED_GET_SCALE
 
 
 def is_decided(status: HorizontalPodAutoscalerStatus) -> bool:
@@ -95,10 +100,7 @@ def reason_from_status(
     limited = status.condition(ConditionType.SCALING_LIMITED)
     for failed in (able, active):
         if failed is not None and failed.status == "False":
-            word = _WORDS.get(failed.reason, failed.reason)
-            if LEAVES_OUT_ALL in failed.message:
-                word = DecisionReason.ALL_LEFT_OUT
-            return StatusReason(word, plain_names(failed.message, hpa.spec.metrics))
+            return _failure(hpa, failed)
     if able is None:
         return StatusReason(NOT_DECIDED, "no operator has decided about it yet")
     if status.desired_replicas != status.current_replicas:
@@ -113,6 +115,16 @@ def reason_from_status(
     if not status.current_replicas:
         return StatusReason(DecisionReason.IDLE_AT_ZERO, able.message)
     return _winning_policy(active) or _standstill(hpa, tolerance) or StatusReason(able.reason, able.message)
+
+
+def _failure(hpa: HorizontalPodAutoscaler, failed: HpaCondition) -> StatusReason:
+    """Return the reason that a failed condition gives."""
+    message = plain_names(failed.message, hpa.spec.metrics)
+    if failed.reason == FAILED_GET_SCALE:
+        message = describe_unreadable(hpa.spec.scale_target_ref, message.removeprefix(UNABLE_TO_GET))
+    left_out = LEAVES_OUT_ALL in failed.message
+    word = DecisionReason.ALL_LEFT_OUT if left_out else _WORDS.get(failed.reason, failed.reason)
+    return StatusReason(word, message)
 
 
 def _limit_word(hpa: HorizontalPodAutoscaler, limited: HpaCondition) -> str:

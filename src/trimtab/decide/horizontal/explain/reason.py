@@ -26,8 +26,8 @@ class DecisionReason(StrEnum):
     BELOW_MINIMUM = "BelowMinimum"
     EARLIER_RECOMMENDATION = "ScalesUpToEarlierRecommendation"
 
-    SCALE_UNREADABLE = "ScaleUnreadable"
-    SCALE_NOT_WRITTEN = "ScaleNotWritten"
+    SCALE_UNREADABLE = "FailedGetScale"
+    SCALE_NOT_WRITTEN = "FailedUpdateScale"
     PAUSED = "Paused"
     SELECTOR_MISSING = "SelectorMissing"
     SELECTOR_INVALID = "SelectorInvalid"
@@ -131,6 +131,11 @@ def reason_for(decision: Decision) -> DecisionReason:
         all_failed = not any(isinstance(result, Proposal) for result in trace.proposals)
         return DecisionReason.METRICS_FAILED if all_failed else DecisionReason.METRICS_INCOMPLETE
     return _standstill(decision)
+
+
+def knows_replicas(decision: Decision) -> bool:
+    """Return whether the decision read the scale. If not, its numbers of replicas are unknown, and not 0."""
+    return decision.trace.stopped_by != "FailedGetScale"
 
 
 def leaves_out_all(trace: DecisionTrace) -> bool:

@@ -24,6 +24,7 @@ from trimtab.decide.horizontal.observation.plugin_answers import INVALID_POLICIE
 from trimtab.decide.horizontal.selection.selection import foreign_pods
 from trimtab.decide.horizontal.status.dry_run import annotation_problem, must_not_scale
 from trimtab.decide.horizontal.status.ignored_fields import SCALE_TO_ZERO, ignored_fields
+from trimtab.model.core.meta import CrossVersionObjectReference
 from trimtab.model.hpa.metric_names import label_of, plain_names
 from trimtab.model.times import format_time
 from trimtab.plugins.guard import FailureReason
@@ -34,7 +35,7 @@ SUMMARIES = {
     DecisionReason.EARLIER_RECOMMENDATION: "more was recommended before, within the scale-down window",
     DecisionReason.ABOVE_MAXIMUM: "there are more replicas than maxReplicas",
     DecisionReason.BELOW_MINIMUM: "there are fewer replicas than minReplicas",
-    DecisionReason.SCALE_UNREADABLE: "the target's scale cannot be read, so nothing is known about it",
+    DecisionReason.SCALE_UNREADABLE: "its target cannot be read",
     DecisionReason.SCALE_NOT_WRITTEN: "the new size could not be written",
     DecisionReason.PAUSED: "someone set the replicas to zero, which pauses the autoscaler",
     DecisionReason.SELECTOR_MISSING: "the target's scale names no selector, so its pods are unknown",
@@ -74,7 +75,7 @@ _ASLEEP_WITHOUT_GATE = (
 )
 
 _ACTS = {
-    Act.READ_SCALE: "make scaleTargetRef name a readable object with a scale subresource",
+    Act.READ_SCALE: "create the target, or make scaleTargetRef name a readable object with a scale subresource",
     Act.REPORT_SELECTOR: "the target's scale must report a selector that can be read",
     Act.REMOVE_CONFLICTING_HPA: "remove one of the autoscalers, or let each select by OwnerReference",
     Act.READ_OWNERS: "let the autoscaler read the owners of the pods (RBAC, API server)",
@@ -106,6 +107,8 @@ def describe_reason(observation: Observation, decision: Decision, reason: Decisi
     """Return why the replicas change or stay, with the short names of metrics."""
     if decision.desired != decision.current and reason != DecisionReason.SCALE_NOT_WRITTEN:
         return change_reason(observation, decision)
+    if reason == DecisionReason.SCALE_UNREADABLE and observation.scale_failure is not None:
+        return describe_unreadable(observation.hpa.spec.scale_target_ref, observation.scale_failure.message)
     if reason == DecisionReason.PAUSED and is_scaled_to_zero(observation.hpa.status.conditions):
         return _ASLEEP if observation.gates.hpa_scale_to_zero else _ASLEEP_WITHOUT_GATE
     if reason == DecisionReason.AT_MINIMUM:
@@ -119,6 +122,11 @@ def describe_reason(observation: Observation, decision: Decision, reason: Decisi
         return f"{policy.name} asks for that many: {policy.reason}"
     cause = _cause(decision, reason)
     return f"{SUMMARIES[reason]}: {cause}" if cause else SUMMARIES[reason]
+
+
+def describe_unreadable(target: CrossVersionObjectReference, message: str) -> str:
+    """Return that a target cannot be read, and why."""
+    return f"its target {target} cannot be read: {message}"
 
 
 def _cause(decision: Decision, reason: DecisionReason) -> str:

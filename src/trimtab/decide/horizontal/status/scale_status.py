@@ -19,6 +19,8 @@ from trimtab.decide.horizontal.status.conditions import (
 from trimtab.decide.horizontal.status.selection_status import active_event
 from trimtab.model.hpa.types import SelectionStrategy
 
+FAILED_GET_SCALE = "FailedGetScale"
+UNABLE_TO_GET = "the HPA controller was unable to get the target's current scale: "
 _DISABLED = "scaling is disabled since the replica count of the target is zero"
 _SCALE_READ = SetCondition(
     ABLE_TO_SCALE,
@@ -62,10 +64,9 @@ def _is_new_spec(observation: Observation, before: str, strategy: str) -> bool:
 
 def scale_failure_changes(message: str) -> list[StatusChange]:
     """Return the event and the condition of a scale that could not be read."""
-    text = f"the HPA controller was unable to get the target's current scale: {message}"
     return [
-        EmitEvent("Warning", "FailedGetScale", message),
-        SetCondition(ABLE_TO_SCALE, "False", "FailedGetScale", text),
+        EmitEvent("Warning", FAILED_GET_SCALE, message),
+        SetCondition(ABLE_TO_SCALE, "False", FAILED_GET_SCALE, f"{UNABLE_TO_GET}{message}"),
     ]
 
 

@@ -211,10 +211,11 @@ def _reuse_unchanged_metadata(before: ObjectMeta, new: ObjectMeta) -> ObjectMeta
 def _reuse_unchanged_status(
     before: HorizontalPodAutoscalerStatus, new: HorizontalPodAutoscalerStatus
 ) -> HorizontalPodAutoscalerStatus:
-    """Return the new status without memory and targets, with the old conditions where they are equal."""
+    """Return the new status without memory and texts of columns, with the old conditions where they are equal."""
     return msgspec.structs.replace(
         new,
         memory="",
+        reason="",
         targets="",
         last_scale_time=_reuse(before.last_scale_time, new.last_scale_time),
         current_metrics=_reuse(before.current_metrics, new.current_metrics),

@@ -72,6 +72,17 @@ def slow_down(select="Max"):
     return behavior(down=rules(("Pods", 1, 600), window=0, select=select))
 
 
+def test_a_missing_target_is_named_and_has_no_number_of_replicas():
+    """It said that nothing is known about it, and 0 replicas."""
+    failure = ScaleFailure(message='deployments.apps "web" not found')
+    seen = observe(hpa(), 4, scale=None, scale_failure=failure)
+    told = explained(seen)
+    assert (told.current, told.desired) == (None, None)
+    reason, _, summary = str(told).splitlines()[0].partition(": ")
+    assert reason == "FailedGetScale"
+    assert summary == 'its target Deployment/web cannot be read: deployments.apps "web" not found'
+
+
 def remembering(*recommendations, up=(), down=()):
     kept = tuple(Recommendation(replicas, T - ago) for replicas, ago in recommendations)
     return Memory(uid="uid-of-hpa", recommendations=kept, scale_up=up, scale_down=down)
