@@ -6,6 +6,7 @@ from tests.dashboard.asking import EVERYTHING
 from tests.dashboard.roles import play
 from tests.scenarios.vertical.stage import LEADER_TARGET
 from trimtab.clock import VirtualClock
+from trimtab.cluster.resource import CORE_EVENTS
 from trimtab.dashboard import OperatorVertical, RemoteState
 from trimtab.dashboard.sources import remote, vertical
 from trimtab.dashboard.sources.remote import PREVIEW_SECONDS
@@ -124,3 +125,29 @@ def test_pages_share_one_preview_of_updates_for_some_seconds(monkeypatch):
 
     clock.run(main())
     assert made == [0.0, 1.0 + PREVIEW_SECONDS]
+
+
+def test_the_page_of_a_vpa_has_the_events_of_its_pods():
+    """It had the events of the VPA alone, which are few: resizes are events of pods."""
+
+    async def look(stage, source):
+        for pod, reason in (("db-0", "InPlaceResizedByVPA"), ("db-0", "Scheduled"), ("db-1", "EvictedByVPA")):
+            about = {"apiVersion": "v1", "kind": "Pod", "name": pod, "namespace": stage.namespace}
+            body = {
+                "metadata": {"name": f"{pod}.{reason.lower()}", "namespace": stage.namespace},
+                "involvedObject": about,
+                "type": "Normal",
+                "reason": reason,
+                "message": "words",
+            }
+            await stage.client.create(CORE_EVENTS.untyped(), body, stage.namespace)
+        settings = FoundSettings(Settings(), "assumed")
+        state = RemoteState(stage.clock, stage.client, source.view, lambda: settings)
+        page = await OperatorVertical(source.view, remote=state).page(
+            f"vpa/{stage.namespace}/lead", EVERYTHING
+        )
+        assert page is not None
+        seen = {(event.pod, event.reason) for event in page.events if event.message == "words"}
+        assert seen == {("db-0", "InPlaceResizedByVPA")}, "db-1 belongs to another VPA"
+
+    play(look)

@@ -177,12 +177,14 @@ class PodView(JsonView):
 
 
 class EventView(JsonView):
-    """An event of an autoscaler."""
+    """An event of an autoscaler, or of a pod that it sizes."""
 
     at: float
     type: str
     reason: str
     message: str
+    pod: str = ""
+    """The pod that it is about; empty if it is about the autoscaler itself."""
 
 
 class ConditionView(JsonView):

@@ -2,7 +2,7 @@
 
 import asyncio
 import logging
-from collections.abc import Awaitable, Callable, Iterator, Mapping, Sequence
+from collections.abc import Awaitable, Callable, Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Final
 
@@ -31,6 +31,8 @@ DISCOVERY_SECONDS: Final = 30.0
 PREVIEW_SECONDS: Final = 5.0
 """How long a preview of updates is shown. Pages of VPAs load every 10 s."""
 MAX_EVENTS: Final = 50
+_OF_SIZES: Final = ("Resize", "Evict")
+"""What the reasons of events about the size of a pod contain: those of Trimtab, of upstream's VPA and of the kubelet."""
 _INVOLVED_OBJECTS: Final = {
     "hpa": ("HorizontalPodAutoscaler", "autoscaling.trimtab.dev/"),
     "native": ("HorizontalPodAutoscaler", "autoscaling/"),
@@ -44,23 +46,30 @@ class ClusterEvents:
     def __init__(self, client: Client) -> None:
         self._client = client
 
-    async def about(self, identity: str) -> tuple[EventView, ...]:
-        """Return the events of an autoscaler by its id, newest first."""
+    async def about(self, identity: str, pods: Collection[str] = ()) -> tuple[EventView, ...]:
+        """Return the events of an autoscaler by its id, and those about the sizes of `pods`, newest first."""
         kind, namespace, name = identity.split("/")
         involved_kind, group = _INVOLVED_OBJECTS[kind]
-        fields = f"involvedObject.kind={involved_kind},involvedObject.name={name}"
-        try:
-            events = await self._client.list(CORE_EVENTS.into(Event), ListOptions(namespace, fields=fields))
-        except errors.ClusterError as error:
-            log.info("events of %s cannot be listed: %s", identity, error)
-            return ()
-        views = [
-            _view(event) for event in events.items if event.involved_object.api_version.startswith(group)
-        ]
+        own = await self._list(namespace, f"involvedObject.kind={involved_kind},involvedObject.name={name}")
+        views = [_view(event) for event in own if event.involved_object.api_version.startswith(group)]
+        if pods:
+            views += [
+                _view(event, event.involved_object.name)
+                for event in await self._list(namespace, "involvedObject.kind=Pod")
+                if event.involved_object.name in pods and any(word in event.reason for word in _OF_SIZES)
+            ]
         return tuple(sorted(views, key=lambda view: -view.at)[:MAX_EVENTS])
 
+    async def _list(self, namespace: str, fields: str) -> Sequence[Event]:
+        try:
+            listed = await self._client.list(CORE_EVENTS.into(Event), ListOptions(namespace, fields=fields))
+        except errors.ClusterError as error:
+            log.info("events of %s in %s cannot be listed: %s", fields, namespace, error)
+            return ()
+        return listed.items
 
-def _view(event: Event) -> EventView:
+
+def _view(event: Event, pod: str = "") -> EventView:
     at = (
         event.last_timestamp or event.event_time or event.first_timestamp or event.metadata.creation_timestamp
     )
@@ -69,6 +78,7 @@ def _view(event: Event) -> EventView:
         type=event.type,
         reason=event.reason,
         message=event.message,
+        pod=pod,
     )
 
 
@@ -128,9 +138,9 @@ class RemoteState:
             log.info("updates cannot be previewed: %s", error)
             return {}
 
-    async def events(self, identity: str) -> tuple[EventView, ...]:
-        """Return the events of a VPA by its id."""
-        return await ClusterEvents(self.client).about(identity)
+    async def events(self, identity: str, pods: Collection[str]) -> tuple[EventView, ...]:
+        """Return the events of a VPA by its id, and those about the sizes of these pods of its namespace."""
+        return await ClusterEvents(self.client).about(identity, pods)
 
 
 class ServedVPAs:

@@ -1,7 +1,7 @@
 """The VPAs of a running operator: recommendations, usage, and the VPA that controls each pod."""
 
 import asyncio
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Final, Protocol
 
@@ -76,8 +76,8 @@ class RemoteLoops(Protocol):
         """Return what the next update loop would do with each pod."""
         ...
 
-    async def events(self, identity: str) -> tuple[EventView, ...]:
-        """Return the events of a VPA by its id."""
+    async def events(self, identity: str, pods: Collection[str]) -> tuple[EventView, ...]:
+        """Return the events of a VPA by its id, and those about the sizes of these pods of its namespace."""
         ...
 
 
@@ -105,11 +105,13 @@ class OperatorVertical:
         await self.view.read_kubernetes()
         claim = control.claims.get(vpa.key)
         source = await self._for_viewer(vpa.key, control, allowed)
-        lists_events = self.remote is not None and EVENTS in allowed
+        lists_events = EVENTS in allowed
         explained = await source._explain_all(vpa, control) if claim is not None and PODS in allowed else []
+        controlled = {pod.metadata.name for pod, told in explained if told.controlled_by == vpa.key}
+        events = await self.remote.events(identity, controlled) if self.remote and lists_events else ()
         return msgspec.structs.replace(
             source._page(vpa, claim, control, explained, shows_scopes=SCOPES in allowed),
-            events=await self.remote.events(identity) if self.remote is not None and lists_events else (),
+            events=events,
             shows_pods=PODS in allowed,
             shows_events=EVENTS in allowed,
             shows_usage=CHECKPOINTS in allowed,

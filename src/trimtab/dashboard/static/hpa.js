@@ -185,7 +185,7 @@ export const Events = ({ events }) =>
   html`<ul class="events" tabindex="0" aria-label="Events">
     ${events.map(
       (event, index) => html`<li key=${`${event.at}-${index}`} class=${event.type === "Warning" ? "warning" : ""}>
-        <${Time} at=${event.at} /> <b>${event.reason}</b> <span>${event.message}</span>
+        <${Time} at=${event.at} /> <b>${event.reason}</b> ${event.pod && html`<span class="pod">${event.pod}:</span> `}<span>${event.message}</span>
       </li>`,
     )}
   </ul>`;
