@@ -107,7 +107,9 @@ lock: $(UV) ## renew requirements/*.lock from pyproject.toml
 		--no-emit-index-url --no-emit-find-links --upgrade - -o requirements/build.lock
 
 clean: ## remove what make made here
-	@rm -rf .venv .venv-* .tools .mutants .trimtab dist build site .mypy_cache .ruff_cache .hypothesis
+	@rm -rf .venv .venv-* .tools .mutants .trimtab dist build site .cache .mypy_cache .ruff_cache .import_linter_cache .hypothesis \
+		.pytest_cache .benchmarks *.egg-info src/*.egg-info
+	@find . -name __pycache__ -prune -exec rm -rf {} + -o -name '*.pyc' -exec rm -f {} +
 
 # Set-up, done once and only when something changed.
 PROGRESS = sh tools/progress.sh
