@@ -175,13 +175,16 @@ class StandIn:
                 "metadata": {"name": _pod(app * EACH + pod), "namespace": _space(app)},
                 "timestamp": now,
                 "window": "15s",
-                "containers": [{"name": "main", "usage": {"cpu": f"{round(6e7 * noise(0.95, 1.05))}n"}}],
+                "containers": [{"name": "main", "usage": self._amounts(noise(0.95, 1.05))}],
             }
             for space in spaces
             for app in range(space, self.hpas, NAMESPACES)
             for pod in range(EACH)
         ]
         return json.dumps({"items": items}, separators=(",", ":")).encode()  # as Go writes it
+
+    def _amounts(self, load: float) -> dict[str, str]:
+        return {"cpu": f"{round(6e7 * load)}n"}
 
     def _written(self, path: str, body: bytes) -> bytes:
         if "horizontalpodautoscalers" not in path:

@@ -3,7 +3,7 @@
 `PODS` in the environment chooses how many pods (default 20,000), `EACH` how many belong to one HPA, `SPACES` how many
 namespaces there are and `REPLICAS` which numbers of replicas are measured. Each replica has one shard. Another one with
 another number of shards waits for them to end, and shows the memory of a process without a shard. `python -m bench shards`
-measures the same on the real API server.
+measures the same on the real API server. `COMPONENT=recommender` measures recommenders, with a VPA in place of each HPA.
 """
 
 import asyncio
@@ -17,7 +17,18 @@ from collections.abc import Awaitable, Callable
 from pathlib import Path
 
 from bench import Row, Rows
-from bench.memory import EACH, NAMESPACES, VERSION, Json, Send, StandIn, _kubeconfig, _mib, _until
+from bench.memory import (
+    EACH,
+    NAMESPACES,
+    VERSION,
+    Json,
+    Send,
+    StandIn,
+    _kubeconfig,
+    _meta,
+    _mib,
+    _until,
+)
 from bench.picture.api import series
 from tools.peers.cluster import free_port
 from trimtab.serving.server import served
@@ -26,6 +37,11 @@ PODS = int(os.environ.get("PODS", "20000"))
 REPLICAS = [int(text) for text in os.environ.get("REPLICAS", "1,4").split(",")]
 SETTLED_SECONDS = float(os.environ.get("SETTLED", "60"))
 """How long the replicas run after all pods are cached, before their memory is read."""
+COMPONENT = os.environ.get("COMPONENT", "horizontal")
+FLAGS = {
+    "horizontal": ("--native-hpas", "--no-own-hpas"),
+    "recommender": ("--components=recommender", "--recommender-interval=15s"),
+}[COMPONENT]
 _CACHED, _RECEIVED = "trimtab_cached_objects", "trimtab_cache_received_bytes_total"
 
 
@@ -35,11 +51,31 @@ def run() -> Rows:
 
 
 class ShardStandIn(StandIn):
-    """A stand-in with Leases and namespaces, whose lists leave out the namespaces that a field selector names."""
+    """A stand-in with Leases and namespaces, whose lists leave out the namespaces that a field selector names.
+
+    Its VPAs have the targets of its HPAs, and all checkpoints that are written are taken and none is kept.
+    """
 
     def __init__(self, hpas: int) -> None:
         super().__init__(hpas)
         self._leases: dict[str, Json] = {}
+        self._items |= {
+            "replicasets": (hpas, _replica_set_json),
+            "verticalpodautoscalers": (hpas, _vpa_json),
+            "verticalpodautoscalercheckpoints": (0, _vpa_json),
+            "events": (0, _vpa_json),
+        }
+
+    def _amounts(self, load: float) -> dict[str, str]:
+        return {**super()._amounts(load), "memory": f"{round(1e8 * load)}"}
+
+    def _written(self, path: str, body: bytes) -> bytes:
+        parts = path.split("/")
+        if parts[-1] != "status" or parts[-3] != "verticalpodautoscalers":
+            return super()._written(path, body)
+        whole = json.loads(_vpa_json(int(parts[-2].removeprefix("app-"))))
+        status = next(change["value"] for change in json.loads(body) if change["path"] == "/status")
+        return json.dumps({**whole, "status": status}).encode()
 
     async def __call__(self, scope: Json, receive: Callable[[], Awaitable[Json]], send: Send) -> None:
         """Answer one request."""
@@ -74,7 +110,7 @@ class ShardStandIn(StandIn):
         plural, terms = path.rpartition("/")[2], query.get("fieldSelector", "").split(",")
         if plural not in self._items or not terms[0]:
             return super()._read(path, query)
-        left_out = {int(term.rpartition("-")[2]) for term in terms}
+        left_out = {int(term.rpartition("-")[2]) for term in terms if term.startswith("metadata.namespace")}
         count, make = self._items[plural]
         each = EACH if plural == "pods" else 1
         limit = int(query.get("limit", "0")) or count
@@ -88,26 +124,40 @@ class ShardStandIn(StandIn):
         return b'{"metadata":' + json.dumps(head).encode() + b',"items":[' + b",".join(found) + b"]}"
 
 
+def _replica_set_json(app: int) -> bytes:
+    owner = {"apiVersion": "apps/v1", "kind": "Deployment", "name": f"app-{app}", "controller": True}
+    owner["uid"] = _meta(app, "", "0000000b")["uid"]
+    meta = _meta(app, f"app-{app}-{app:08x}", "0000000c", ownerReferences=[owner])
+    return json.dumps({"metadata": meta, "spec": {"replicas": EACH}}).encode()
+
+
+def _vpa_json(app: int) -> bytes:
+    target = {"apiVersion": "apps/v1", "kind": "Deployment", "name": f"app-{app}"}
+    spec = {"targetRef": target, "updatePolicy": {"updateMode": "Off"}}
+    return json.dumps({"metadata": _meta(app, f"app-{app}", "0000000d"), "spec": spec}).encode()
+
+
 class Replica:
     """A process of `trimtab run`, and what its port says."""
 
     def __init__(self, kubeconfig: Path, *flags: str) -> None:
         self.port = free_port()
         command = [
-            sys.executable, "-m", "trimtab", "run", "--native-hpas", "--no-own-hpas", f"--kubeconfig={kubeconfig}",
-            f"--port={self.port}", "--leader-elect-resource-namespace=kube-system", *flags,
+            sys.executable, "-m", "trimtab", "run", f"--kubeconfig={kubeconfig}", f"--port={self.port}",
+            "--leader-elect-resource-namespace=kube-system", *FLAGS, *flags,
         ]  # fmt: skip
         with (kubeconfig.parent / f"log-{self.port}").open("wb") as log:
             self.process = subprocess.Popen(command, stderr=log)
 
-    def value(self, wanted: str, resource: str = "pods") -> float:
-        """Return the value of a metric for a resource, or 0 before it is served."""
+    def value(self, wanted: str, resource: str | None = "pods") -> float:
+        """Return the value of a metric for a resource or for all, or 0 before it is served."""
         try:
             with urllib.request.urlopen(f"http://127.0.0.1:{self.port}/metrics", timeout=30) as answer:
                 text = answer.read().decode()
         except OSError:
             return 0.0
-        return sum(value for _, labels, value in series(text, wanted) if labels.get("resource") == resource)
+        found = series(text, wanted)
+        return sum(value for _, labels, value in found if resource in (None, labels.get("resource")))
 
     def mib(self, what: str = "VmRSS") -> float:
         """Return the resident memory."""
@@ -150,5 +200,6 @@ def _row(stage: str, replicas: list[Replica]) -> Row:
         "pods": " ".join(f"{one.value(_CACHED):,.0f}" for one in replicas),
         "MiB": " ".join(f"{one.mib():.1f}" for one in replicas),
         "peak MiB": " ".join(f"{one.mib('VmHWM'):.1f}" for one in replicas),
-        "received MB of pods": " ".join(f"{one.value(_RECEIVED) / 1e6:.1f}" for one in replicas),
+        "received MB": " ".join(f"{one.value(_RECEIVED, None) / 1e6:.1f}" for one in replicas),
+        "of pods MB": " ".join(f"{one.value(_RECEIVED) / 1e6:.1f}" for one in replicas),
     }
