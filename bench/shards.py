@@ -3,6 +3,7 @@
 `PODS` in the environment chooses how many pods (default 20,000; 200,000 need 8 GB), `EACH` how many belong to one HPA,
 `SPACES` how many namespaces there are, and `REPLICAS` which numbers of replicas are measured. Each replica has one shard.
 Another one stands by, holds none, and shows the memory of an empty process. Then every pod changes once.
+`COMPONENT=recommender` measures recommenders, with a VPA in place of each HPA.
 """
 
 import os
@@ -28,6 +29,14 @@ EACH = int(os.environ.get("EACH", "10"))
 SPACES = int(os.environ.get("SPACES", "100"))
 REPLICAS = [int(text) for text in os.environ.get("REPLICAS", "1,4").split(",")]
 PERIOD = 15
+COMPONENT = os.environ.get("COMPONENT", "horizontal")
+FLAGS, AUTOSCALER = {
+    "horizontal": (
+        ("--native-hpas", "--no-own-hpas", f"--horizontal-pod-autoscaler-sync-period={PERIOD}s"),
+        "hpa",
+    ),
+    "recommender": (("--components=recommender", f"--recommender-interval={PERIOD}s"), "vpa"),
+}[COMPONENT]
 _PATIENCE = 600
 _EVENT = 4000
 """The least bytes of an event about a pod."""
@@ -35,8 +44,10 @@ _EVENT = 4000
 
 def run() -> Rows:
     """Measure each number of replicas on the same objects."""
-    load = Load(max(PODS // EACH, 1), EACH, SPACES)
+    load = Load(max(PODS // EACH, 1), EACH, SPACES, autoscaler=AUTOSCALER)
     with tempfile.TemporaryDirectory(prefix="trimtab-shards-") as directory, put_up(Path(directory)) as site:
+        if AUTOSCALER == "vpa":
+            site.define_vpas()
         site.fill(load)
         site.standin.use(cpu=objects.CPU_REQUEST * objects.CPU_TARGET // 100, jitter=0.05, refresh=PERIOD)
         return [row for number in REPLICAS for row in _measure(site, load, number)]
@@ -48,9 +59,8 @@ class Replica:
     def __init__(self, site: Site, number: int, *flags: str) -> None:
         self.port = free_port()
         command = [
-            sys.executable, "-m", "trimtab", "run", "--native-hpas", "--no-own-hpas", f"--kubeconfig={site.kubeconfig}",
-            f"--port={self.port}", "--leader-elect-resource-namespace=kube-system",
-            f"--horizontal-pod-autoscaler-sync-period={PERIOD}s", *flags,
+            sys.executable, "-m", "trimtab", "run", f"--kubeconfig={site.kubeconfig}", f"--port={self.port}",
+            "--leader-elect-resource-namespace=kube-system", *FLAGS, *flags,
         ]  # fmt: skip
         with (site.directory / f"replica-{number}.log").open("wb") as log:
             self.process = subprocess.Popen(command, stdout=log, stderr=log)
@@ -84,7 +94,10 @@ _NAMES = (
     _DROPPED,
     _DECIDED,
     "trimtab_shards_held",
-    "horizontal_pod_autoscaler_controller_num_horizontal_pod_autoscalers",
+    {
+        "hpa": "horizontal_pod_autoscaler_controller_num_horizontal_pod_autoscalers",
+        "vpa": "vpa_recommender_vpa_objects_count",
+    }[AUTOSCALER],
 )
 
 
@@ -170,7 +183,7 @@ def _row(
         "stage": stage,
         "s": f"{seconds:.1f}",
         "pods": " ".join(f"{now.get(_CACHED, 0.0):,.0f}" for _, now, _ in totals),
-        "HPAs": " ".join(f"{now.get(_NAMES[-1], 0.0):,.0f}" for _, now, _ in totals),
+        f"{AUTOSCALER.upper()}s": " ".join(f"{now.get(_NAMES[-1], 0.0):,.0f}" for _, now, _ in totals),
         "MB": " ".join(f"{resident_mb(pid):.0f}" for pid in pids),
         "peak MB": " ".join(f"{peak_mb(pid):.0f}" for pid in pids),
         "received MB": each(_RECEIVED, 1e6),
