@@ -35,8 +35,8 @@ class Copy:
         self.writes: list[tuple[float, str]] = []
         self.crash_at = -1
         self._stage = stage
-        self._line = Line(stage.transport)
-        client = Client(stage.clock, self._line, seed=len(name))
+        self.lease_line = Line(stage.transport)
+        client = Client(stage.clock, self.lease_line, seed=len(name))
         if isinstance(layout, int):
             layout = ShardLayout(layout, [stage.namespace])
         self.shards = Shards(client, stage.namespace, "trimtab", name, layout)
@@ -56,7 +56,7 @@ class Copy:
         name = request.path.split("/horizontalpodautoscalers/")[-1].split("/")[0]
         self.writes.append((self._stage.clock.monotonic(), name))
         if number == self.crash_at:
-            self._line.crashed.set()
+            self.lease_line.crashed.set()
             return Break.CRASH_AFTER
         return None
 
@@ -89,7 +89,7 @@ class Troupe:
             second = int(self.stage.clock.monotonic())
             for name in NAMES:
                 load(self.stage, self.fixed.get(name, 480 + second % 40), name)
-            alive = [copy for copy in self.copies if not copy._line.crashed.is_set()]
+            alive = [copy for copy in self.copies if not copy.lease_line.crashed.is_set()]
             for name in NAMES:
                 holders = sum(
                     copy.actor.operator.ownership.owns(f"{self.stage.namespace}/{name}") for copy in alive

@@ -1,0 +1,112 @@
+"""Copies with shards and teams: a namespace each, with a Deployment, its pods and an HPA, all of the same name."""
+
+from collections.abc import Awaitable, Callable
+
+from tests.scenarios.horizontal.bodies import NO_WINDOW
+from tests.scenarios.horizontal.conftest import play_on_lab
+from tests.scenarios.horizontal.stage import NAMESPACES, Stage
+from tests.scenarios.horizontal.test_sharding import Copy
+from trimtab.cluster.leases.layout import ShardLayout
+from trimtab.cluster.resource import DEPLOYMENTS, PODS
+
+LAYOUT = ShardLayout(4)
+PLACES = [f"team-{number}" for number in range(12)]
+PODS_EACH = 3
+
+
+async def team(stage: Stage, place: str, pods: int = PODS_EACH) -> None:
+    """A namespace with a Deployment, its pods, and an HPA of the same name as the namespace."""
+    await stage.client.create(NAMESPACES, {"metadata": {"name": place}})
+    labels = {"app": place}
+    spec = {"containers": [{"name": "app", "image": "none", "resources": {"requests": {"cpu": "100m"}}}]}
+    deployment = {
+        "metadata": {"name": place},
+        "spec": {
+            "replicas": pods,
+            "selector": {"matchLabels": labels},
+            "template": {"metadata": {"labels": labels}, "spec": spec},
+        },
+    }
+    await stage.client.create(DEPLOYMENTS.untyped(), deployment, place)
+    for number in range(pods):
+        body = {"metadata": {"name": f"{place}-{number}", "labels": labels}, "spec": spec}
+        await stage.client.create(PODS.untyped(), body, place)
+    metric = {"metric": {"name": "queue"}, "target": {"type": "AverageValue", "averageValue": "100"}}
+    hpa = {
+        "apiVersion": stage.resource.api_version,
+        "kind": "HorizontalPodAutoscaler",
+        "metadata": {"name": place},
+        "spec": {
+            "scaleTargetRef": {"apiVersion": "apps/v1", "kind": "Deployment", "name": place},
+            "maxReplicas": 50,
+            "metrics": [{"type": "External", "external": metric}],
+            "behavior": NO_WINDOW,
+        },
+    }
+    await stage.client.create(stage.resource.untyped(), hpa, place)
+
+
+class Teams:
+    """The copies, and what each caches."""
+
+    def __init__(self, stage: Stage) -> None:
+        self.stage = stage
+        self.places = list(PLACES)
+        self.copies: list[Copy] = []
+        self.most_owners = 0
+
+    def add(self, name: str, layout: ShardLayout = LAYOUT) -> Copy:
+        copy = Copy(self.stage, name, layout, watch_namespaces=())
+        self.copies.append(copy)
+        copy.start()
+        return copy
+
+    async def pass_time(self, seconds: float) -> None:
+        """Let time pass and the load move, and count at each moment how many may write for an HPA."""
+        for _ in range(int(seconds * 2)):
+            await self.stage.clock.sleep(0.5)
+            amount = 100 * PODS_EACH + int(self.stage.clock.monotonic()) % 20
+            for place in self.places:
+                self.stage.metrics.set_external(place, "queue", str(amount))
+                owners = sum(copy.actor.operator.ownership.owns(f"{place}/{place}") for copy in self.living)
+                self.most_owners = max(self.most_owners, owners)
+
+    @property
+    def living(self) -> list[Copy]:
+        return [copy for copy in self.copies if not copy.actor.line.crashed.is_set()]
+
+    def of(self, copy: Copy) -> set[str]:
+        return {place for place in self.places if LAYOUT.shard_of_namespace(place) in copy.shards.held()}
+
+    def decided(self, copy: Copy, since: float) -> set[str]:
+        return {name for when, name in copy.writes if when >= since and name in self.places}
+
+
+def cached(copy: Copy, plural: str) -> dict[str, int]:
+    """Return how many objects of each namespace a copy caches."""
+    found: dict[str, int] = {}
+    for cache in copy.actor.operator.caches():
+        if cache.resource.plural == plural:
+            for obj in cache:
+                found[obj.metadata.namespace] = found.get(obj.metadata.namespace, 0) + 1
+    return found
+
+
+def selectors(copy: Copy, plural: str) -> list[str]:
+    """Return the field selectors of the lists and watches of a kind, in order."""
+    asked = [one for one in copy.actor.line.sent if one.method == "GET" and one.path.endswith(f"/{plural}")]
+    return [dict(one.query).get("fieldSelector", "") for one in asked]
+
+
+def with_teams(act: Callable[[Teams], Awaitable[None]]) -> None:
+    async def scenario(stage: Stage) -> None:
+        for place in PLACES:
+            await team(stage, place)
+        teams = Teams(stage)
+        try:
+            await act(teams)
+        finally:
+            for copy in teams.copies:
+                await copy.stop()
+
+    play_on_lab(scenario)
