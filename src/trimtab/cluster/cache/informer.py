@@ -197,7 +197,7 @@ class Informer(Generic[T]):
 
     async def _wait_out(self, error: Exception) -> None:
         self.counts.failures += 1
-        self._progress.stop()
+        self._begin_again()
         self.last_error = str(error)
         self._part.note_failure(error)
         self._note_refusal(error if isinstance(error, errors.Forbidden | errors.NotFound) else None)
@@ -251,7 +251,7 @@ class Informer(Generic[T]):
         except errors.Gone:
             # The continue token expired between pages: list again without pages.
             self.counts.lists += 1
-            self._progress.stop()
+            self._begin_again()
             listing = await self._read_pages(0)
         self._pace.list_seconds = self._clock.monotonic() - started_at
         self._replace(listing)
@@ -302,7 +302,21 @@ class Informer(Generic[T]):
             for obj in arrived:
                 self._cache.put(obj)
             self._progress.add(arrived, unreadable)
+            self._drop_left_over(listed)
             self.on_page()
+
+    def _begin_again(self) -> None:
+        """Wait for the next list, if the first one failed. What it left stays cached until that list covers it."""
+        if not self.has_synced:
+            self._progress.begin_again(self.store.namespaces())
+
+    def _drop_left_over(self, listed: ListedObjects[T]) -> None:
+        """Drop objects of a failed list that are gone, in the namespaces that are complete now."""
+        for namespace in self._progress.take_left_over():
+            there = listed.objects.in_namespace(namespace)
+            for old in list(self.store.in_namespace(namespace).values()):
+                if old.metadata.name not in there:
+                    self._cache.delete(old)
 
     def _replace(self, listed: ListedObjects[T]) -> None:
         before = self.counts.unreadable

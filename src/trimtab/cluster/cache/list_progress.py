@@ -44,6 +44,7 @@ class ListProgress:
         self._last = ""
         self._is_usable = True
         self._incomplete: set[str] = set()
+        self._left_over: set[str] = set()
 
     def add(self, arrived: Iterable[Object], unreadable: Iterable[Unreadable] = ()) -> None:
         """Add the objects of a page, and those that cannot be read."""
@@ -53,9 +54,16 @@ class ListProgress:
             self._is_usable &= key > self._last
             self._last = key
 
-    def stop(self) -> None:
-        """Count no namespace as complete, because the list failed."""
-        self._is_usable = False
+    def begin_again(self, cached: Iterable[str]) -> None:
+        """Count no namespace as complete, because the list failed. `cached` are those with objects of that list."""
+        self._last, self._is_usable, self._incomplete = "", True, set()
+        self._left_over.update(cached)
+
+    def take_left_over(self) -> list[str]:
+        """Return the namespaces that are complete now and may have objects of a failed list, each once."""
+        complete = [namespace for namespace in self._left_over if self.covers(namespace)]
+        self._left_over.difference_update(complete)
+        return complete
 
     def covers(self, namespace: str) -> bool:
         """Return whether all objects of a namespace have arrived."""

@@ -672,3 +672,48 @@ def test_a_server_may_ignore_that_managed_fields_are_dropped(run, honours):
         return [request.verb for request in world.api.requests].count("LIST")
 
     assert run(scenario) == 1
+
+
+@pytest.mark.parametrize("code", [410, 500, 504])
+def test_a_first_list_that_failed_once_is_used_page_by_page_too(run, code):
+    """After a failed page no namespace counted as complete before the end of the next list, however long it was."""
+
+    async def scenario(world):
+        for namespace in ("a", "b", "c", "d"):
+            for number in range(4):
+                await world.api.put(f"p{number}", namespace)
+        failed: list[bool] = []
+        seen: list[tuple[list[str], dict[str, int]]] = []
+
+        async def fail_once(request):
+            is_third = request.query.get("continue", "").startswith("8@")
+            if request.verb != "LIST" or failed or not is_third:
+                return None
+            failed.append(True)
+            # What goes while no list is read: a pod, and all of a namespace.
+            await world.api.remove("p0", "a")
+            for number in range(4):
+                await world.api.remove(f"p{number}", "b")
+            return Answer(code, status(code, "Expired" if code == 410 else "Timeout", "not now"))
+
+        def note() -> None:
+            complete = [namespace for namespace in "abcd" if informer.has_listed(namespace)]
+            seen.append(
+                (complete, {namespace: len(informer.store.in_namespace(namespace)) for namespace in complete})
+            )
+
+        world.api.fault = fail_once
+        informer = Informer(world.client, PODS, page_size=4)
+        informer.on_page = note
+        task = asyncio.create_task(informer.run())
+        await informer.wait_synced()
+        task.cancel()
+        assert failed
+        assert seen[:2] == [([], {}), (["a"], {"a": 4})]
+        complete = (
+            {"a": 3, "b": 0, "c": 4} if code == 410 else {"a": 3, "b": 0}
+        )  # 410 lists again without pages
+        assert seen[2] == (list(complete), complete)
+        assert world.agree(informer)
+
+    run(scenario)

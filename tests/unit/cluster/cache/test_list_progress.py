@@ -51,5 +51,10 @@ def test_a_failed_list_and_an_unreadable_object_make_namespaces_incomplete():
     broken = [Unreadable(ObjectMeta(namespace="b", name="y"), "broken")]
     progress.add(pods([("a", "x"), ("b", "x"), ("c", "x")]), broken)
     assert [progress.covers(namespace) for namespace in "abc"] == [True, False, False]
-    progress.stop()
+    progress.begin_again(["a", "b"])
     assert not progress.covers("a")
+    assert progress.take_left_over() == []
+    progress.add(pods([("a", "x"), ("b", "x")]))
+    assert [progress.covers(namespace) for namespace in "abc"] == [True, False, False]
+    assert progress.take_left_over() == ["a"]
+    assert progress.take_left_over() == []
