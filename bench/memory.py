@@ -110,10 +110,13 @@ class StandIn:
         self._statuses: dict[int, Json] = {}
         self._version = VERSION
         self._random = random.Random(1)
+        apps = sorted(range(hpas), key=lambda app: f"{_space(app)}/app-{app}")
+        pods = sorted(range(hpas * EACH), key=lambda pod: f"{_space(pod // EACH)}/{_pod(pod)}")
+        # The numbers of the objects in the order of their keys, in which an API server lists them.
         self._items = {
-            "pods": (hpas * EACH, pod_json),
-            "deployments": (hpas, deployment_json),
-            "horizontalpodautoscalers": (hpas, hpa_json),
+            "pods": (pods, pod_json),
+            "deployments": (apps, deployment_json),
+            "horizontalpodautoscalers": (apps, hpa_json),
         }
 
     async def __call__(self, scope: Json, receive: Callable[[], Awaitable[Json]], send: Send) -> None:
@@ -156,12 +159,12 @@ class StandIn:
             return self._usage(path)
         if plural not in self._items:
             return b""
-        count, make = self._items[plural]
-        start = int(query.get("continue", "0"))
+        numbers, make = self._items[plural]
+        start, count = int(query.get("continue", "0")), len(numbers)
         end = min(start + int(query.get("limit", "0") or count), count)
         token = str(end) if end < count else ""
         meta = json.dumps({"resourceVersion": str(VERSION), "continue": token}).encode()
-        items = b",".join(make(number) for number in range(start, end))
+        items = b",".join(map(make, numbers[start:end]))
         return b'{"metadata":' + meta + b',"items":[' + items + b"]}"
 
     def _usage(self, path: str) -> bytes:

@@ -111,16 +111,17 @@ class ShardStandIn(StandIn):
         if plural not in self._items or not terms[0]:
             return super()._read(path, query)
         left_out = {int(term.rpartition("-")[2]) for term in terms if term.startswith("metadata.namespace")}
-        count, make = self._items[plural]
+        numbers, make = self._items[plural]
         each = EACH if plural == "pods" else 1
+        count = len(numbers)
         limit = int(query.get("limit", "0")) or count
         found: list[bytes] = []
-        number = int(query.get("continue", "0"))
-        while number < count and len(found) < limit:
-            if (number // each) % NAMESPACES not in left_out:
-                found.append(make(number))
-            number += 1
-        head = {"resourceVersion": str(VERSION), "continue": str(number) if number < count else ""}
+        place = int(query.get("continue", "0"))
+        while place < count and len(found) < limit:
+            if (numbers[place] // each) % NAMESPACES not in left_out:
+                found.append(make(numbers[place]))
+            place += 1
+        head = {"resourceVersion": str(VERSION), "continue": str(place) if place < count else ""}
         return b'{"metadata":' + json.dumps(head).encode() + b',"items":[' + b",".join(found) + b"]}"
 
 

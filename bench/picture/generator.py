@@ -15,7 +15,7 @@ from dataclasses import dataclass
 from itertools import islice
 
 from bench.picture import objects
-from bench.picture.api import Api, Json
+from bench.picture.api import Api, Json, series
 from bench.picture.objects import Names
 
 _VPA_GROUP = "autoscaling.k8s.io"
@@ -168,6 +168,16 @@ class Generator:
             else f"/apis/{_VPA_GROUP}/v1/verticalpodautoscalers",
         ):
             self._wait_count(path, load.workloads)
+        self._wait_cached()
+
+    def _wait_cached(self) -> None:
+        """Wait until the API server's cache has all pods. Counts are read from etcd while it lags."""
+        deadline = time.monotonic() + _PATIENCE
+        version = int(self._api.get("/api/v1/pods?limit=1")["metadata"]["resourceVersion"])
+        while _cache_version(self._api.text("/metrics")) < version:
+            if time.monotonic() > deadline:
+                raise RuntimeError("the API server's cache of pods lags behind etcd")
+            time.sleep(0.5)
 
     def _wait_count(self, path: str, wanted: int) -> None:
         deadline = time.monotonic() + _PATIENCE
@@ -175,6 +185,11 @@ class Generator:
             if time.monotonic() > deadline:
                 raise RuntimeError(f"the API server sees {seen} of {wanted} {path}")
             time.sleep(0.2)
+
+
+def _cache_version(metrics: str) -> float:
+    found = series(metrics, "apiserver_watch_cache_resource_version")
+    return max((value for _, labels, value in found if labels.get("resource") == "pods"), default=0.0)
 
 
 def clones(load: Load, seeds: Mapping[str, Seed]) -> Iterator[tuple[str, bytes]]:
