@@ -148,17 +148,17 @@ class FakeApi:
         await send({"type": "http.response.start", "status": 200, "headers": []})
         loop = asyncio.get_running_loop()
         end = loop.time() + float(request.query["timeoutSeconds"])
-        while loop.time() < end:
+        while True:
             if position < self.oldest:
                 await self._line(send, {"type": "ERROR", "object": status(410, "Expired", "too old")})
                 break
             position = await self._tell(send, position)
+            if loop.time() >= end:
+                # What happened at the very end came before the bookmark, which says that nothing is missing.
+                meta = {"resourceVersion": str(self.version)}
+                await self._line(send, {"type": "BOOKMARK", "object": {"kind": "Pod", "metadata": meta}})
+                break
             await self._wait_for_news(end - loop.time(), position)
-        else:
-            # What happened at the very end comes before the bookmark, which says that nothing is missing.
-            await self._tell(send, position)
-            meta = {"resourceVersion": str(self.version)}
-            await self._line(send, {"type": "BOOKMARK", "object": {"kind": "Pod", "metadata": meta}})
         await send({"type": "http.response.body", "body": b"", "more_body": False})
 
     async def _tell(self, send, position: int) -> int:

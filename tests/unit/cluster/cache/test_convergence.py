@@ -92,6 +92,7 @@ class Watcher:
 @settings(max_examples=100)
 @given(steps)
 @example([("wait", 50)] * 4 + [("put", "a")])  # a change at the very moment at which a watch ends
+@example([("wait", 50)] * 4 + [("put", "a"), ("compact", "")])  # which is compacted then
 @example([("put", "a"), ("wait", 1), ("spoil", "a"), ("wait", 1), ("remove", "a")])  # stayed as a ghost
 @example([("spoil", "a"), ("fault", "gone"), ("wait", 50), ("put", "a")])  # stayed noted after the relist
 @example([("put", "a"), ("fault", "cut"), ("wait", 1), ("remove", "a"), ("spoil", "a")])  # another uid
