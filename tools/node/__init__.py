@@ -2,5 +2,5 @@
 
 Nothing of this machine is changed: no cgroup, sysctl, bridge or tap, and every port is on loopback. Read `programs` (what is
 built), `packages` (what Debian has), `oci` and `disk` (what the node boots from), `machine` (the guest as processes), `node`
-(a kubelet that joins a control plane), then `cluster` (everything that the tests need).
+(a kubelet that joins a control plane), `egress` (the ways to its pods), then `cluster` (everything that the tests need).
 """

@@ -7,44 +7,27 @@ Exit code 0 also where a real node cannot be had (no Go, no network, no Debian p
 boot), after saying so in one line. What failed is run once more by itself.
 """
 
-import platform
 import sys
 import time
 
 from tools import second_run
-from tools.node import cluster, machine
-from tools.node.packages import NoPackageError
+from tools.node import cluster
 from tools.peers import build, releases
-
-
-def why_not() -> str | None:
-    """Return why this machine cannot run a real node, or None if it can."""
-    if (platform.system(), platform.machine()) != ("Linux", "x86_64"):
-        return (
-            f"user-mode Linux needs Linux on x86_64, and this is {platform.system()} on {platform.machine()}"
-        )
-    if missing := machine.missing_programs():
-        return f"{', '.join(missing)} not found; on Debian: apt-get install qemu-system-x86 e2fsprogs gcc"
-    return None
 
 
 def main() -> None:
     """Build what is missing and run the tests."""
     arguments = sys.argv[1:]
-    suite, folder = "node", "tests/node"
+    suite, folder, programs = "node", "tests/node", list(cluster.PEERS)
     if arguments[:1] == ["neighbours"]:
         suite, folder = "neighbours", "tests/node/neighbours"
+        programs.extend(cluster.NEIGHBOURS)
         del arguments[0]
-    reason = why_not()
     started = time.monotonic()
     try:
-        if reason is None:
-            boot = cluster.ensure_programs(cluster.NEIGHBOURS if suite == "neighbours" else ())
-            reason = machine.why_it_does_not_boot(boot)
+        reason = cluster.why_not(programs)
     except build.BuildFailedError as error:
         sys.exit(f"test-{suite}: {error}")
-    except (build.CannotBuildError, NoPackageError) as error:
-        reason = str(error)
     if reason is not None:
         print(f"test-{suite}: SKIPPED, nothing was run on a real node: {reason}")
         return

@@ -1,6 +1,6 @@
 """A control plane with real nodes, metrics-server, and Trimtab as its own manifests install it."""
 
-import json
+import platform
 import sys
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager, suppress
@@ -8,20 +8,19 @@ from pathlib import Path
 from types import TracebackType
 from typing import Self
 
-from tools.node import disk, egress
-from tools.node.disk import Boot
+from tools.node import disk, egress, machine
 from tools.node.machine import MachineError
 from tools.node.node import Node, user_of
+from tools.node.packages import NoPackageError
 from tools.peers import build
 from tools.peers.beside import Beside, egress_to
-from tools.peers.cluster import RealCluster
+from tools.peers.cluster import ALL_BUT_HPA, RealCluster
 
 PEERS = (
     "etcd", "kube-apiserver", "kube-controller-manager", "kube-scheduler", "kubectl", "metrics-server", "helm",
 )  # fmt: skip
 NEIGHBOURS = ("keda", "keda-adapter", "argo-rollouts")
 """Programs of other projects, which run in pods beside Trimtab."""
-CONTROLLERS = ("*", "-node-ipam-controller", "-horizontal-pod-autoscaler-controller")
 
 VALUES = (
     "vertical.updater.minReplicas=1",
@@ -39,8 +38,8 @@ FLAGS: Mapping[str, Sequence[str]] = {
 class NodeCluster:
     """Everything that the tests on real nodes need; leaving the context stops it.
 
-    With an image of Trimtab the nodes import it, the API server can reach pods, and nothing of Trimtab is installed. `later`
-    are the names of nodes that may join.
+    With an archive of images its only node imports them, pods can be reached by the API server and by Services, and nothing of
+    Trimtab is installed. `later` are the names of nodes that may join. A node shows so many `cpus`, for the requests of pods.
     """
 
     def __init__(
@@ -50,10 +49,14 @@ class NodeCluster:
         image: Path | None = None,
         *,
         later: Sequence[str] = (),
+        cpus: int = 2,
+        controllers: Sequence[str] = ALL_BUT_HPA,
     ) -> None:
         self._directory = directory
         self._nodes = nodes
         self._image = image
+        self._cpus = cpus
+        self._controllers = controllers
         self._socket = directory / "egress.sock"
         self._stack = ExitStack()
         self.control_plane = RealCluster(
@@ -67,17 +70,12 @@ class NodeCluster:
                 "--kubelet-preferred-address-types=ExternalIP,InternalIP",
                 "--kubelet-client-certificate=front-proxy.crt",
                 "--kubelet-client-key=front-proxy.key",
-                *((f"--egress-selector-config-file={self._egress()}",) if image else ()),
+                *((egress_to(self._socket),) if image else ()),
             ),
         )
         self.beside = Beside(self.control_plane, directory)
         self.nodes: dict[str, Node] = {}
         self.urls: dict[str, str] = {}
-
-    def _egress(self) -> Path:
-        path = self._directory / "egress.json"
-        path.write_text(json.dumps(egress_to(self._socket)))
-        return path
 
     def __enter__(self) -> Self:
         try:
@@ -94,7 +92,7 @@ class NodeCluster:
 
     def _start_all(self) -> None:
         cluster = self._stack.enter_context(self.control_plane)
-        cluster.start_controllers(CONTROLLERS)
+        cluster.start_controllers(self._controllers)
         binding = ("clusterrolebinding", "apiserver-to-kubelet")
         cluster.kubectl(
             "create", *binding, "--clusterrole=system:kubelet-api-admin", "--user=front-proxy-client"
@@ -107,7 +105,7 @@ class NodeCluster:
             node.wait()
         if self._image is not None:
             (node,) = self.nodes.values()
-            way = (str(self._socket), str(cluster.kubeconfig), str(node.proxy_port))
+            way = (str(self._socket), str(cluster.kubeconfig), str(node.proxy_port), str(node.egress_port))
             beside.start("egress", sys.executable, str(Path(egress.__file__).resolve()), *way)
             beside.wait_until("the egress proxy listens", self._socket.exists)
         beside.start_metrics_server("ExternalIP")
@@ -125,7 +123,10 @@ class NodeCluster:
     @contextmanager
     def _started(self, name: str, memory: str) -> Iterator[Node]:
         boot, directory = disk.ensure(), self._directory / name
-        with Node(self.control_plane, directory, boot, name, memory=memory, image=self._image) as node:
+        node = Node(
+            self.control_plane, directory, boot, name, memory=memory, cpus=self._cpus, image=self._image
+        )
+        with node:
             self.nodes[name] = node
             try:
                 yield node
@@ -149,7 +150,19 @@ class NodeCluster:
         return folder
 
 
-def ensure_programs(more: Sequence[str] = ()) -> Boot:
-    """Build or download everything that real nodes need, and more programs, once; return what nodes boot from."""
-    build.ensure([*PEERS, *more])
-    return disk.ensure()
+def why_not(programs: Sequence[str]) -> str | None:
+    """Build or download what real nodes and their tests need, once; return why this machine runs no node, or None if it does."""
+    if (platform.system(), platform.machine()) != ("Linux", "x86_64"):
+        return (
+            f"user-mode Linux needs Linux on x86_64, and this is {platform.system()} on {platform.machine()}"
+        )
+    if missing := machine.missing_programs():
+        return f"{', '.join(missing)} not found; on Debian: apt-get install qemu-system-x86 e2fsprogs gcc"
+    try:
+        build.ensure(programs)
+        boot = disk.ensure()
+    except build.BuildFailedError:
+        raise
+    except (build.CannotBuildError, NoPackageError) as error:
+        return str(error)
+    return machine.why_it_does_not_boot(boot)

@@ -78,7 +78,7 @@ def _make(boot: Boot, found: Mapping[str, Path]) -> None:
         for name, program in found.items():
             place = "opt/cni/bin" if name in _CNI_PLUGINS else "usr/local/bin"
             shutil.copy(program, root / place / name)
-        oci.write_image(LOAD_IMAGE, [found["load"]], root / "images" / "load.tar")
+        oci.write_images([oci.Image(LOAD_IMAGE, {"load": found["load"]})], root / "images" / "load.tar")
         shutil.copytree(GUEST, root, dirs_exist_ok=True)
         _add_modules(root, uml / "usr/lib/uml/modules")
         for script in (*(root / "etc").glob("[rt][cue]*"), *(root / "www/cgi-bin").iterdir()):

@@ -13,6 +13,8 @@ from tools.node.machine import GUEST_ADDRESS, HOST_ADDRESS, Machine
 from tools.peers.cluster import HOST, RealCluster, User, free_port
 
 _PROXY_PORT = 9100
+_NAMES_ADDRESS = "10.96.0.10"
+"""Where pods ask for names, in the guest."""
 _UNINITIALIZED = "node.cloudprovider.kubernetes.io/uninitialized"
 
 
@@ -38,6 +40,8 @@ class Node:
         self.name = name
         self.proxy_port = free_port()
         """The loopback port of the guest's HTTP CONNECT proxy, by which its pods are reached."""
+        self.egress_port = free_port()
+        """The loopback port at which pods of the guest find Services while `egress` runs."""
         self._image = image
         self._cluster = cluster
         self._directory = directory
@@ -70,8 +74,14 @@ class Node:
     def _settings(self) -> Path:
         """Write what is particular to this node, as the archive that the guest unpacks at its start."""
         authorities = [self._cluster.directory / f"{name}.crt" for name in ("ca", "front-proxy-ca")]
+        settings = {
+            "NODE_NAME": self.name,
+            "NODE_CPUS": self._cpus,
+            "API_SERVER": self._api_server,
+            "EGRESS": f"{HOST_ADDRESS}:{self.egress_port}",
+        }
         files = {
-            "etc/node.env": f"NODE_NAME={self.name}\nNODE_CPUS={self._cpus}\nAPI_SERVER={self._api_server}\n",
+            "etc/node.env": "".join(f"{name}={value}\n" for name, value in settings.items()),
             "etc/httpd.conf": self.machine.shell_settings,
             # The API server shows the kubelet its front-proxy certificate.
             "etc/kubernetes/ca.crt": "".join(path.read_text() for path in authorities),
@@ -141,6 +151,8 @@ def _kubelet_configuration(port: int) -> dict[str, Any]:
         "authorization": {"mode": "Webhook"},
         "cgroupDriver": "cgroupfs",
         "containerRuntimeEndpoint": "unix:///run/containerd/containerd.sock",
+        "clusterDNS": [_NAMES_ADDRESS],
+        "clusterDomain": "cluster.local",
         "failSwapOn": False,
         "resolvConf": "",
         "imageMinimumGCAge": "24h",

@@ -163,14 +163,17 @@ def answers(url: str) -> bool:
         return False
 
 
-def egress_to(socket: Path) -> dict[str, Any]:
-    """Return the configuration that sends what kube-apiserver dials towards the cluster to a socket."""
+def egress_to(socket: Path) -> str:
+    """Return the flag that sends what kube-apiserver dials towards the cluster to a socket; its file is beside the socket."""
     connection = {"proxyProtocol": "HTTPConnect", "transport": {"uds": {"udsName": os.fspath(socket)}}}
-    return {
+    selection = {
         "apiVersion": "apiserver.k8s.io/v1beta1",
         "kind": "EgressSelectorConfiguration",
         "egressSelections": [{"name": "cluster", "connection": connection}],
     }
+    path = socket.with_suffix(".json")
+    path.write_text(json.dumps(selection))
+    return f"--egress-selector-config-file={path}"
 
 
 def _local(arguments: Sequence[str], port: int, webhook_port: int) -> list[str]:

@@ -26,6 +26,9 @@ from tools.peers import build, pki, processes
 
 HOST = "127.0.0.1"
 HPA_CONTROLLER = ("horizontal-pod-autoscaler-controller",)
+ALL_CONTROLLERS = ("*", "-node-ipam-controller")
+"""Every controller of a cluster with nodes; a node gives its pods their addresses itself."""
+ALL_BUT_HPA = (*ALL_CONTROLLERS, *(f"-{name}" for name in HPA_CONTROLLER))
 WORKLOAD_CONTROLLERS = (
     "deployment-controller",
     "replicaset-controller",

@@ -22,7 +22,7 @@ def neighbour_cluster(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Node
         pytest.skip(f"{', '.join(missing)} not built; `make test-neighbours` builds them")
     directory = Path(tmp_path_factory.mktemp("neighbours"))
     archive = directory / "neighbours.tar"
-    oci.write_image(IMAGE, [build.place_of(name) for name in NEIGHBOURS], archive)
+    oci.write_images([oci.Image(IMAGE, {name: build.place_of(name) for name in NEIGHBOURS})], archive)
     with NodeCluster(directory, {"node-1": "4G"}, archive) as cluster:
         cluster.beside.start_trimtab(NATIVE, programs=["horizontal"])
         yield cluster

@@ -10,6 +10,8 @@
 //
 //	load relay ADDRESS TARGET    pass connections on: pods reach the API server by the address of its Service
 //	load connect ADDRESS         serve HTTP CONNECT: the API server reaches pods
+//	load services ADDRESS PROXY  pass connections on to the Service whose address they were made to, by a proxy outside
+//	load names ADDRESS TARGET    pass questions for names on: pods find Services by name
 package main
 
 import (
@@ -78,6 +80,10 @@ func main() {
 		log.Fatal(relay(os.Args[2], os.Args[3]))
 	case "connect":
 		log.Fatal(http.ListenAndServe(os.Args[2], http.HandlerFunc(connect)))
+	case "services":
+		log.Fatal(services(os.Args[2], os.Args[3]))
+	case "names":
+		log.Fatal(names(os.Args[2], os.Args[3]))
 	}
 	if os.Args[1] == "ask" {
 		answer, err := http.Get("http://127.0.0.1:8080" + os.Args[2])
