@@ -23,7 +23,7 @@ test: $(VENV)/.dev ## all tests that need nothing but Python; PYTHON=python3.13 
 test-real: $(VENV)/.dev ## the tests against the real programs (built once, about 8 minutes): K8S=1.37 or 1.36, TIER=small
 	@PATH="$(CURDIR)/$(BIN):$$PATH" K8S=$(K8S) TIER=$(TIER) $(BIN)/python -m tools.real $(ARGS)
 
-test-upstream: $(VENV)/.dev ## Kubernetes' own HPA tests with Trimtab as the HPA controller, about 22 minutes; ARGS=--help
+test-upstream: $(VENV)/.dev ## Kubernetes' own HPA tests with Trimtab as the HPA controller, about 22 minutes; ARGS=--real-node, ARGS=--help
 	@$(BIN)/python -m tools.upstream $(ARGS)
 
 test-node: $(VENV)/.dev ## Trimtab on a real kubelet with containerd and cgroups, in user-mode Linux; ARGS=-s shows sizes

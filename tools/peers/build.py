@@ -47,6 +47,7 @@ class Program(NamedTuple):
 
 
 _KUBERNETES_MODULE = "k8s.io/kubernetes"
+_IMAGES = f"{_KUBERNETES_MODULE}/test/images"
 _VPA_MODULE = "k8s.io/autoscaler/vertical-pod-autoscaler"
 
 PROGRAMS = {
@@ -87,6 +88,10 @@ ON_DEMAND = {
     "metrics-server": Program(
         "sigs.k8s.io/metrics-server", "sigs.k8s.io/metrics-server/cmd/metrics-server", METRICS_SERVER
     ),
+    # The programs in the pods of Kubernetes' own tests.
+    "agnhost": Program(_KUBERNETES_MODULE, f"{_IMAGES}/agnhost"),
+    "resource-consumer": Program(_KUBERNETES_MODULE, f"{_IMAGES}/resource-consumer"),
+    "consume-cpu": Program(_KUBERNETES_MODULE, f"{_IMAGES}/resource-consumer/consume-cpu"),
     "keda": Program(_KEDA_MODULE, f"{_KEDA_MODULE}/cmd/operator", KEDA),
     "keda-adapter": Program(_KEDA_MODULE, f"{_KEDA_MODULE}/cmd/adapter", KEDA),
     "argo-rollouts": Program(

@@ -1,65 +1,96 @@
 """Run Kubernetes' own HPA tests: `make test-upstream` calls this.
 
+The node is simulated, so that all tests run at the same time. With --real-node a handful of them (`chosen.py` says which and why)
+run on a real kubelet in user-mode Linux, where pods use real CPU.
+
 A test that fails runs once more by itself, and, with Trimtab, also with the cluster's own controller: some tests poll every
-20 s and can miss what they wait for with any controller. Exit code 0 also where the programs cannot be built here, after
-saying so.
+20 s and can miss what they wait for with any controller. Exit code 0 also where the programs cannot be built here, or a real
+node cannot be had, after saying so.
 """
 
 import argparse
-import re
+import functools
 import sys
 import tempfile
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
+from contextlib import AbstractContextManager
 from pathlib import Path
 
+from tools.node import cluster as nodes
+from tools.node.packages import NoPackageError
 from tools.peers import build, releases
-from tools.upstream import programs, report
+from tools.upstream import chosen, programs, report
 from tools.upstream.cases import Case, Result, TestProgram
-from tools.upstream.cluster import CONTROLLERS, KUBERNETES, TRIMTAB, TestCluster
+from tools.upstream.cluster import CONTROLLERS, KUBERNETES, TRIMTAB, on_real_node, on_simulated_node
+
+Start = Callable[[Path, str], AbstractContextManager[Path]]
+"""Starts a cluster in a directory with an HPA controller, and gives its kubeconfig."""
 
 
 def main() -> None:
     """Build, start, run and print."""
     options = _options()
     try:
-        release = releases.chosen()
-        test_program, node_program = programs.ensure()
+        run = _prepared(options)
     except build.BuildFailedError as error:
         sys.exit(f"test-upstream: {error}")
-    except build.CannotBuildError as error:
+    except (build.CannotBuildError, NoPackageError) as error:
         print(f"test-upstream: SKIPPED, none of Kubernetes' tests was run: {error}")
         return
+    try:
+        cases = run.listed()
+    except chosen.UnknownTestError as error:
+        sys.exit(f"test-upstream: {error}")
+    if options.list:
+        print("\n".join(case.name for case in cases))
+        return
+    sys.exit(0 if run.execute(cases) else 1)
+
+
+def _prepared(options: argparse.Namespace) -> "Run":
+    """Build what is missing; raise an error that says why if this machine cannot run the tests."""
+    release = releases.chosen()
+    names = (*programs.PEERS, *(programs.IN_PODS if options.real_node else ()))
+    if options.real_node and (reason := nodes.why_not(names)):
+        raise build.CannotBuildError(reason)
+    build.ensure(names)
+    test_program = programs.ensure_program("e2e")
     directory = Path(options.directory or tempfile.mkdtemp(prefix="trimtab-upstream-"))
     directory.mkdir(parents=True, exist_ok=True)
-    print(f"test-upstream: Kubernetes {release} with {options.controller}; logs in {directory}", flush=True)
-    run = Run(options, directory, test_program, node_program)
-    if options.list:
-        print("\n".join(case.name for case in run.listed()))
-        return
-    sys.exit(0 if run.execute() else 1)
+    start: Start
+    if options.real_node:
+        images = directory / "images.tar"
+        programs.write_images(test_program, images)
+        start = functools.partial(on_real_node, images=images)
+    else:
+        start = functools.partial(on_simulated_node, node_program=programs.ensure_program("node"))
+    kind = "a real" if options.real_node else "a simulated"
+    said = f"Kubernetes {release} with {options.controller} on {kind} node; logs in {directory}"
+    print(f"test-upstream: {said}", flush=True)
+    return Run(options, directory, test_program, start)
 
 
 class Run:
     """One run of the chosen tests, with the second runs of those that failed."""
 
     def __init__(
-        self, options: argparse.Namespace, directory: Path, test_program: Path, node_program: Path
+        self, options: argparse.Namespace, directory: Path, test_program: Path, start: Start
     ) -> None:
         self._options = options
         self._directory = directory
         self._test_program = test_program
-        self._node_program = node_program
+        self._start = start
+        self._jobs = options.jobs or (chosen.JOBS_ON_A_REAL_NODE if options.real_node else chosen.JOBS)
 
     def listed(self) -> list[Case]:
         """Return the chosen tests; listing needs no cluster."""
         program = TestProgram(self._test_program, Path("/nonexistent"), self._directory / "list")
-        match, skip = re.compile(self._options.match), re.compile(self._options.skip)
-        return [case for case in program.cases() if match.search(case.name) and not skip.search(case.name)]
+        names = chosen.ON_A_REAL_NODE if self._options.real_node and not self._options.match else None
+        return chosen.among(program.cases(), self._options.match, self._options.skip, names)
 
-    def execute(self) -> bool:
+    def execute(self, cases: Sequence[Case]) -> bool:
         """Run the tests; return whether all passed, at once or by themselves."""
-        cases = self.listed()
-        print(f"test-upstream: {len(cases)} tests, {self._options.jobs} at a time", flush=True)
+        print(f"test-upstream: {len(cases)} tests, {self._jobs} at a time", flush=True)
         results = self._run_with(self._options.controller, cases)
         failed = [result.case for result in results if not result.has_passed]
         if not failed:
@@ -74,10 +105,10 @@ class Run:
     def _run_with(self, controller: str, cases: Sequence[Case], folder: str = "first") -> list[Result]:
         directory = self._directory / folder
         directory.mkdir(exist_ok=True)
-        with TestCluster(directory, self._node_program, controller) as cluster:
-            program = TestProgram(self._test_program, cluster.kubeconfig, directory / "tests")
+        with self._start(directory, controller) as kubeconfig:
+            program = TestProgram(self._test_program, kubeconfig, directory / "tests")
             results = program.run_all(
-                cases, self._options.jobs, lambda result: print(report.line(result), flush=True)
+                cases, self._jobs, lambda result: print(report.line(result), flush=True)
             )
         print(report.summary(results, controller), flush=True)
         report.save(results, controller, directory / "results.json")
@@ -85,11 +116,24 @@ class Run:
 
 
 def _options() -> argparse.Namespace:
-    parser = argparse.ArgumentParser(prog="make test-upstream ARGS=", description=__doc__)
+    parser = argparse.ArgumentParser(
+        prog="make test-upstream ARGS=",
+        description=__doc__,
+        formatter_class=argparse.RawDescriptionHelpFormatter,
+    )
+    parser.add_argument(
+        "--real-node",
+        action="store_true",
+        help="a handful of tests on a real kubelet in user-mode Linux; --match names others",
+    )
     parser.add_argument(
         "--controller", choices=CONTROLLERS, default=TRIMTAB, help="the HPA controller to test"
     )
-    parser.add_argument("--jobs", type=int, default=34, help="tests at the same time (default: all)")
+    parser.add_argument(
+        "--jobs",
+        type=int,
+        help=f"tests at the same time (default: all, on a real node {chosen.JOBS_ON_A_REAL_NODE})",
+    )
     parser.add_argument("--match", default="", help="run only tests whose name has this regular expression")
     parser.add_argument("--skip", default="$^", help="leave out tests whose name has this regular expression")
     parser.add_argument("--directory", help="where logs and results go (default: a new temporary one)")

@@ -1,12 +1,15 @@
-"""A control plane with one simulated node, metrics-server and the HPA controller under test, all on loopback."""
+"""A control plane with one node, metrics-server and the HPA controller under test, all on loopback.
 
-import json
+The node is simulated, or a real kubelet in user-mode Linux. Both are entered as a context, which stops everything at its end.
+"""
+
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 from pathlib import Path
-from types import TracebackType
-from typing import Self
 
+from tools.node.cluster import NodeCluster
 from tools.peers.beside import Beside, egress_to
-from tools.peers.cluster import RealCluster
+from tools.peers.cluster import ALL_BUT_HPA, ALL_CONTROLLERS, RealCluster
 
 TRIMTAB, KUBERNETES = "trimtab", "kube-controller-manager"
 CONTROLLERS = (TRIMTAB, KUBERNETES)
@@ -16,65 +19,47 @@ VALUES = ("horizontal.nativeHpas=true",)
 """The values with which Trimtab is installed in place of the cluster's controller."""
 
 _NODE = "node-1"
+_MEMORY = "4G"
+_CPUS = 8
+"""What a real node shows, for two tests at a time whose pods request 2.5 CPUs each. It has one, and their load fits there."""
 
 
-class TestCluster:
-    """Everything that the tests need, started by entering the context and stopped by leaving it."""
-
-    __test__ = False
-
-    def __init__(self, directory: Path, node_program: Path, hpa_controller: str) -> None:
-        self._node_program = node_program
-        self._hpa_controller = hpa_controller
-        self._socket = directory / "egress.sock"
-        selection = directory / "egress.json"
-        selection.write_text(json.dumps(egress_to(self._socket)))
-        self._control_plane = RealCluster(
-            directory / "control-plane",
-            apiserver_args=(
-                f"--egress-selector-config-file={selection}",
-                "--kubelet-preferred-address-types=InternalIP",
-            ),
-        )
-        self._beside = Beside(self._control_plane, directory)
-
-    @property
-    def kubeconfig(self) -> Path:
-        """Return the administrator's kubeconfig, with which the tests run."""
-        return self._control_plane.kubeconfig
-
-    def __enter__(self) -> Self:
-        self._control_plane.__enter__()
-        try:
-            self._start_all()
-        except BaseException:
-            self.stop()
-            raise
-        return self
-
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
-        self.stop()
-
-    def stop(self) -> None:
-        """Stop what was started, the last first."""
-        self._beside.stop()
-        self._control_plane.stop()
-
-    def _start_all(self) -> None:
-        cluster, beside = self._control_plane, self._beside
-        controllers = ["*", "-node-ipam-controller"]
-        if self._hpa_controller == TRIMTAB:
-            controllers.append("-horizontal-pod-autoscaler-controller")
-        cluster.start_controllers(controllers)
+@contextmanager
+def on_simulated_node(directory: Path, hpa_controller: str, node_program: Path) -> Iterator[Path]:
+    """Start everything with a program that stands in for a node; yield the administrator's kubeconfig."""
+    socket = directory / "egress.sock"
+    control_plane = RealCluster(
+        directory / "control-plane",
+        apiserver_args=(egress_to(socket), "--kubelet-preferred-address-types=InternalIP"),
+    )
+    with control_plane as cluster, Beside(cluster, directory) as beside:
+        cluster.start_controllers(_controllers(hpa_controller))
         beside.start(
-            "node", str(self._node_program), f"--kubeconfig={self.kubeconfig}", f"--socket={self._socket}", f"--name={_NODE}"
+            "node", str(node_program), f"--kubeconfig={cluster.kubeconfig}", f"--socket={socket}", f"--name={_NODE}"
         )  # fmt: skip
         beside.start_scheduler()
         beside.start_metrics_server("InternalIP")
-        if self._hpa_controller == TRIMTAB:
-            beside.start_trimtab(VALUES, programs=("horizontal",))
+        _start_hpa_controller(beside, hpa_controller)
         beside.wait_until("the node is there", lambda: _NODE in cluster.kubectl("get", "nodes", "-o", "name"))
         cluster.kubectl("wait", "--for=condition=Ready", "node", "--all", "--timeout=60s")
         beside.wait_for_metrics()
+        yield cluster.kubeconfig
+
+
+@contextmanager
+def on_real_node(directory: Path, hpa_controller: str, images: Path) -> Iterator[Path]:
+    """Start everything with a kubelet that has an archive of images; yield the administrator's kubeconfig."""
+    controllers = _controllers(hpa_controller)
+    with NodeCluster(directory, {_NODE: _MEMORY}, images, cpus=_CPUS, controllers=controllers) as cluster:
+        _start_hpa_controller(cluster.beside, hpa_controller)
+        yield cluster.control_plane.kubeconfig
+
+
+def _controllers(hpa_controller: str) -> Sequence[str]:
+    """Return what kube-controller-manager runs beside the HPA controller under test, or with it."""
+    return ALL_CONTROLLERS if hpa_controller == KUBERNETES else ALL_BUT_HPA
+
+
+def _start_hpa_controller(beside: Beside, hpa_controller: str) -> None:
+    if hpa_controller == TRIMTAB:
+        beside.start_trimtab(VALUES, programs=("horizontal",))

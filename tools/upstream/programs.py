@@ -1,23 +1,44 @@
-"""Builds the test program of Kubernetes and our simulated node from the Go module registry."""
+"""Builds the test program of Kubernetes, the images of its pods and our simulated node from the Go module registry."""
 
 import hashlib
+import re
 import shutil
+import subprocess
 import tempfile
 import time
 from pathlib import Path
 
+from tools.node import oci, packages
 from tools.peers import build, releases
 
 GO_SOURCES = Path(__file__).with_name("go")
 PEERS = (
     "etcd", "kube-apiserver", "kube-controller-manager", "kube-scheduler", "kubectl", "metrics-server",
 )  # fmt: skip
+IN_PODS = ("agnhost", "resource-consumer", "consume-cpu")
+"""The programs that pods of the tests run on a real node."""
 
 
-def ensure() -> tuple[Path, Path]:
-    """Return `e2e.test` and `node` for the chosen release of Kubernetes; build what is missing."""
-    build.ensure(PEERS)
-    return ensure_program("e2e"), ensure_program("node")
+def write_images(test_program: Path, archive: Path) -> None:
+    """Write an archive of the images that the tests ask for, under the names by which they ask."""
+    listing = subprocess.run([test_program, "--list-images"], capture_output=True, text=True, check=True)
+    agnhost, consumer = listing.stdout.split()
+    found = {name: build.place_of(name) for name in IN_PODS}
+    programs = {
+        "consumer": found["resource-consumer"],
+        "consume-cpu/consume-cpu": found["consume-cpu"],
+        **_stress(),
+    }
+    images = [oci.Image(agnhost, {"agnhost": found["agnhost"]}), oci.Image(consumer, programs)]
+    oci.write_images(images, archive)
+
+
+def _stress() -> dict[str, Path]:
+    """Return Debian's `stress`, by which resource-consumer uses memory, with its libraries, by their paths."""
+    program = packages.unpacked("stress", build.binaries() / "stress-package") / "usr/bin/stress"
+    needed = subprocess.run(["ldd", program], capture_output=True, text=True, check=True).stdout
+    libraries = {path.lstrip("/"): Path(path) for path in re.findall(r"(/\S+) \(0x", needed)}
+    return {"usr/bin/stress": program, **libraries}
 
 
 def ensure_program(folder: str) -> Path:

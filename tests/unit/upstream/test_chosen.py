@@ -1,0 +1,47 @@
+"""Which of Kubernetes' tests run, and that none does where a real node is asked for and cannot be had."""
+
+import os
+import subprocess
+import sys
+
+import pytest
+
+from tools.release.version import ROOT
+from tools.upstream import chosen
+from tools.upstream.cases import Case
+
+CASES = [
+    Case(f"[sig-autoscaling] Horizontal pod autoscaling {name}", is_serial=False)
+    for name in ("up", "down", "up and down")
+]
+
+
+@pytest.mark.parametrize(
+    ("match", "skip", "names", "want"),
+    [
+        pytest.param("", "$^", None, ["up", "down", "up and down"], id="all"),
+        pytest.param("down", "$^", None, ["down", "up and down"], id="those that match"),
+        pytest.param("down", "and", None, ["down"], id="without those to skip"),
+        pytest.param("", "$^", ["up"], ["up"], id="those of the table by their whole names"),
+        pytest.param(
+            "", "and", ["up and down", "down", "up"], ["down", "up"], id="in the order of the table"
+        ),
+    ],
+)
+def test_tests_are_chosen_by_expression_and_by_name(match, skip, names, want):
+    assert [case.short_name for case in chosen.among(CASES, match, skip, names)] == want
+
+
+def test_a_name_that_no_test_has_is_an_error():
+    with pytest.raises(chosen.UnknownTestError, match="no such test: sideways; mend"):
+        chosen.among(CASES, "", "$^", ["up", "sideways"])
+
+
+def test_without_a_real_node_the_run_is_skipped_with_the_reason(tmp_path):
+    run = subprocess.run(
+        [sys.executable, "-m", "tools.upstream", "--real-node"],
+        cwd=ROOT, env=os.environ | {"PATH": str(tmp_path)}, capture_output=True, text=True, check=False, timeout=120,
+    )  # fmt: skip
+    assert run.returncode == 0, run.stderr
+    assert run.stdout.startswith("test-upstream: SKIPPED, none of Kubernetes' tests was run: ")
+    assert "apt-get install qemu-system-x86" in run.stdout or "user-mode Linux needs" in run.stdout
