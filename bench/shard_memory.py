@@ -59,11 +59,12 @@ class ShardStandIn(StandIn):
     def __init__(self, hpas: int) -> None:
         super().__init__(hpas)
         self._leases: dict[str, Json] = {}
+        apps, _ = self._items["deployments"]
         self._items |= {
-            "replicasets": (hpas, _replica_set_json),
-            "verticalpodautoscalers": (hpas, _vpa_json),
-            "verticalpodautoscalercheckpoints": (0, _vpa_json),
-            "events": (0, _vpa_json),
+            "replicasets": (apps, _replica_set_json),
+            "verticalpodautoscalers": (apps, _vpa_json),
+            "verticalpodautoscalercheckpoints": ([], _vpa_json),
+            "events": ([], _vpa_json),
         }
 
     def _amounts(self, load: float) -> dict[str, str]:
