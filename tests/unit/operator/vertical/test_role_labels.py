@@ -50,6 +50,13 @@ class World:
     def writing_for(self, _key: str) -> Any:
         return nullcontext(self)
 
+    def share(self, _key: str) -> int:
+        return 3
+
+    # The view.
+    def has_shard(self, shard: int) -> bool:
+        return shard == 3
+
     # The client.
     async def patch(self, _resource: Any, name: str, _namespace: str, body: Any, **_options: Any) -> None:
         if name in self.failures:
