@@ -1,8 +1,10 @@
 """What plug-ins, and the checks of their answers, raise."""
 
+import inspect
 import sysconfig
 from pathlib import Path
 from traceback import walk_tb
+from typing import Any
 
 from trimtab.plugins.time_limit import CtrlC, TookTooLong
 
@@ -25,6 +27,18 @@ class DeclinedError(Exception):
 
 class WrongAnswerError(ValueError):
     """An answer that the protocol does not allow; checks raise it with what is wrong."""
+
+
+def wrong_type(answer: Any, wanted: str) -> WrongAnswerError:
+    """Return the error of an answer that is of another type than `wanted`."""
+    if inspect.iscoroutine(answer):
+        answer.close()  # Python would warn that nothing awaits it
+        return WrongAnswerError(
+            f"a coroutine, not {wanted}; call no async function, or await it in a metric source"
+        )
+    if inspect.isgenerator(answer):
+        return WrongAnswerError(f"a generator, not {wanted}; write return in place of yield")
+    return WrongAnswerError(f"{'None' if answer is None else type(answer).__name__}, not {wanted}")
 
 
 def plain_error(error: BaseException, chain: int = LONGEST_CHAIN) -> Exception:

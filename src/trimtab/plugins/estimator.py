@@ -17,7 +17,7 @@ from typing import Any, Protocol
 
 import msgspec
 
-from trimtab.plugins.errors import WrongAnswerError
+from trimtab.plugins.errors import WrongAnswerError, wrong_type
 from trimtab.plugins.memory import check_memory
 from trimtab.plugins.reasons import LONGEST_REASON, check_reason
 
@@ -113,7 +113,7 @@ class Estimator(Protocol):
 def check_estimate(answer: Any) -> Estimate:
     """Return the answer of an estimator with its memory as plain JSON, or raise WrongAnswerError."""
     if not isinstance(answer, Estimate):
-        raise WrongAnswerError(f"{type(answer).__name__}, not an Estimate")
+        raise wrong_type(answer, "an Estimate")
     reason = check_reason(answer.reason, missing="an estimate without a reason")
     if not isinstance(answer.amounts, Mapping):
         raise WrongAnswerError(f"amounts of type {type(answer.amounts).__name__}, not a mapping")

@@ -16,7 +16,7 @@ from typing import Any, Protocol
 
 import msgspec
 
-from trimtab.plugins.errors import WrongAnswerError
+from trimtab.plugins.errors import WrongAnswerError, wrong_type
 
 MOST_SERIES = 1000
 MOST_LABELS = 32
@@ -78,7 +78,7 @@ class MetricSource(Protocol):
 def check_series(answer: Any, now: datetime) -> list[MetricValue]:
     """Return the answer of a source that was called at `now`, each value with its time, or raise WrongAnswerError."""
     if isinstance(answer, str | bytes | Mapping) or not isinstance(answer, Iterable):
-        raise WrongAnswerError(f"{type(answer).__name__}, not a list of MetricValue")
+        raise wrong_type(answer, "a list of MetricValue")
     series: list[MetricValue] = []
     for value in answer:
         if len(series) == MOST_SERIES:

@@ -14,7 +14,7 @@ from typing import Any, Protocol, TypeVar
 import msgspec
 
 from trimtab.model.core.meta import OwnerReference
-from trimtab.plugins.errors import DeclinedError, WrongAnswerError
+from trimtab.plugins.errors import DeclinedError, WrongAnswerError, wrong_type
 from trimtab.plugins.reasons import LONGEST_REASON, check_reason
 
 _EMPTY: Mapping[str, str] = {}
@@ -86,7 +86,7 @@ class PodFilter(Protocol[SeenT_contra]):
 def check_left_out(answer: Any, pods: Sequence[FilterPod]) -> dict[str, str]:
     """Return the answer of a filter about these pods, or raise WrongAnswerError."""
     if not isinstance(answer, Mapping):
-        raise WrongAnswerError(f"{type(answer).__name__}, not a mapping of pod names to reasons")
+        raise wrong_type(answer, "a mapping of pod names to reasons")
     if not answer:
         return {}
     names = {pod.name: pod.name for pod in pods}

@@ -14,7 +14,7 @@ from typing import Any, Protocol
 
 import msgspec
 
-from trimtab.plugins.errors import WrongAnswerError
+from trimtab.plugins.errors import WrongAnswerError, wrong_type
 from trimtab.plugins.memory import check_memory
 from trimtab.plugins.reasons import check_reason
 
@@ -88,11 +88,11 @@ class ReplicaPolicy(Protocol):
 def check_proposal(answer: Any) -> ReplicaProposal:
     """Return the answer of a policy with its memory as plain JSON, or raise WrongAnswerError."""
     if not isinstance(answer, ReplicaProposal):
-        raise WrongAnswerError(f"{type(answer).__name__}, not a ReplicaProposal")
+        raise wrong_type(answer, "a ReplicaProposal")
     replicas: Any = answer.replicas  # whatever its type says
     if replicas is not None:
         if isinstance(replicas, float) and not isfinite(replicas):
-            raise WrongAnswerError(f"{replicas} replicas")
+            raise WrongAnswerError(f"{replicas} replicas; 0 to {LARGEST_REPLICAS} are possible")
         if not isinstance(replicas, int) or isinstance(replicas, bool):
             raise WrongAnswerError(f"replicas of type {type(replicas).__name__}, not a whole number")
         replicas = int.__index__(replicas)  # a plain number, whatever class it has

@@ -162,3 +162,22 @@ def test_an_exception_without_text_is_its_name() -> None:
         raise ValueError
 
     assert call(guard(function)).message.endswith(" raised ValueError")
+
+
+@pytest.mark.filterwarnings("error")
+def test_a_pure_plugin_that_returns_a_coroutine_or_a_generator_is_told_why() -> None:
+    async def later(_seen: object) -> dict[str, str]:
+        return {}
+
+    def yields(_seen: object) -> Any:
+        yield "web-1"
+
+    def awaits_nothing(seen: object) -> Any:
+        return later(seen)
+
+    with pytest.raises(PluginTestError, match=r"a coroutine, not a mapping .*; call no async function"):
+        check_pod_filter(awaits_nothing)
+    with pytest.raises(
+        PluginTestError, match=r"a generator, not a mapping .*; write return in place of yield"
+    ):
+        check_pod_filter(yields)

@@ -162,7 +162,7 @@ def estimating(lower: Any, target: Any, upper: Any, **more: Any) -> Any:
         (estimating(-1.0, 1.0, 3.0), "bounds: it returned cpu lower: -1"),
         (estimating(1.0, 1.0, 1e9), "bounds: it returned cpu upper: 1e"),
         (estimating(1.0, 1.0, 1.0, memory="x" * 99_999), "a memory of 100001 bytes"),
-        (lambda seen: None, "bounds: it returned NoneType, not an Estimate"),
+        (lambda seen: None, "bounds: it returned None, not an Estimate"),
         (lambda seen: Estimate(amounts={}, reason=f"{random()}"), "equal inputs give"),
         (lambda seen: seen.histograms.update(cpu=None), "it raised AttributeError"),
         (lambda seen: seen.histograms.__setitem__("cpu", None), "it raised AttributeError"),
