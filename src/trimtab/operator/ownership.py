@@ -6,6 +6,7 @@ Without `--shards` the leader owns all of them. With `--shards` a replica owns t
 from collections import Counter
 from collections.abc import Iterator
 from contextlib import AbstractContextManager, contextmanager
+from functools import lru_cache
 
 from prometheus_client import CollectorRegistry, Gauge
 
@@ -17,6 +18,9 @@ from trimtab.cluster.leases.shards import Shard, Shards
 
 _SILENT_AFTER = 30.0
 """Seconds without reading the Leases after which a replica is not ready, because it could not take over."""
+
+MOST_KNOWN = 100_000
+"""Maximum objects whose shards are remembered. Objects come and go, and most replicas decide about a few thousand."""
 
 
 class SingleOwner:
@@ -89,9 +93,6 @@ class SingleOwner:
         """Return what keeps this replica from taking over. It is empty if nothing does."""
         return ""
 
-    def forget(self, key: str) -> None:
-        """Drop what is cached about a deleted object."""
-
 
 class ShardedOwner:
     """Owns the objects of the shards that this replica holds. Its methods are those of `SingleOwner`."""
@@ -101,8 +102,8 @@ class ShardedOwner:
         self._clients = [client.fenced(shards[number]) for number in range(shards.count)]
         # A shard that is being handed over is closed to decisions, but its Lease is still ours.
         self._last = [client.fenced(shards[number].elector) for number in range(shards.count)]
-        self._shard_of: dict[str, int] = {}
-        """Shards by key: every sync needs the shard of every HPA."""
+        # Every sync needs the shard of every object.
+        self._shard_of = lru_cache(MOST_KNOWN)(shards.layout.shard_of)
         self._under_way: Counter[int] = Counter()
 
     def may_write(self) -> bool:
@@ -123,10 +124,7 @@ class ShardedOwner:
 
     def share(self, key: str) -> int:
         """Return the shard of an object."""
-        number = self._shard_of.get(key)
-        if number is None:
-            number = self._shard_of[key] = self._shards.layout.shard_of(key)
-        return number
+        return self._shard_of(key)
 
     def owns(self, key: str) -> bool:
         """Return whether this replica holds the object's shard."""
@@ -168,10 +166,6 @@ class ShardedOwner:
         """Return what is wrong with the Leases. It is empty if nothing is."""
         silence = self._shards.silence()
         return f"the Leases could not be read for {silence:.0f} s" if silence > _SILENT_AFTER else ""
-
-    def forget(self, key: str) -> None:
-        """Drop the cached shard of a deleted object."""
-        self._shard_of.pop(key, None)
 
 
 Ownership = SingleOwner | ShardedOwner
