@@ -38,5 +38,9 @@ def test_an_archive_holds_all_images_with_their_programs(tmp_path):
 
 
 def unpacked(archive: bytes) -> dict[str, bytes]:
+    files = {}
     with tarfile.open(fileobj=io.BytesIO(archive)) as tar:
-        return {entry.name: tar.extractfile(entry).read() for entry in tar if entry.isfile()}
+        for entry in tar:
+            if file := tar.extractfile(entry):
+                files[entry.name] = file.read()
+    return files
