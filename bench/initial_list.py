@@ -117,7 +117,7 @@ class InitialEvents:
 
     def __init__(self, informer: "WatchListInformer") -> None:
         self._decoder = wire.decoder(PodEvent)
-        self._keep = informer.keep
+        self._keep = informer.read_pod
         self._pieces: list[bytes] = []
         self._size = 0
         self.version = ""
@@ -141,9 +141,9 @@ class InitialEvents:
 class WatchListInformer(Informer[CachedPod]):
     """The cache of pods, whose first list is a WatchList. A measurement: it handles no failure and no change."""
 
-    def keep(self, whole: PodWire) -> Any:
+    def read_pod(self, whole: PodWire) -> Any:
         """Return what is cached of a pod."""
-        return self._keep_listed(whole)
+        return self._intake.read_listed(whole)
 
     async def _read_pages(self, limit: int) -> ListedObjects[CachedPod]:
         listed: ListedObjects[CachedPod] = ListedObjects()

@@ -80,6 +80,11 @@ class TransformedResource(Generic[T]):
     reduce: Callable[[Any], T]
 
 
+def resource_of(what: Resource[T] | TransformedResource[T]) -> Resource[Any]:
+    """Return the resource, with or without a transform."""
+    return what.resource if isinstance(what, TransformedResource) else what
+
+
 def _segment(name: str) -> str:
     """Quote a segment of a path. Reject segments that could address another object."""
     if _PLAIN.fullmatch(name) and name not in {".", ".."}:

@@ -6,14 +6,14 @@ minute. Requests to a failing server back off, and start over from a short delay
 
 import asyncio
 import logging
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 from contextlib import aclosing
 from dataclasses import replace
 from typing import Any, Generic, TypeVar
 
 from trimtab.cluster import errors
 from trimtab.cluster.cache.codec import ListPage, Meta, Object, Unreadable, WatchEvent
-from trimtab.cluster.cache.counts import InformerCounts, UnreadableObject
+from trimtab.cluster.cache.intake import Intake
 from trimtab.cluster.cache.list_progress import ListedObjects, ListProgress
 from trimtab.cluster.cache.recovery import Recovery
 from trimtab.cluster.cache.refusals import Refusals
@@ -24,7 +24,6 @@ from trimtab.cluster.cache.subscriptions import Cache, CacheEvent, Delta
 from trimtab.cluster.cache.watch import Watch, WatchBrokenError, WatchPace
 from trimtab.cluster.client import EVERYTHING, PAGE_SIZE, Client, ListOptions
 from trimtab.cluster.resource import Resource, TransformedResource
-from trimtab.model.json.wire import WireError
 
 T = TypeVar("T", bound=Object)
 log = logging.getLogger(__name__)
@@ -60,10 +59,6 @@ class Informer(Generic[T]):
         recovery: Recovery | None = None,
         refusals: Refusals | None = None,
     ) -> None:
-        resource: Resource[Any] = what.resource if isinstance(what, TransformedResource) else what
-        self.resource = resource
-        self._reduce = what.reduce if isinstance(what, TransformedResource) else None
-        self.counts = InformerCounts()
         self.last_error: str | None = None
         self._refusal: errors.ApiError | None = None
         self._refusals = refusals or Refusals()
@@ -72,15 +67,17 @@ class Informer(Generic[T]):
         self._part = selection if isinstance(selection, Part) else Part("")
         if isinstance(selection, Part):
             selection = ListOptions(namespace=selection.namespace or None)
+        self._cache: Cache[T] = Cache()
+        self._intake = Intake(what, self._part, self._cache)
+        self.resource, self.counts = self._intake.resource, self._intake.counts
         # No cached type has managedFields.
         self._selection = selection = replace(selection, drops_managed_fields=True)
         self._namespace = selection.namespace or ""
         self._page_size = page_size
-        self._watch = Watch(client, resource, selection, pace or WatchPace(), self._on_open)
+        self._watch = Watch(client, self.resource, selection, pace or WatchPace(), self._on_open)
         self._steady: asyncio.TimerHandle | None = None
         self._recovery = recovery or Recovery(client.clock, client.sender.random)
         self._pace = RetryPace(client.clock, client.sender.random)
-        self._cache: Cache[T] = Cache()
         self._version: str | None = None
         self._highest = ""
         self._fresh_at = client.clock.monotonic()
@@ -259,7 +256,7 @@ class Informer(Generic[T]):
     async def _read_pages(self, limit: int) -> ListedObjects[T]:
         listed: ListedObjects[T] = ListedObjects()
         asked = self._client.pages(
-            self.resource, self._options(), limit=limit, retry=False, reduce=self._keep_listed
+            self.resource, self._options(), limit=limit, retry=False, reduce=self._intake.read_listed
         )
         async with aclosing(asked) as pages:
             async for page in pages:
@@ -274,20 +271,6 @@ class Informer(Generic[T]):
             self._selection if fields == self._selection.fields else replace(self._selection, fields=fields)
         )
 
-    def _drops(self, meta: Meta) -> bool:
-        """Return whether an object belongs to another part."""
-        if self._part.accepts(meta.namespace):
-            return False
-        self.counts.dropped += 1
-        self._part.note_dropped(meta.namespace)
-        return True
-
-    def _keep_listed(self, whole: Any) -> T | Unreadable | None:
-        """Return what is cached of a listed object, or None for an object of another part."""
-        if self._part.is_filtered and self._drops(whole.metadata):
-            return None
-        return self._transform(whole)
-
     def _add_page(self, listed: ListedObjects[T], page: ListPage[Any]) -> None:
         if is_older(page.resource_version, self._highest):
             self.counts.stale_lists += 1
@@ -296,7 +279,7 @@ class Informer(Generic[T]):
                 f"we have seen {self._highest}; waiting for it to catch up"
             )
         self.counts.received += page.size
-        unreadable = [obj for obj in page.unreadable if not self._drops(obj.metadata)]
+        unreadable = [obj for obj in page.unreadable if not self._intake.drops(obj.metadata)]
         arrived, unreadable = listed.add(page, unreadable, self._cache.known)
         if self.on_page is not None and not self.has_synced:
             for obj in arrived:
@@ -319,12 +302,7 @@ class Informer(Generic[T]):
                     self._cache.delete(old)
 
     def _replace(self, listed: ListedObjects[T]) -> None:
-        before = self.counts.unreadable
-        self.counts.unreadable = {}
-        for unreadable in listed.unreadable:
-            self._note_unreadable(unreadable, before)
-        kept = {key: note.uid for key, note in self.counts.unreadable.items()}
-        self._cache.replace(listed.objects, kept)
+        self._intake.replace(listed)
         self._version = listed.version
         self._highest = later(self._highest, listed.version)
         self._pace.note_progress()
@@ -360,9 +338,13 @@ class Informer(Generic[T]):
 
     def _take(self, event: WatchEvent[Any]) -> None:
         self.counts.received += event.size
-        if self._part.is_filtered and self._is_of_others(event):
+        dropped = self._intake.dropped(event)
+        if dropped is not None:
+            # It still shows how far the watch is.
+            self._note_progress()
+            self._advance(dropped.resource_version)
             return
-        obj = self._read_object(event)
+        obj = self._intake.read_event(event)
         if obj is not None:
             self._apply(event.type, obj)
         elif event.bookmark:
@@ -372,37 +354,6 @@ class Informer(Generic[T]):
                 "%s: a watch event of the unknown type %r is ignored", self.resource.plural, event.type
             )
 
-    def _is_of_others(self, event: WatchEvent[Any]) -> bool:
-        """Return whether an event is about an object of another part. It still shows how far the watch is."""
-        sent = event.object if event.object is not None else event.unreadable
-        if sent is None or not self._drops(sent.metadata):
-            return False
-        self._watch.progressed()
-        self._pace.note_progress()
-        self._advance(sent.metadata.resource_version)
-        return True
-
-    def _read_object(self, event: WatchEvent[Any]) -> T | Unreadable | None:
-        if event.object is None:
-            return event.unreadable
-        if event.type == "DELETED":
-            # Only its metadata counts, so that an object that cannot be reduced does not outlive its deletion.
-            deleted: T = event.object
-            return deleted
-        return self._transform(event.object)
-
-    def _transform(self, whole: Any) -> T | Unreadable:
-        """Apply the transform to an object. A failure affects only this object."""
-        if self._reduce is None:
-            obj: T = whole
-            return obj
-        try:
-            return self._reduce(whole)
-        except WireError as error:
-            return Unreadable(whole.metadata, str(error))
-        except Exception as error:  # noqa: BLE001 - whatever an object makes it trip over, the others are kept
-            return Unreadable(whole.metadata, f"{type(error).__name__}: {error}")
-
     def _apply(self, kind: str, obj: T | Unreadable) -> None:
         """Apply an event unless it is older than the cached object."""
         meta: Meta = obj.metadata
@@ -410,54 +361,17 @@ class Informer(Generic[T]):
             raise WatchBrokenError(
                 f"{self.resource.plural}: an event about an object without name or version", list_again=True
             )
-        if self._is_stale(kind, meta):
+        if self._intake.is_stale(kind, meta, self._version or ""):
             self.counts.stale_events += 1
             return
         self.counts.events += 1
-        self._watch.progressed()
-        self._pace.note_progress()
-        old = self.store.get(meta.name, meta.namespace)
-        if kind == "DELETED":
-            self.counts.unreadable.pop((meta.namespace, meta.name), None)
-        else:
-            self._keep(obj)
-        if old is not None and (kind == "DELETED" or _is_replaced(old, obj)):
-            self._cache.delete(old)
+        self._note_progress()
+        self._intake.apply(kind, obj)
         self._advance(meta.resource_version)
 
-    def _keep(self, obj: T | Unreadable) -> None:
-        if isinstance(obj, Unreadable):
-            self._note_unreadable(obj, self.counts.unreadable)
-        else:
-            self.counts.unreadable.pop((obj.metadata.namespace, obj.metadata.name), None)
-            self._cache.put(obj)
-
-    def _is_stale(self, kind: str, meta: Meta) -> bool:
-        version, known = meta.resource_version, self._known(meta)
-        if known is not None and known[0] == meta.uid:
-            # Some servers send a deletion with the object's last version, so an equal one is no duplicate.
-            duplicate = kind != "DELETED" and version == known[1]
-            return duplicate or is_older(version, known[1])
-        if kind == "DELETED" and known is None:
-            return True  # the second copy
-        if not is_older(version, self._version or ""):
-            return False
-        if kind != "DELETED":
-            # A late event of a deleted object, or an event out of order. Only a new list can decide.
-            raise WatchBrokenError(
-                f"{self.resource.plural} {meta.key}: an event as of version {version} came after "
-                f"{self._version}; listing again",
-                list_again=True,
-            )
-        return True
-
-    def _known(self, meta: Meta) -> tuple[str, str] | None:
-        """Return uid and version of the object of that name. An unreadable version is newer."""
-        note = self.counts.unreadable.get((meta.namespace, meta.name))
-        if note is not None:
-            return note.uid, note.resource_version
-        old = self.store.get(meta.name, meta.namespace)
-        return None if old is None else (old.metadata.uid, old.metadata.resource_version)
+    def _note_progress(self) -> None:
+        self._watch.progressed()
+        self._pace.note_progress()
 
     def _advance(self, version: str) -> None:
         before, self._version = self._version, later(self._version or "", version)
@@ -473,22 +387,6 @@ class Informer(Generic[T]):
             self.last_error = None
             self._note_refusal(None)
             self._recovery.notify()
-
-    def _note_unreadable(
-        self, unreadable: Unreadable, before: Mapping[tuple[str, str], UnreadableObject]
-    ) -> None:
-        """Keep a note of the object, and log it unless it was already noted for this reason."""
-        meta, why = unreadable.metadata, unreadable.why
-        key = meta.namespace, meta.name
-        known = before.get(key)
-        self.counts.unreadable[key] = UnreadableObject(meta.uid, meta.resource_version, why)
-        if known is None or (known.uid, known.why) != (meta.uid, why):
-            log.warning("%s %s is left out of the cache: %s", self.resource.plural, meta.key, why)
-
-
-def _is_replaced(old: Object, new: Object | Unreadable) -> bool:
-    """Return whether `old` was deleted unseen, and an object that cannot be read has its name."""
-    return isinstance(new, Unreadable) and old.metadata.uid != new.metadata.uid
 
 
 def _may_concern_all(error: Exception) -> bool:

@@ -15,7 +15,7 @@ from trimtab.cluster.cache.refusals import Refusals
 from trimtab.cluster.cache.share import Part, ShardedShare, Share
 from trimtab.cluster.cache.subscriptions import Delta
 from trimtab.cluster.client import Client
-from trimtab.cluster.resource import Resource, TransformedResource
+from trimtab.cluster.resource import Resource, TransformedResource, resource_of
 
 T = TypeVar("T", bound=Object)
 
@@ -259,8 +259,3 @@ class NamespacedInformer(Generic[T]):
             for task in running:
                 task.cancel()
             await asyncio.gather(*running, return_exceptions=True)
-
-
-def resource_of(what: Resource[T] | TransformedResource[T]) -> Resource[Any]:
-    """Return the resource, with or without a transform."""
-    return what.resource if isinstance(what, TransformedResource) else what
