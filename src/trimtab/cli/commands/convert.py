@@ -95,7 +95,7 @@ def _converted(document: Document, version: str) -> Any:
         converted = WRITERS[version](data)
     except MetricAnnotationError as error:
         raise CommandError(
-            f"{document.place_of()}: {KIND} {_name_of(data)}: annotation {error.annotation} {error}",
+            f"{document.place_of()}: {KIND} {_name_of(data)}: annotation {error.annotation}: {error}",
             hint="nothing was written; correct the annotation or remove it",
             exit_code=FOUND,
         ) from error

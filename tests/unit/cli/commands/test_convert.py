@@ -183,7 +183,7 @@ def test_a_loss_annotation_that_is_wrong_is_named_and_nothing_is_written(tmp_pat
     assert answer(["convert", str(file), "--to", "trimtab"]) == 1
     out, err = capsys.readouterr()
     assert out == ""
-    assert "HorizontalPodAutoscaler web: annotation autoscaling.trimtab.dev/on-loss is no JSON" in err
+    assert "HorizontalPodAutoscaler web: annotation autoscaling.trimtab.dev/on-loss: it is no JSON" in err
 
 
 @pytest.mark.parametrize("version", ["v1", "v2", "trimtab"])
