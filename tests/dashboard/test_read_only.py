@@ -4,9 +4,11 @@ from tests.dashboard.asking import app_of, entered
 from tests.scenarios.horizontal.bodies import external_metric
 from tests.scenarios.horizontal.conftest import play_on_lab
 from tests.scenarios.horizontal.stage import Stage
+from trimtab.cluster.errors import Unreachable
 from trimtab.cluster.leases.fence import ClosedFence
 from trimtab.dashboard import dashboard_for
 from trimtab.dashboard.read_only import ReadOnlyDecider
+from trimtab.dashboard.sources.cluster_health import ClusterConnection
 
 
 async def busy(stage: Stage) -> None:
@@ -63,6 +65,27 @@ def test_a_read_only_decider_goes_by_what_the_operator_remembers():
             assert mine is not None
             assert theirs is not None
             assert mine.records[-1].decision.desired == theirs.records[-1].decision.desired == 6
+
+    play_on_lab(scenario)
+
+
+def test_a_cluster_that_is_lost_during_a_decision_leaves_the_last_decision():
+    """The cluster answered the probe, and was gone when the metrics were fetched: "no metric can be read" was shown."""
+
+    async def scenario(stage: Stage) -> None:
+        await busy(stage)
+        async with stage.running(fence=ClosedFence()) as actor:
+            connection = ClusterConnection(stage.clock, actor.client)
+            decider = ReadOnlyDecider(
+                stage.clock, actor.operator, ClosedFence(), 15.0, connection.is_answering
+            )
+            await decider.step()
+            actor.line.answer = lambda request: Unreachable(f"{request}: cannot connect")
+            await decider.step()
+            hpa_state = actor.operator.hpas.named(stage.namespace, "web")
+            assert hpa_state is not None
+            assert [record.decision.desired for record in hpa_state.records] == [6]
+            assert connection.problem
 
     play_on_lab(scenario)
 

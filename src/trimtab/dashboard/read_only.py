@@ -62,9 +62,14 @@ class ReadOnlyDecider:
             await self._clock.sleep(self.period if self.horizontal.is_started else 1.0)
 
     async def step(self) -> None:
-        """Decide about every HPA once. Stop as soon as this process leads."""
+        """Decide about every HPA once. Stop as soon as this process leads.
+
+        All metrics are fetched before the first decision. A cluster that is gone by then leaves the last decisions.
+        """
+        is_fetched = False
         async for hpa_state, record in self.horizontal.dry_run_all():
-            if not self.is_active:
+            is_fetched = is_fetched or await self._is_connected()
+            if not is_fetched or not self.is_active:
                 return
             if not hpa_state.is_deleted and record.observation.hpa.metadata.uid == hpa_state.uid:
                 hpa_state.records.append(record)
