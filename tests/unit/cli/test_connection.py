@@ -90,8 +90,9 @@ HPA = {
         "metrics": [{"type": "Resource", "resource": {"name": "cpu", "target": {"averageUtilization": 50}}}],
     },
 }
+EMPTY = {"metadata": {"resourceVersion": "1"}}
 ONE_HPA = {
-    LEASES: {"metadata": {"resourceVersion": "1"}},
+    LEASES: EMPTY,
     f"{OWN}/namespaces/shop/horizontalpodautoscalers": {"metadata": {"resourceVersion": "1"}, "items": [HPA]},
 }
 DISCOVERY = {
@@ -178,7 +179,9 @@ def test_an_error_that_is_not_the_clusters_does_not_ask_whether_it_is_up(
 )
 def test_an_hpa_that_is_missing_is_told_with_its_namespace(options, place, tmp_path, capsys):
     """Without -n the message said "in namespace of the context"."""
-    with refusing(404, "NotFound", {LEASES: {"metadata": {"resourceVersion": "1"}}, **DISCOVERY}) as port:
+    own = f"{OWN}/namespaces/{place}/horizontalpodautoscalers"
+    answers = {LEASES: EMPTY, own: EMPTY, **DISCOVERY}
+    with refusing(404, "NotFound", answers) as port:
         file = Path(kubeconfig(tmp_path, port))
         config = json.loads(file.read_text())
         config["contexts"][0]["context"]["namespace"] = "staging"
@@ -190,7 +193,30 @@ def test_an_hpa_that_is_missing_is_told_with_its_namespace(options, place, tmp_p
 
 def test_top_says_one_thing_about_an_empty_cluster(tmp_path, capsys):
     """It said of no autoscaler which of them the operator acts on."""
-    with refusing(404, "NotFound") as port:
+    answers = {f"{OWN}/namespaces/shop/horizontalpodautoscalers": EMPTY}
+    with refusing(404, "NotFound", answers) as port:
         code, said = ask(["top"], tmp_path, port, capsys)
     assert code == 0
     assert said == ["there is no autoscaler in namespace shop"]
+
+
+@pytest.mark.parametrize(
+    ("command", "code", "words"),
+    [
+        pytest.param(["top"], 0, "there is no autoscaler in namespace shop", id="top"),
+        pytest.param(["explain", "hpa/web"], 1, "there is no HPA 'web' in namespace shop", id="an HPA"),
+        pytest.param(["explain", "vpa/web"], 1, "there is no VPA in namespace shop", id="a VPA"),
+        pytest.param(["explain", "pod/web"], 1, "there is no VPA in namespace shop", id="a pod"),
+    ],
+)
+def test_a_cluster_without_our_crds_is_told_with_what_to_type(command, code, words, tmp_path, capsys):
+    """A newcomer was told that there is no autoscaler, and to look with a kubectl command that fails."""
+    groups = {"/api": DISCOVERY["/api"], "/apis": {"kind": "APIGroupList", "groups": []}}
+    with refusing(404, "NotFound", {LEASES: EMPTY, **groups}) as port:
+        status, said = ask(command, tmp_path, port, capsys)
+    assert status == code
+    (line,) = said
+    assert words in line
+    assert (
+        "Trimtab's CRDs are not installed in this cluster (install them with: trimtab crds | kubectl" in line
+    )

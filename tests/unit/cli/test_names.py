@@ -8,6 +8,8 @@ from click.shell_completion import ShellComplete
 from tests.unit.cli.api_server import kubeconfig, refusing
 from trimtab import cli
 
+OWN = "/apis/autoscaling.trimtab.dev/v2"
+
 
 def listing(*names):
     return {"metadata": {"resourceVersion": "1"}, "items": [{"metadata": {"name": name}} for name in names]}
@@ -103,6 +105,7 @@ def test_top_prints_names_as_kubectl_does(tmp_path, capsys):
 def test_nothing_is_printed_where_there_is_nothing(options, words, tmp_path, capsys):
     """`top -n nope` said that there was none "here"."""
     answers = {"/apis/coordination.k8s.io/v1/namespaces/trimtab/leases": listing()}
+    answers |= {f"{OWN}/{place}horizontalpodautoscalers": listing() for place in ("", "namespaces/nope/")}
     with refusing(404, "NotFound", answers) as port:
         for output in ("table", "wide", "name"):
             command = ["top", "-o", output, *options, "--kubeconfig", kubeconfig(tmp_path, port)]

@@ -17,6 +17,7 @@ from trimtab.cli.connection import (
     with_client,
 )
 from trimtab.cli.errors import FOUND, CommandError
+from trimtab.cli.missing_crds import INSTALL, because_of_missing_crds
 from trimtab.cli.names import ALIASES, complete_object
 from trimtab.cli.operator_port import (
     NothingKnownError,
@@ -200,7 +201,14 @@ def _explain_vertical(
     choice = _choice(options)
 
     async def look(client: Client, context_namespace: str) -> tuple[Explained, list[str]]:
-        return await explain_size(client, kind, namespace or context_namespace, name, choice)
+        place = namespace or context_namespace
+        try:
+            return await explain_size(client, kind, place, name, choice)
+        except CannotLookError as error:
+            if reason := await because_of_missing_crds(client, VPAS, place):
+                text = f"there is no VPA in namespace {place}{reason}"
+                raise CommandError(text, INSTALL, FOUND) from error
+            raise
 
     try:
         explained, notes = _ask_cluster(options, look)
@@ -292,8 +300,8 @@ def _decide_here(name: str, namespace: str, options: dict[str, Any]) -> Decision
     async def look(client: Client, context_namespace: str) -> DecisionToExplain:
         found = await explain_replicas(client, namespace or context_namespace, name, choice)
         if found is None:
-            known = await _known_hpas(client)
-            raise _no_such_hpa(name, namespace or context_namespace, known)
+            place, known = namespace or context_namespace, await _known_hpas(client)
+            raise _no_such_hpa(name, place, known, await because_of_missing_crds(client, OWN_HPAS, place))
         return found
 
     try:
@@ -415,15 +423,17 @@ def _unwatched(found: FoundSettings, namespace: str) -> list[str]:
     return [f"not acted on: the operator watches {', '.join(watched)} and not {namespace}"]
 
 
-def _no_such_hpa(name: str, namespace: str, known: Iterable[tuple[str, str]] = ()) -> CommandError:
+def _no_such_hpa(
+    name: str, namespace: str, known: Iterable[tuple[str, str]] = (), reason: str = ""
+) -> CommandError:
     """Return the error about a missing HPA, with what was probably meant of the `known` namespaces and names."""
     known = list(known)
-    hint = "look with: kubectl get thpa,hpa -A"
+    hint = INSTALL if reason else "look with: kubectl get thpa,hpa -A"
     if elsewhere := [place for place, other in known if other == name and place != namespace]:
         hint = f"there is one in {elsewhere[0]}: add -n {elsewhere[0]}"
     elif near := nearest(name, [other for place, other in known if place == namespace]):
         hint = f"did you mean {near}?"
-    return CommandError(f"there is no HPA {name!r} in namespace {namespace}", hint, FOUND)
+    return CommandError(f"there is no HPA {name!r} in namespace {namespace}{reason}", hint, FOUND)
 
 
 def _from_operator(operator: str, namespace: str, name: str, output: str, options: dict[str, Any]) -> Any:

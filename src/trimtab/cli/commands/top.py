@@ -17,6 +17,7 @@ from trimtab.cli.connection import (
     with_client,
 )
 from trimtab.cli.errors import CommandError
+from trimtab.cli.missing_crds import INSTALL, because_of_missing_crds
 from trimtab.cli.names import complete_namespace
 from trimtab.cli.operator_port import ask_overview, refuse_unusable_address
 from trimtab.cli.operator_settings import Choice, operator_namespace_option, settings_for
@@ -108,7 +109,8 @@ def top(  # noqa: PLR0913 - one parameter per option
                     click.echo(note, err=True)
             is_first = False
             text = _text(rows, output, headers=not no_headers)
-            _show(text, nothing=_nothing(namespace, selector), is_live=is_live)
+            nothing = "" if text else await _nothing(client, namespace, selector)
+            _show(text, nothing=nothing, is_live=is_live)
             if period is None:
                 return
             await asyncio.sleep(period)
@@ -131,11 +133,13 @@ def asked_reasons(operator: str, timeout: timedelta | None = None) -> tuple[Deci
         return NONE_DECIDED, [f"reasons follow from the statuses: {error}"]
 
 
-def _nothing(namespace: str, selector: str) -> str:
-    """Return the line in place of an empty table: where no autoscaler was found."""
+async def _nothing(client: Client, namespace: str, selector: str) -> str:
+    """Return the line in place of an empty table: where no autoscaler was found, and whether there can be one."""
     labels = f" with labels {selector}" if selector else ""
     place = f"namespace {namespace}" if namespace else "any namespace"
-    return f"there is no autoscaler{labels} in {place}"
+    nothing = f"there is no autoscaler{labels} in {place}"
+    reason = await because_of_missing_crds(client, KINDS["thpa"].resource, namespace)
+    return f"{nothing}{reason} ({INSTALL})" if reason else nothing
 
 
 def _show(text: str, *, nothing: str, is_live: bool) -> None:

@@ -12,13 +12,13 @@ from trimtab.cluster.cache.namespaced_informer import NamespacedInformer
 from trimtab.cluster.client import Client
 from trimtab.cluster.transport.transport import Deadlines, Request
 from trimtab.dashboard.pages.views import Notice
-from trimtab.operator.horizontal.inputs.kinds import NATIVE_HPAS, OWN_HPAS, find_native_hpa
+from trimtab.operator.horizontal.inputs.kinds import INSTALL_CRDS, NATIVE_HPAS, OWN_HPAS, find_native_hpa
 from trimtab.operator.settings.settings import Settings
 from trimtab.operator.vertical.kinds import VPAS
 
 log = logging.getLogger(__name__)
 
-_INSTALL: Final = "`trimtab crds | kubectl apply --server-side -f -`"
+_INSTALL: Final = f"`{INSTALL_CRDS}`"
 NO_VPAS: Final = f"The cluster does not serve VerticalPodAutoscalers. To install the kind, type {_INSTALL}."
 NO_HPAS: Final = (
     f"The cluster does not serve HorizontalPodAutoscalers of Trimtab's kind. To install it, type {_INSTALL}."

@@ -13,6 +13,7 @@ from trimtab.cluster.resource import Resource
 from trimtab.model.hpa.types import HorizontalPodAutoscaler
 from trimtab.operator.horizontal.inputs.hpa_cache import HpaCache
 from trimtab.operator.horizontal.inputs.kinds import (
+    INSTALL_CRDS,
     NATIVE_HPAS,
     OWN_HPAS,
     UndecodedHpa,
@@ -197,9 +198,7 @@ class HpaWatches:
         except errors.ClusterError as error:
             return str(error)
         if served is None:
-            return (
-                f"{_not_served(resource)}: install it with `trimtab crds | kubectl apply --server-side -f -`"
-            )
+            return f"{_not_served(resource)}: install it with `{INSTALL_CRDS}`"
         if resource is not NATIVE_HPAS or isinstance(self._runtime.fence, ClosedFence):
             return ""
         self._informer(resource)  # its list arrives while the other controller is looked for

@@ -3,7 +3,7 @@
 from collections.abc import Sequence
 from contextlib import aclosing
 from datetime import datetime, timedelta
-from typing import Any
+from typing import Any, Final
 
 import msgspec
 
@@ -34,6 +34,8 @@ OWN_HPAS = Resource(
 NATIVE_HPAS = Resource(
     "autoscaling", "v2", "horizontalpodautoscalers", "HorizontalPodAutoscaler", HorizontalPodAutoscaler
 )
+INSTALL_CRDS: Final = "trimtab crds | kubectl apply --server-side -f -"
+"""What to type where the cluster does not serve a kind of ours."""
 
 
 class SlimMeta(Wire):
