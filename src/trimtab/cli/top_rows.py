@@ -42,6 +42,7 @@ NO_RECOMMENDATION: Final = "NoRecommendation"
 _UNMET: Final = (
     VPAConditionType.CONFIG_UNSUPPORTED,
     VPAConditionType.NO_PODS_MATCHED,
+    VPAConditionType.ESTIMATOR_FAILED,
     VPAConditionType.REPLACEMENT_REFUSED,
     VPAConditionType.NO_NODE_FITS,
     VPAConditionType.FETCHING_HISTORY,

@@ -18,7 +18,7 @@ from trimtab.lab.apiserver.server import Server
 from trimtab.model.crds import all_crds
 from trimtab.model.hpa.types import HorizontalPodAutoscaler, HorizontalPodAutoscalerStatus, HpaCondition
 from trimtab.model.json import wire
-from trimtab.model.vpa.types import VerticalPodAutoscaler
+from trimtab.model.vpa.types import VerticalPodAutoscaler, VPAConditionType
 from trimtab.operator.horizontal.inputs.kinds import NATIVE_HPAS, OWN_HPAS
 from trimtab.operator.process import make_elector
 from trimtab.operator.settings.settings import Settings
@@ -403,6 +403,19 @@ def test_the_reason_of_a_vpa_says_what_is_missing(conditions, reason):
         VerticalPodAutoscaler,
     )
     assert vpa_row(found)["reason"] == reason
+
+
+@pytest.mark.parametrize(
+    "kind",
+    sorted(
+        set(VPAConditionType) - {VPAConditionType.RECOMMENDATION_PROVIDED, VPAConditionType.CONFIG_DEPRECATED}
+    ),
+)
+def test_every_problem_of_a_vpa_is_its_reason(kind):
+    conditions = [{"type": "RecommendationProvided", "status": "False"}]
+    conditions.append({"type": kind, "status": "True", "message": "why"})
+    found = wire.convert({"status": {"conditions": conditions}}, VerticalPodAutoscaler)
+    assert (vpa_row(found)["reason"], vpa_row(found)["message"]) == (kind, "why")
 
 
 ROWS = [hpa_row("thpa", hpa(**AT_MAXIMUM), NO_SETTINGS), vpa_row(VPA)]
