@@ -36,8 +36,9 @@ def wrong_type(answer: Any, wanted: str) -> WrongAnswerError:
         return WrongAnswerError(
             f"a coroutine, not {wanted}; call no async function, or await it in a metric source"
         )
-    if inspect.isgenerator(answer):
-        return WrongAnswerError(f"a generator, not {wanted}; write return in place of yield")
+    if inspect.isgenerator(answer) or inspect.isasyncgen(answer):
+        found = "a generator" if inspect.isgenerator(answer) else "an async generator"
+        return WrongAnswerError(f"{found}, not {wanted}; write return in place of yield")
     return WrongAnswerError(f"{'None' if answer is None else type(answer).__name__}, not {wanted}")
 
 

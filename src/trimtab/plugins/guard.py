@@ -18,6 +18,7 @@ from trimtab.model.json.wire import Wire
 from trimtab.model.spelling import nearest
 from trimtab.plugins.errors import DeclinedError, WrongAnswerError, describe, plain_error, quote
 from trimtab.plugins.kinds import PluginKind
+from trimtab.plugins.pod_filter import NODES_NOT_DECLARED, FilterNode
 from trimtab.plugins.registry import Plugin, Plugins
 from trimtab.plugins.time_limit import WALL_TIME, TookTooLong, WaitCount, call_within, ends_the_program
 
@@ -210,7 +211,7 @@ class Guard:
         return self._failure(FailureReason.DECLINED, f"{self.plugin} cannot answer: {quote(error)}")
 
     def _raised(self, user: str, now: float, error: BaseException) -> PluginFailure:
-        text = f"{self.plugin} raised {describe(error)}"
+        text = f"{self.plugin} raised {describe(error)}{_advice(self.plugin, error)}"
         return self._failed(FailureReason.RAISED, text, user, now, error)
 
     def _failed(
@@ -245,6 +246,14 @@ class Guard:
 
 _ALL = ""
 """The user of a pause that holds for every object."""
+
+
+def _advice(plugin: Plugin, error: BaseException) -> str:
+    """Return the advice for a filter that fails because it has no nodes, or an empty text."""
+    if plugin.kind is not PluginKind.POD_FILTER or plugin.declaration.needs_nodes:
+        return ""
+    missing = (f"'NoneType' object has no attribute '{field}'" for field in FilterNode.__struct_fields__)
+    return f"; {NODES_NOT_DECLARED}" if quote(error) in missing else ""
 
 
 class Guards:

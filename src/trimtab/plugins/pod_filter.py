@@ -18,6 +18,8 @@ from trimtab.plugins.errors import DeclinedError, WrongAnswerError, wrong_type
 from trimtab.plugins.reasons import LONGEST_REASON, check_reason
 
 _EMPTY: Mapping[str, str] = {}
+NODES_NOT_DECLARED = "pod.node is None without @declare(needs_nodes=True)"
+"""What a filter gets to read that uses nodes and does not declare it."""
 
 
 class CannotFilterError(DeclinedError):

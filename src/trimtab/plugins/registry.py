@@ -198,9 +198,8 @@ def shape_problem(function: Any, kind: PluginKind) -> str:
         )
     if not kind.is_async and not 0 < declaration.budget <= LONGEST_BUDGET:
         return f"its budget is {declaration.budget:g} s; it may be up to {LONGEST_BUDGET:g} s"
-    called = function if inspect.isroutine(function) else type(function).__call__
-    if inspect.iscoroutinefunction(called) != kind.is_async:
-        return "it must be a coroutine function" if kind.is_async else "it must not be a coroutine function"
+    if problem := _waiting_problem(function, kind):
+        return problem
     try:
         inspect.signature(function).bind(object())
     except TypeError as error:
@@ -208,6 +207,16 @@ def shape_problem(function: Any, kind: PluginKind) -> str:
     except ValueError:
         return ""  # a function of a compiled module may have no signature
     return ""
+
+
+def _waiting_problem(function: Any, kind: PluginKind) -> str:
+    """Return why a function waits as no plug-in of a kind does, or an empty text."""
+    called = function if inspect.isroutine(function) else type(function).__call__
+    if inspect.isasyncgenfunction(called):
+        return "it is an async generator; write return in place of yield"
+    if inspect.iscoroutinefunction(called) == kind.is_async:
+        return ""
+    return "it must be a coroutine function" if kind.is_async else "it must not be a coroutine function"
 
 
 def _distinct(names: Iterable[str]) -> list[str]:

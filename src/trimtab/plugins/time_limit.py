@@ -101,9 +101,12 @@ def _within(seconds: float, function: Callable[[A], T], argument: A, name: str) 
     _running.name, _running.interrupts = name, 0
     signal.setitimer(signal.ITIMER_REAL, seconds, REPEAT)
     try:
-        return _inside(function, argument)
+        answer = _inside(function, argument)
     finally:
         signal.setitimer(signal.ITIMER_REAL, 0)
+    if _running.interrupts:
+        raise TookTooLong  # it caught the first one, and its answer came too late
+    return answer
 
 
 @contextmanager

@@ -98,11 +98,23 @@ def warn_of_prints() -> Iterator[None]:
 
 def warn_of_all_left_out(function: object) -> None:
     """Warn of a filter that leaves out all generated pods."""
-    code = getattr(function, "__code__", None) or getattr(type(function).__call__, "__code__", None)
-    place = "" if code is None else describe_place(code.co_filename, code.co_firstlineno)
     _warn(
-        f"it leaves out every pod of every input{place}; an HPA without a pod that counts keeps its replicas and says AllPodsLeftOut"
+        f"it leaves out every pod of every input{_first_line(function)}; "
+        "an HPA without a pod that counts keeps its replicas and says AllPodsLeftOut"
     )
+
+
+def warn_of_changing_memory(function: object) -> None:
+    """Warn of a policy whose memory changes although nothing but the time does."""
+    _warn(
+        f"its memory changes in every sync in which only the time moves{_first_line(function)}; "
+        "that is a write of the status in every sync of each HPA"
+    )
+
+
+def _first_line(function: object) -> str:
+    code = getattr(function, "__code__", None) or getattr(type(function).__call__, "__code__", None)
+    return "" if code is None else describe_place(code.co_filename, code.co_firstlineno)
 
 
 def _warn(message: str) -> None:

@@ -5,6 +5,8 @@ from random import Random
 from types import MappingProxyType
 from typing import Any
 
+import msgspec
+
 from trimtab.model.core.meta import OwnerReference
 from trimtab.plugins import (
     FilterNode,
@@ -17,6 +19,7 @@ from trimtab.plugins import (
 
 CASES = 200
 START = 1_800_000_000.0
+SYNC_PERIOD = 15
 _PHASES = ("Running", "Running", "Running", "Pending", "Succeeded", "Failed")
 
 
@@ -36,6 +39,12 @@ def filter_inputs(cases: int = CASES) -> Iterator[PodFilterInput]:
             replicas=max(count + random.randrange(-1, 2), 0),
         )
         yield PodFilterInput(pods=pods, target=target)
+
+
+def without_nodes(seen: PodFilterInput) -> PodFilterInput:
+    """Return an input as filters get it that do not declare `needs_nodes`."""
+    pods = tuple(msgspec.structs.replace(pod, node=None) for pod in seen.pods)
+    return msgspec.structs.replace(seen, pods=pods)
 
 
 def _node(name: str, random: Random) -> FilterNode:
@@ -76,7 +85,7 @@ def policy_inputs(parameters: Mapping[str, Any], cases: int = CASES) -> Iterator
             min_replicas=low,
             max_replicas=low + random.randrange(1, 100),
             metrics=() if number == 0 else tuple(_metric(name, random) for name in names),
-            now=START + number * 15,
+            now=START + number * SYNC_PERIOD,
             parameters=frozen(parameters),
         )
 

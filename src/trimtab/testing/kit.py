@@ -8,21 +8,27 @@ import msgspec
 
 from trimtab.plugins.estimator import Estimate, EstimatorInput, check_estimate
 from trimtab.plugins.kinds import PluginKind, declaration_of
-from trimtab.plugins.pod_filter import PodFilterInput, check_left_out
+from trimtab.plugins.pod_filter import NODES_NOT_DECLARED, PodFilterInput, check_left_out
 from trimtab.plugins.registry import Plugin
 from trimtab.plugins.replica_policy import ReplicaPolicyInput, ReplicaProposal, check_proposal
 from trimtab.testing.answers import (
     AnswerCount,
     Asker,
     Declined,
+    PluginTestError,
     Stopwatch,
     check_shape,
     warn_of_all_left_out,
+    warn_of_changing_memory,
     warn_of_prints,
 )
-from trimtab.testing.cases import filter_inputs, frozen, policy_inputs
+from trimtab.testing.cases import SYNC_PERIOD, filter_inputs, frozen, policy_inputs, without_nodes
 from trimtab.testing.source_check import check_metric_source
 from trimtab.testing.usage_cases import estimator_inputs
+
+STEADY = 5
+"""Inputs that are repeated to see whether the memory of a policy settles."""
+SYNCS = 20
 
 
 def check_pod_filter(
@@ -37,17 +43,31 @@ def check_pod_filter(
     def ask(seen: PodFilterInput) -> Any:
         return check_left_out(function(seen), seen.pods)
 
-    asker = Asker(ask, declaration_of(function).budget, stopwatch, wall_clock)
+    declared = declaration_of(function)
+    asker = Asker(ask, declared.budget, stopwatch, wall_clock)
     count, keeps_one = AnswerCount(), False
     with warn_of_prints():
         for seen in filter_inputs():
-            again = msgspec.structs.replace(seen)
-            answer = asker.check_answer(seen, again)
+            answer = asker.check_answer(seen, msgspec.structs.replace(seen))
+            if not declared.needs_nodes:
+                _check_without_nodes(asker, seen, answer)
             count.add(answer)
             keeps_one |= not isinstance(answer, Declined) and len(answer) < len(seen.pods)
     count.require_one()
     if not keeps_one:
         warn_of_all_left_out(function)
+
+
+def _check_without_nodes(asker: Asker, seen: PodFilterInput, answer: Any) -> None:
+    """Ask a filter as the operator does that reads no nodes for it. It must not miss them."""
+    bare = without_nodes(seen)
+    try:
+        found = asker.check_answer(bare, msgspec.structs.replace(bare))
+        problem = "" if found == answer else "its answer depends on the nodes"
+    except PluginTestError as error:
+        problem = str(error)
+    if problem:
+        raise PluginTestError(f"nodes: {NODES_NOT_DECLARED}: {problem}")
 
 
 def check_replica_policy(
@@ -76,7 +96,24 @@ def check_replica_policy(
             answer = asker.check_answer(seen, again)
             count.add(answer)
             memory = None if isinstance(answer, Declined) else answer.memory
+        never_settles = all(
+            _changes_for_ever(asker, seen) for seen in policy_inputs(parameters or {}, STEADY)
+        )
     count.require_one()
+    if never_settles:
+        warn_of_changing_memory(function)
+
+
+def _changes_for_ever(asker: Asker, seen: ReplicaPolicyInput) -> bool:
+    """Return whether the memory of a policy still changes after syncs in which only the time moves."""
+    memories: list[Any] = [None]
+    for number in range(SYNCS):
+        now = seen.now + number * SYNC_PERIOD
+        steady = msgspec.structs.replace(seen, now=now, memory=frozen(memories[-1]))
+        answer = asker.check_answer(steady, msgspec.structs.replace(steady))
+        memories.append(None if isinstance(answer, Declined) else answer.memory)
+    changes: bool = memories[-1] != memories[-2]
+    return changes
 
 
 def check_estimator(

@@ -2,6 +2,7 @@
 
 import asyncio
 import logging
+import threading
 from collections.abc import Callable
 from typing import Any
 
@@ -18,6 +19,7 @@ from trimtab.plugins.guard import (
 )
 from trimtab.plugins.kinds import Declaration, PluginKind
 from trimtab.plugins.metrics import PluginMetrics
+from trimtab.plugins.pod_filter import FilterNode, FilterPod
 from trimtab.plugins.registry import Plugin, Plugins
 from trimtab.plugins.time_limit import WAITS_BEFORE_FAILURE
 
@@ -64,6 +66,12 @@ def fail(argument: Any) -> Any:
                 if fail.caught:  # type: ignore[attr-defined] # a mark for the test
                     raise
                 fail.caught = True  # type: ignore[attr-defined] # a mark for the test
+    if argument in {"swallow", "swallow and raise"}:
+        try:
+            threading.Event().wait()
+        except BaseException:  # noqa: BLE001 - a plug-in that catches everything, and answers
+            if argument != "swallow":
+                raise ValueError("interrupted") from None
     return argument
 
 
@@ -91,6 +99,15 @@ def fail(argument: Any) -> Any:
             "pod filter example.com/Plugin 1.2 took longer than its 20 ms",
             id="catches the interruption",
         ),
+        *(
+            pytest.param(
+                argument,
+                "PluginTooSlow",
+                "pod filter example.com/Plugin 1.2 took longer than its 20 ms",
+                id=f"waits until it is interrupted: {argument}",
+            )
+            for argument in ("swallow", "swallow and raise")
+        ),
     ],
 )
 def test_a_failed_call_becomes_a_sentence(argument: Any, reason: str, message: str) -> None:
@@ -99,6 +116,18 @@ def test_a_failed_call_becomes_a_sentence(argument: Any, reason: str, message: s
     assert failure == PluginFailure(
         plugin="example.com/Plugin", version="1.2", reason=reason, message=message
     )
+
+
+@pytest.mark.parametrize("field", FilterNode.__struct_fields__)
+def test_a_filter_that_misses_its_nodes_is_told_to_declare_them(field: str) -> None:
+    pod = FilterPod(name="web-1")
+    words = "; pod.node is None without @declare(needs_nodes=True)"
+    assert words in call(guard(lambda seen: getattr(seen.node, field)), pod).message
+    policy = guard(lambda seen: getattr(seen.node, field), PluginKind.REPLICA_POLICY)
+    assert words not in call(policy, pod).message
+    declared = Declaration(budget=0.02, needs_nodes=True)
+    known = Plugin("example.com/Plugin", PluginKind.POD_FILTER, policy.plugin.call, declaration=declared)
+    assert words not in call(Guard(known), pod).message
 
 
 def test_a_slow_call_fails_also_where_nothing_can_interrupt_it() -> None:

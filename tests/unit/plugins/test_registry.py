@@ -89,6 +89,16 @@ def test_the_same_name_in_two_packages_is_an_error(packages: Packages) -> None:
         pytest.param(
             "m_sync", FUNCTION, "trimtab.metric_sources", PluginShapeError, "must be a coroutine function"
         ),
+        *(
+            pytest.param(
+                f"m_yields_{group}",
+                "async def plugin(seen):\n    yield 1",
+                f"trimtab.{group}",
+                PluginShapeError,
+                "it is an async generator; write return in place of yield",
+            )
+            for group in ("pod_filters", "replica_policies", "metric_sources", "estimators")
+        ),
         pytest.param(
             "m_protocol",
             f"from trimtab.plugins.kinds import declare\n@declare(protocol=2)\n{FUNCTION}",

@@ -3,7 +3,7 @@
 import asyncio
 import sys
 import threading
-from collections.abc import Mapping
+from collections.abc import AsyncIterator, Mapping
 from itertools import count
 from math import nan
 from random import random
@@ -28,6 +28,7 @@ from trimtab.plugins.kinds import PluginKind
 from trimtab.plugins.registry import Plugin
 from trimtab.testing import (
     PluginTestError,
+    PluginTestWarning,
     check_estimator,
     check_metric_source,
     check_plugin,
@@ -44,16 +45,31 @@ def well_behaved(seen: PodFilterInput) -> Mapping[str, str]:
     return {pod.name: "it is deleted" for pod in seen.pods if pod.is_deleted}
 
 
+def remembering(seen: ReplicaPolicyInput) -> ReplicaProposal:
+    most = max(seen.memory["most"] if seen.memory else 0, seen.replicas)
+    return ReplicaProposal(replicas=seen.replicas, reason="as it is", memory={"most": most})
+
+
 def counting(seen: ReplicaPolicyInput) -> ReplicaProposal:
     before = seen.memory["count"] if seen.memory else 0
     return ReplicaProposal(replicas=seen.replicas, reason="as it is", memory={"count": before + 1})
 
 
+def noting_the_time(seen: ReplicaPolicyInput) -> ReplicaProposal:
+    return ReplicaProposal(replicas=seen.replicas, reason="as it is", memory={"at": seen.now})
+
+
+@pytest.mark.parametrize("function", [counting, noting_the_time])
+def test_a_memory_that_never_settles_has_a_warning(function):
+    with pytest.warns(PluginTestWarning, match="memory changes in every sync.*a write of the status"):
+        check_replica_policy(function)
+
+
 def test_plugins_that_keep_the_protocol_pass():
     check_pod_filter(well_behaved)
-    check_replica_policy(counting)
+    check_replica_policy(remembering)
     assert "200" in check_plugin(Plugin("example.com/A", PluginKind.POD_FILTER, well_behaved))
-    assert "200" in check_plugin(Plugin("example.com/A", PluginKind.REPLICA_POLICY, counting))
+    assert "200" in check_plugin(Plugin("example.com/A", PluginKind.REPLICA_POLICY, remembering))
 
 
 def slow_watch() -> Any:
@@ -75,6 +91,27 @@ def slow_watch() -> Any:
 def test_a_bad_filter_is_found_with_its_input(function, words):
     with pytest.raises(PluginTestError, match=words):
         check_pod_filter(function)
+
+
+def on_drained_nodes(seen: PodFilterInput) -> Mapping[str, str]:
+    return {pod.name: "drained" for pod in seen.pods if pod.node is not None and pod.node.is_unschedulable}
+
+
+def on_drained_nodes_unguarded(seen: PodFilterInput) -> Mapping[str, str]:
+    return {pod.name: "drained" for pod in seen.pods if pod.node_name and pod.node.is_unschedulable}  # type: ignore[union-attr] # that is the test
+
+
+@pytest.mark.parametrize("function", [on_drained_nodes, on_drained_nodes_unguarded])
+def test_a_filter_that_reads_nodes_must_declare_it(function):
+    """The operator reads nodes only for filters that declare it, so the filter would never leave out a pod."""
+    with pytest.raises(PluginTestError, match=r"needs_nodes=True"):
+        check_pod_filter(function)
+
+    @declare(needs_nodes=True)
+    def declared(seen: PodFilterInput) -> Mapping[str, str]:
+        return dict(function(seen))
+
+    check_pod_filter(declared)
 
 
 def changes_its_input(seen: PodFilterInput) -> Mapping[str, str]:
@@ -273,6 +310,10 @@ async def raises_key_errors(seen: MetricRequest) -> list[MetricValue]:
     return [MetricValue(value={"jobs": 1}[seen.metric], labels=seen.labels)]
 
 
+async def yields(seen: MetricRequest) -> AsyncIterator[MetricValue]:
+    yield MetricValue(value=1, labels=seen.labels)
+
+
 async def hangs(seen: MetricRequest) -> list[MetricValue]:
     await asyncio.Event().wait()
     return []
@@ -298,6 +339,8 @@ async def blocks(seen: MetricRequest) -> list[MetricValue]:
         (answering(lambda series, seen: setattr(seen, "metric", "x")), "purity: it changes its input"),
         (answering(lambda series, seen: sys.exit(1)), "it raised SystemExit"),
         (lambda seen: [], "it must be a coroutine function"),
+        (yields, "it is an async generator; write return in place of yield"),
+        (answering(lambda series, seen: yields(seen)), "an async generator, not a list .* in place of yield"),
     ],
 )
 def test_a_bad_source_is_found_with_its_request(function, words):
