@@ -8,18 +8,21 @@ from typing import Any
 
 from prometheus_client import CollectorRegistry
 from prometheus_client.metrics import MetricWrapperBase
+from prometheus_client.metrics_core import Metric
 
 from tools.command_reference import commands_page
 from tools.python_reference import python_page
 from tools.reasons import DECISION_REASONS, HORIZONTAL, VERTICAL, Reason
 from tools.upstream_flags import upstream_page
+from trimtab.adapter.metrics import RequestMetrics as AdapterRequests
+from trimtab.adapter.metrics import health_family
 from trimtab.cli.commands.run import _shown
 from trimtab.install.values.table import CHART_VALUES
 from trimtab.model.crds import all_crds
 from trimtab.model.feature_gates import GATES, Gate, gates_of_version
 from trimtab.operator.control_loop import ControlLoopMetrics
 from trimtab.operator.horizontal.metrics import HpaControllerMetrics
-from trimtab.operator.prometheus import Durations, Values
+from trimtab.operator.prometheus import Durations, Values, cache_families, request_family
 from trimtab.operator.settings.compat import KUBERNETES
 from trimtab.operator.settings.settings import declared
 from trimtab.operator.vertical.metrics import (
@@ -132,12 +135,19 @@ def _metrics() -> str:
         hpas.usage_checks,
         *(
             make(registry)
-            for make in (RecommenderMetrics, UpdaterMetrics, AdmissionMetrics, ControlLoopMetrics)
+            for make in (
+                RecommenderMetrics, UpdaterMetrics, AdmissionMetrics, ControlLoopMetrics, AdapterRequests,
+            )
         ),
+    ]  # fmt: skip
+    on_scrapes: list[Metric] = [
+        *PluginMetrics(Guards(NO_PLUGINS), registry).collect(),
+        request_family(),
+        *cache_families(),
+        health_family(),
     ]
-    plugins = list(PluginMetrics(Guards(NO_PLUGINS), registry).collect())
     labels = (
-        {family.name: ", ".join(getattr(family, "_labelnames", ())) for family in plugins}
+        {family.name: ", ".join(getattr(family, "_labelnames", ())) for family in on_scrapes}
         | {
             metric._name: ", ".join(metric._labelnames)
             for holder in holders
@@ -166,10 +176,13 @@ def _metrics() -> str:
             labels.get(family.name, ""),
             family.documentation,
         )
-        for family in sorted([*registry.collect(), *plugins], key=lambda family: family.name)
+        for family in sorted([*registry.collect(), *on_scrapes], key=lambda family: family.name)
         if not family.name.endswith("_created")
     ]
-    about = "Served at `/metrics` of the port that `--port` names. Names are upstream's where upstream has the metric.\n"
+    about = (
+        "Served at `/metrics` of the port that `--port` names. Names are upstream's where upstream has the metric.\n"
+        "Those of [the adapter](../adapter.md), `trimtab_adapter_*`, are served at its own port, with the metrics of its plug-ins.\n"
+    )
     return _page(["# Metrics\n", about, _table(("metric", "type", "labels", "meaning"), rows)])
 
 

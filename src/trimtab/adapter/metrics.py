@@ -16,31 +16,38 @@ CONTENT_TYPE = "text/plain; version=0.0.4; charset=utf-8"
 _BUCKETS = (0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1.0, 2.5, 5.0)
 
 
-class AdapterMetrics:
-    """Counts requests and exports the health of sources and rules."""
+class RequestMetrics:
+    """Counts the requests to the adapter."""
 
-    def __init__(self, sources: Sequence[Source], objects: ClusterObjects, guards: Guards) -> None:
-        self._registry = CollectorRegistry()
+    def __init__(self, registry: CollectorRegistry) -> None:
         self._requests = Counter(
             "trimtab_adapter_requests",
-            "Requests by API group and status.",
+            "Requests to the adapter by API group and status.",
             ["group", "code"],
-            registry=self._registry,
+            registry=registry,
         )
         self._seconds = Histogram(
             "trimtab_adapter_request_seconds",
-            "Time to answer, in seconds.",
+            "Time that the adapter took to answer.",
             ["group"],
             buckets=_BUCKETS,
-            registry=self._registry,
+            registry=registry,
         )
-        self._registry.register(_HealthCollector(sources, objects))
-        PluginMetrics(guards, self._registry)
 
     def record(self, group: str, code: int, seconds: float) -> None:
         """Record one request."""
         self._requests.labels(group, str(code)).inc()
         self._seconds.labels(group).observe(seconds)
+
+
+class AdapterMetrics:
+    """Counts requests and exports the health of sources and rules."""
+
+    def __init__(self, sources: Sequence[Source], objects: ClusterObjects, guards: Guards) -> None:
+        self._registry = CollectorRegistry()
+        self.record = RequestMetrics(self._registry).record
+        self._registry.register(_HealthCollector(sources, objects))
+        PluginMetrics(guards, self._registry)
 
     def text(self) -> bytes:
         """Return all metrics in Prometheus' text format."""
@@ -54,14 +61,19 @@ class _HealthCollector(Collector):
 
     def collect(self) -> Iterable[GaugeMetricFamily]:
         """Yield the current states."""
-        family = GaugeMetricFamily(
-            "trimtab_adapter_source_health",
-            "1 for the state that a source, a rule or a watch of pods (source `cluster`) is in.",
-            labels=["source", "what", "state"],
-        )
+        family = health_family()
         parts = [(source.name, health) for source in self._sources for health in source.health()]
         parts += [("cluster", health) for health in self._objects.health()]
         for name, health in parts:
             for state in State:
                 family.add_metric([name, health.name, state.value], float(health.state is state))
         yield family
+
+
+def health_family() -> GaugeMetricFamily:
+    """Return the metric of states without samples."""
+    return GaugeMetricFamily(
+        "trimtab_adapter_source_health",
+        "1 for the state that a source, a rule or a watch of pods (source `cluster`) is in.",
+        labels=["source", "what", "state"],
+    )

@@ -22,12 +22,17 @@ class RequestMetrics(Collector):
 
     def collect(self) -> Iterable[CounterMetricFamily]:
         """Yield the requests so far."""
-        family = CounterMetricFamily(
-            "trimtab_api_requests", "Requests to the API server.", labels=["verb", "code"]
-        )
+        family = request_family()
         for (verb, code), number in sorted(self._counts.sent.items()):
             family.add_metric([verb, str(code)], number)
         yield family
+
+
+def request_family() -> CounterMetricFamily:
+    """Return the metric of requests without samples."""
+    return CounterMetricFamily(
+        "trimtab_api_requests", "Requests to the API server; code 0 is no response.", labels=["verb", "code"]
+    )
 
 
 class CacheMetrics(Collector):
@@ -39,23 +44,29 @@ class CacheMetrics(Collector):
 
     def collect(self) -> Iterable[Metric]:
         """Yield the numbers so far."""
-        objects = GaugeMetricFamily("trimtab_cached_objects", "Objects in a cache.", labels=["resource"])
-        received = CounterMetricFamily(
-            "trimtab_cache_received_bytes",
-            "Bytes of lists and watch events for a cache.",
-            labels=["resource"],
-        )
-        dropped = CounterMetricFamily(
-            "trimtab_cache_dropped_objects",
-            "Objects of other shards that were sent for a cache.",
-            labels=["resource"],
-        )
+        objects, received, dropped = cache_families()
         for informer in self._informers:
             name = ".".join(filter(None, (informer.resource.plural, informer.resource.group)))
             objects.add_metric([name], len(informer))
             received.add_metric([name], informer.received())
             dropped.add_metric([name], informer.dropped())
         yield from (objects, received, dropped)
+
+
+def cache_families() -> tuple[GaugeMetricFamily, CounterMetricFamily, CounterMetricFamily]:
+    """Return the metrics of caches without samples: objects, received bytes and dropped objects."""
+    labels = ["resource"]
+    return (
+        GaugeMetricFamily("trimtab_cached_objects", "Objects in a cache.", labels=labels),
+        CounterMetricFamily(
+            "trimtab_cache_received_bytes", "Bytes of lists and watch events for a cache.", labels=labels
+        ),
+        CounterMetricFamily(
+            "trimtab_cache_dropped_objects",
+            "Objects of other shards that were sent for a cache.",
+            labels=labels,
+        ),
+    )
 
 
 Labels = tuple[str, ...]

@@ -56,6 +56,15 @@ def test_a_page_is_up_to_date(name):
     assert (REFERENCE / name).read_text(encoding="utf-8") == pages()[name]
 
 
+def test_every_metric_of_ours_is_described():
+    """A metric of ours is a name in the code that begins with `trimtab_`."""
+    no_metrics = {"trimtab_probe"}  # a name that the adapter asks Prometheus for
+    names = {text for text in literals() if re.fullmatch(r"trimtab_[a-z_]+", text)} - no_metrics
+    page = (REFERENCE / "metrics.md").read_text(encoding="utf-8")
+    described = {name.removesuffix("_total") for name in re.findall(r"^\| `(\w+)`", page, re.MULTILINE)}
+    assert {name.removesuffix("_total") for name in names} - described == set()
+
+
 def test_every_reason_that_is_told_is_described():
     horizontal = set(told("decide/horizontal", "operator/horizontal"))
     vertical = set(told("decide/vertical", "operator/vertical"))
