@@ -72,6 +72,7 @@ class Informer(Generic[T]):
         self.resource, self.counts = self._intake.resource, self._intake.counts
         # No cached type has managedFields.
         self._selection = selection = replace(selection, drops_managed_fields=True)
+        self._asked_fields = ""
         self._namespace = selection.namespace or ""
         self._page_size = page_size
         self._watch = Watch(client, self.resource, selection, pace or WatchPace(), self._on_open)
@@ -196,7 +197,7 @@ class Informer(Generic[T]):
         self.counts.failures += 1
         self._begin_again()
         self.last_error = str(error)
-        self._part.note_failure(error)
+        self._part.note_failure(error, self._asked_fields)
         self._note_refusal(error if isinstance(error, errors.Forbidden | errors.NotFound) else None)
         self._report_stale()
         if self.is_refused:
@@ -266,7 +267,8 @@ class Informer(Generic[T]):
 
     def _options(self) -> ListOptions:
         """Return what to select now. Which namespaces are left out changes while an informer runs."""
-        fields = ",".join(filter(None, (self._selection.fields, self._part.fields())))
+        self._asked_fields = self._part.fields()
+        fields = ",".join(filter(None, (self._selection.fields, self._asked_fields)))
         return (
             self._selection if fields == self._selection.fields else replace(self._selection, fields=fields)
         )

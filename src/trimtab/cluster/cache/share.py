@@ -122,10 +122,16 @@ class Part:
         if self._exclusions is not None:
             self._exclusions.note_dropped(namespace)
 
-    def note_failure(self, error: Exception) -> None:
-        """Use a shorter selector if the server may have refused this one."""
+    def note_failure(self, error: Exception, fields: str) -> None:
+        """Use a shorter selector if the server may have refused `fields`, which this part returned.
+
+        All informers of a process send selectors of one length. The first refusal shortens them, and the others, which
+        were under way, are no reason to shorten them again.
+        """
         is_refused = isinstance(error, errors.ApiError) and error.code in REFUSED_LENGTHS
-        if is_refused and self._exclusions is not None and self._left_out():
+        if not is_refused or self._exclusions is None or not self._left_out():
+            return
+        if len(fields) <= len(self.fields()):
             self._exclusions.shorten()
             log.info("the API server refused a long field selector; trying %d bytes", self._exclusions.budget)
 
@@ -260,10 +266,11 @@ class ShardedShare(Share):
 
 async def list_part(client: Client, resource: Resource[T], part: Part) -> list[T]:
     """List the objects of a part, without those of others that the server sends all the same."""
+    fields = part.fields()
     try:
-        listed = await client.list(resource, ListOptions(part.namespace or None, fields=part.fields()))
+        listed = await client.list(resource, ListOptions(part.namespace or None, fields=fields))
     except errors.ApiError as error:
-        part.note_failure(error)
+        part.note_failure(error, fields)
         raise
     found: list[T] = []
     for obj in listed.items:

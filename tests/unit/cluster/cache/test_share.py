@@ -71,14 +71,33 @@ def test_namespaces_that_come_and_go_are_forgotten_and_known_again_when_their_ob
 def test_a_selector_that_a_server_refuses_becomes_shorter(error, is_shorter):
     known = Exclusions()
     known.learn(["b0"])
-    Part("shard 0", accepts=lambda name: name[0] == "a", exclusions=known).note_failure(error)
+    part = Part("shard 0", accepts=lambda name: name[0] == "a", exclusions=known)
+    part.note_failure(error, part.fields())
     assert known.budget == (MOST_TEXT // 2 if is_shorter else MOST_TEXT)
+
+
+def test_many_refusals_of_one_selector_make_it_shorter_once():
+    """Each informer halved it, so that ten informers left nothing out any more."""
+    known = Exclusions()
+    known.learn(f"some-namespace-{number:04}" for number in range(900))
+    parts = [
+        Part(f"shard {shard}", accepts=lambda name, end=str(shard): name.endswith(end), exclusions=known)
+        for shard in range(2)
+    ]
+    sent = [(part, part.fields()) for part in parts for _informer in range(10)]
+    refusal = errors.ApiError("x", errors.Status(code=414))
+    for budget in (MOST_TEXT // 2, MOST_TEXT // 4):
+        for part, fields in sent:
+            part.note_failure(refusal, fields)
+        assert known.budget == budget
+        sent = [(part, part.fields()) for part in parts for _informer in range(10)]
+        assert all(budget / 2 < len(fields) <= budget for _, fields in sent)
 
 
 def test_a_part_without_exclusions_is_not_blamed_for_a_bad_request():
     known = Exclusions()
     part = Part("shard 0", accepts=lambda _: True, exclusions=known)
-    part.note_failure(errors.BadRequest("x", errors.Status(code=400)))
+    part.note_failure(errors.BadRequest("x", errors.Status(code=400)), part.fields())
     assert known.budget == MOST_TEXT
 
 
