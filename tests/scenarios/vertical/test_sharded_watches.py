@@ -17,7 +17,7 @@ from tests.scenarios.vertical.sharing import Copy
 from tests.scenarios.vertical.stage import NAMESPACES, Stage, pod_spec
 from tests.scenarios.vertical.workloads import Played
 from trimtab.cluster.client import ListOptions
-from trimtab.cluster.leases.layout import ShardLayout
+from trimtab.cluster.leases.layout import MOST_SHARDS, ShardLayout, rank
 from trimtab.cluster.resource import CORE_EVENTS, LEASES, PODS, STATEFUL_SETS, Json
 from trimtab.cluster.transport.transport import Request, Response
 from trimtab.decide.vertical.control.role_labels import LABEL_ANNOTATION, LEASE_ANNOTATION
@@ -222,6 +222,40 @@ def test_a_copy_that_hands_shards_over_saves_their_history_and_drops_their_objec
         assert teams.most_owners == 1
 
     with_teams(act)
+
+
+def test_a_copy_that_stops_while_it_hands_its_last_shard_over_still_saves_the_history():
+    """It waited for the last save only while it had another shard, so that a rollout could lose minutes of history."""
+
+    async def act(teams: Teams) -> None:
+        async def slowly(request: Request, send: Callable[[Request], Awaitable[Response]]) -> Response:
+            if CHECKPOINTS.plural in request.path and request.method != "GET":
+                await teams.stage.clock.sleep(1)
+            return await send(request)
+
+        settings: dict[str, Any] = {"checkpoints_interval": timedelta(hours=5)}
+        # With five copies for four shards the one with the last slot of the members has none.
+        slots = {name: _member_slot(name, teams.layout) for name in ("one", "two", "three", "four", "five")}
+        *others, last = sorted(slots, key=lambda name: slots[name])
+        leaving = teams.add(last, **settings)
+        await teams.pass_time(6 * LOOP)
+        teams.stage.transport.around = slowly
+        for name in others:
+            teams.add(name, **settings)
+        while leaving.shards.may_write():
+            await teams.stage.clock.sleep(0.1)
+        teams.copies.remove(leaving)
+        await leaving.stop()
+        await teams.pass_time(LOOP)
+        saved = await teams.checkpoints()
+        for place in PLACES:
+            assert saved[f"{place}/{place}-app"]["status"]["totalSamplesCount"] >= 6, place
+
+    with_teams(act)
+
+
+def _member_slot(name: str, layout: ShardLayout) -> int:
+    return max(range(MOST_SHARDS), key=lambda number: rank(f"{name}/{layout.mark}", number))
 
 
 def test_a_shard_is_ready_and_not_recommended_for_until_all_its_lists_are_complete():
