@@ -1,6 +1,9 @@
 """The reason that a user reads is the right one: status, log and explanation, on the lab and on a real API server."""
 
 import logging
+from datetime import timedelta
+
+import pytest
 
 from tests.scenarios.horizontal.bodies import NO_WINDOW, cpu_metric, external_metric
 from tests.scenarios.horizontal.stage import Stage
@@ -41,6 +44,36 @@ def test_a_field_that_a_gate_ignores_has_a_condition_one_log_line_and_a_line_in_
 
     with caplog.at_level(logging.WARNING):
         play(scenario)
+
+
+@pytest.mark.parametrize("max_age", [timedelta(minutes=1), timedelta(0)])
+def test_the_stored_reason_follows_one_that_changes_alone(play_own, max_age):
+    """A pod without usage changes neither values nor conditions. The column REASON showed the old reason for ever."""
+
+    async def scenario(stage: Stage) -> None:
+        await stage.deployment("web", 3)
+        stage.use_cpu(web="44m")
+        await stage.hpa("web", metrics=[cpu_metric(50)])
+        async with stage.running(status_max_age=max_age) as actor:
+            await stage.steps(actor, 6)
+            before = (await stage.read_hpa("web"))["status"]
+            assert before["reason"] == DecisionReason.ENOUGH
+            writes = len(actor.line.writes)
+            measured, (*_, unmeasured) = stage.metrics.pods, await stage.pods_of("web")
+
+            async def others() -> list[tuple[str, str]]:
+                return [pod for pod in await measured() if pod[1] != unmeasured]
+
+            stage.metrics.pods = others
+            await stage.steps(actor, 8)
+            record = await actor.operator.dry_run(stage.namespace, "web")
+            assert record is not None
+            after = (await stage.read_hpa("web"))["status"]
+            assert after["reason"] == explain(record).reason == DecisionReason.DIRECTION_UNSURE
+            assert after["currentMetrics"] == before["currentMetrics"]
+            assert len(actor.line.writes) == writes + 1
+
+    play_own(scenario)
 
 
 def test_a_foreign_pod_is_named_to_a_person_who_looks_and_costs_the_operator_nothing(play):

@@ -29,6 +29,7 @@ from trimtab.decide.horizontal.status.writes import (
     EVERY_SYNC,
     StatusLag,
     StatusLimits,
+    StoredStatus,
     WriteReason,
     lag_after_write,
     plan_status_write,
@@ -158,7 +159,7 @@ class Writer:
         write.write_reason, write.lag = plan_status_write(
             write.observation,
             write.decision,
-            hpa_state.memory.read_stored,
+            StoredStatus(hpa_state.memory.read_stored, None if self._dry_run else hpa_state.stored_reason),
             hpa_state.status_lag,
             self._clock.monotonic(),
             self._limits,

@@ -14,6 +14,7 @@ from zlib import crc32
 
 from trimtab.decide.horizontal.behavior.normalize import windows_of
 from trimtab.decide.horizontal.decision import Decision
+from trimtab.decide.horizontal.explain.reason import reason_for
 from trimtab.decide.horizontal.memory import Memory, is_restored_alike
 from trimtab.decide.horizontal.observation.observation import Observation
 from trimtab.decide.horizontal.status.moved_values import have_same_metrics, is_visible_change
@@ -47,11 +48,24 @@ class StatusLag(NamedTuple):
     since: float = -inf
     """When it began, on the monotonic clock. -inf if an earlier leader may have let it begin."""
     is_visible: bool = False
-    """Whether the last sync found a visible difference."""
+    """Whether the last sync found a visible difference, which the next one writes if it finds one too."""
 
 
 UNKNOWN_LAG: Final = StatusLag()
 """The lag at the start of an epoch."""
+
+
+class StoredStatus(NamedTuple):
+    """What the cluster stores of the last decision beside the fields that every kind of HPA has."""
+
+    read_memory: Callable[[], Memory]
+    """Parses the memory, which few calls need."""
+    reason: str | None = None
+    """The reason in one word. None for HPAs that store none."""
+
+    def has_other_reason(self, decision: Decision) -> bool:
+        """Return whether a decision has another reason than the stored one."""
+        return self.reason is not None and self.reason != reason_for(decision)
 
 
 class WriteReason(StrEnum):
@@ -79,22 +93,23 @@ class StatusWrite(NamedTuple):
 def plan_status_write(
     observation: Observation,
     decision: Decision,
-    read_stored: Callable[[], Memory],
+    stored: StoredStatus,
     lag: StatusLag | None,
     now: float,
     limits: StatusLimits,
 ) -> StatusWrite:
     """Return whether the status of a decision is written now, on the monotonic clock.
 
-    `read_stored` parses the memory that the object carries, which few calls need. `lag` is what the last sync left.
+    `lag` is what the last sync left.
     """
-    if not decision.status_changed:
+    has_other_reason = stored.has_other_reason(decision)
+    if not decision.status_changed and not has_other_reason:
         return StatusWrite(lag=UNKNOWN_LAG if lag == UNKNOWN_LAG else None)
     since = now if lag is None else lag.since
     if limits.max_age <= 0:
         return StatusWrite(WriteReason.EVERY_SYNC, StatusLag(since))
     old, new = observation.hpa.status, decision.status
-    is_visible = is_visible_change(
+    is_visible = has_other_reason or is_visible_change(
         old.current_metrics,
         new.current_metrics,
         observation.hpa.spec.metrics,
@@ -102,7 +117,7 @@ def plan_status_write(
         limits.visible_change,
     )
     reason = urgent_reason(old, new)
-    if reason is None and not _is_failover_safe(observation, decision, read_stored()):
+    if reason is None and not _is_failover_safe(observation, decision, stored.read_memory()):
         reason = WriteReason.MEMORY
     if reason is None and is_visible and lag is not None and lag.is_visible:
         reason = WriteReason.VISIBLE

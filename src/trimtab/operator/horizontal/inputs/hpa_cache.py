@@ -136,6 +136,7 @@ class HpaCache:
             if not is_new and spec == before.spec:
                 spec = before.spec
         status = _reuse_unchanged_status(_NO_STATUS if is_new else before.status, new.status)
+        hpa_state.note_stored_reason(new.status.reason)
         hpa_state.replace_hpa(
             msgspec.structs.replace(new, metadata=metadata, spec=spec, status=status), problem
         )

@@ -4,6 +4,7 @@ import asyncio
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 from math import inf
+from sys import intern
 from typing import overload
 from zlib import crc32
 
@@ -110,6 +111,8 @@ class HpaState:
     """The newest known version, with defaults and without its memory."""
     memory: HpaMemory = field(default_factory=HpaMemory)
     records: RecordHistory = field(default_factory=lambda: RecordHistory(20))
+    stored_reason: str | None = None
+    """The reason in the stored status. None for native HPAs, which have none."""
     problem: str = ""
     """Why no decision can be made on the stored spec. Empty if one can."""
     is_deleted: bool = False
@@ -167,6 +170,11 @@ class HpaState:
         if hpa.spec is not self.hpa.spec:
             self.names_plugins = names_plugins(hpa.spec)
         self.hpa, self.problem = hpa, problem
+
+    def note_stored_reason(self, reason: str) -> None:
+        """Note the reason in the stored status."""
+        if not self.is_native:
+            self.stored_reason = intern(reason)
 
     def mark_deleted(self) -> None:
         """Note that the object was deleted."""
@@ -244,6 +252,8 @@ class HpaState:
     def note_status_lag(self, lag: StatusLag | None) -> None:
         """Note how long the stored status has differed from the newest one."""
         self.status_lag = lag
+        if lag is not None and lag.is_visible:
+            self.unchanged = None  # the next sync has to write the difference, if it is still there
 
     def note_status_written(self) -> None:
         """Let the next status be written at once."""

@@ -52,6 +52,7 @@ from trimtab.decide.horizontal.status.writes import (
     StatusLag,
     StatusLimits,
     StatusWrite,
+    StoredStatus,
     WriteReason,
     lag_after_write,
     plan_status_write,
@@ -181,7 +182,9 @@ def plan(percent, lag, now=100.0, limits=LIMITS, old=100, stored=None, replicas=
     seen, when = later(
         observe(CPU, replicas), first, samples=(usage_of(pods(replicas), percent),), replicas=replicas
     )
-    return plan_status_write(seen, run(seen, when), lambda: stored or first.memory, lag, now, limits)
+    return plan_status_write(
+        seen, run(seen, when), StoredStatus(lambda: stored or first.memory), lag, now, limits
+    )
 
 
 @pytest.mark.parametrize(
@@ -306,7 +309,7 @@ def test_a_scale_down_that_is_held_back_is_stored_in_every_sync_that_writes():
     decision = run(seen, when)
     assert decision.desired == 4
     assert (
-        plan_status_write(seen, decision, lambda: first.memory, None, 0.0, LIMITS).reason
+        plan_status_write(seen, decision, StoredStatus(lambda: first.memory), None, 0.0, LIMITS).reason
         is WriteReason.MEMORY
     )
 
@@ -316,7 +319,10 @@ def test_at_the_minimum_only_a_window_of_scale_ups_needs_the_time(window, reason
     low = hpa(cpu(100), low=4, behavior=behavior(up=rules(("Pods", 4, 15), window=window)))
     first = run(observe(low, 4, usage_of(pods(4), 30)))
     seen, when = later(observe(low, 4), first, samples=(usage_of(pods(4), 31),))
-    assert plan_status_write(seen, run(seen, when), lambda: first.memory, None, 0.0, LIMITS).reason is reason
+    assert (
+        plan_status_write(seen, run(seen, when), StoredStatus(lambda: first.memory), None, 0.0, LIMITS).reason
+        is reason
+    )
 
 
 def test_a_lost_metric_is_written_at_once_and_its_return_too():
@@ -325,13 +331,37 @@ def test_a_lost_metric_is_written_at_once_and_its_return_too():
     seen, when = later(observe(hpa(last), 4), first, samples=(unreadable(),))
     lost = run(seen, when)
     assert (
-        plan_status_write(seen, lost, lambda: first.memory, None, 0.0, LIMITS).reason is WriteReason.CONDITION
+        plan_status_write(seen, lost, StoredStatus(lambda: first.memory), None, 0.0, LIMITS).reason
+        is WriteReason.CONDITION
     )
     seen, when = later(seen, lost, 30, samples=(usage_of(pods(4), 101),))
     back = run(seen, when)
     assert (
-        plan_status_write(seen, back, lambda: lost.memory, None, 0.0, LIMITS).reason is WriteReason.CONDITION
+        plan_status_write(seen, back, StoredStatus(lambda: lost.memory), None, 0.0, LIMITS).reason
+        is WriteReason.CONDITION
     )
+
+
+@pytest.mark.parametrize(
+    ("stored", "lag", "limits", "written"),
+    [
+        pytest.param("AsManyAsNeeded", None, LIMITS, None, id="waits for the second sync"),
+        pytest.param("AsManyAsNeeded", StatusLag(85.0, is_visible=True), LIMITS, "visible", id="second sync"),
+        pytest.param("AsManyAsNeeded", UNKNOWN_LAG, LIMITS, "age", id="the first sync of an epoch"),
+        pytest.param("AsManyAsNeeded", None, EVERY_SYNC, "every_sync", id="every sync"),
+        pytest.param("", UNKNOWN_LAG, LIMITS, "age", id="a status of a release without it"),
+        pytest.param("WithinTolerance", StatusLag(85.0, is_visible=True), LIMITS, None, id="the same"),
+        pytest.param(None, StatusLag(85.0, is_visible=True), LIMITS, None, id="a native HPA stores none"),
+    ],
+)
+def test_another_reason_is_written_although_nothing_else_differs(stored, lag, limits, written):
+    """It was not stored, so that `kubectl get` showed the old one for as long as no value moved."""
+    first = run(observe(CPU, 4, usage_of(pods(4), 100)))
+    seen, when = later(observe(CPU, 4), first, samples=(usage_of(pods(4), 100),))
+    decision = run(seen, when)
+    assert not decision.status_changed
+    status = StoredStatus(lambda: first.memory, stored)
+    assert plan_status_write(seen, decision, status, lag, 100.0, limits).reason == written
 
 
 # Sequences of statuses.
@@ -354,7 +384,9 @@ class Cluster:
         decision = Decision(
             now=now, status=newest, status_changed=must_write(newest, self.stored), trace=DecisionTrace()
         )
-        reason, self.lag = plan_status_write(seen, decision, lambda: EMPTY, self.lag, now, self.limits)
+        reason, self.lag = plan_status_write(
+            seen, decision, StoredStatus(lambda: EMPTY), self.lag, now, self.limits
+        )
         if reason is not None:
             self.stored, self.writes = newest, self.writes + 1
             self.lag = lag_after_write("uid-of-hpa", self.lag, now, self.limits)
@@ -447,7 +479,9 @@ def test_noise_of_five_percent_costs_at_most_a_quarter_of_the_writes(noise: Call
             assert decision.desired == 4
             theirs += must_write(decision.status, newest)
             newest = decision.status
-            reason, lag = plan_status_write(seen, decision, partial(copy, memory), lag, number * 15.0, LIMITS)
+            reason, lag = plan_status_write(
+                seen, decision, StoredStatus(partial(copy, memory)), lag, number * 15.0, LIMITS
+            )
             stored = seen.hpa.status
             if reason is not None:
                 ours, stored, memory = ours + 1, decision.status, decision.memory
