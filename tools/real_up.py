@@ -83,7 +83,9 @@ async def real_cluster(clock: FastClock, real: RealCluster) -> AsyncIterator[Ope
 @click.option(
     "-f", "--filename", "files", multiple=True, type=click.Path(path_type=Path), help="Your own manifests."
 )
-@click.option("--for", "seconds", type=float, default=0.0, help="Stop by itself after so many seconds.")
+@click.option(
+    "--for", "seconds", type=float, default=0.0, help="Stop by itself so many seconds after Trimtab is up."
+)
 @kubeconfig_option(KUBECONFIG)
 @plugins_option
 def up(

@@ -47,7 +47,13 @@ scenario_option = click.option(
 @click.option(
     "--port", type=click.IntRange(0, 65535), default=0, help="Port of the API server; 0 picks a free one."
 )
-@click.option("--for", "seconds", type=float, default=0.0, help="Stop by itself after so many real seconds.")
+@click.option(
+    "--for",
+    "seconds",
+    type=float,
+    default=0.0,
+    help="Stop by itself so many real seconds after Trimtab is up.",
+)
 @kubeconfig_option(KUBECONFIG)
 @plugins_option
 def up(  # noqa: PLR0913 - one parameter per option

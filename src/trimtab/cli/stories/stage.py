@@ -133,7 +133,8 @@ class Stage:
         self._stories = [_view(example, self._speed) for example in examples if isinstance(example, Story)]
         await self._put_up(examples)
         await self._wait_measured()
-        self._show("starting Trimtab")
+        plugins = ", ".join(self.settings.plugins)  # importing them may take a while
+        self._show(f"starting Trimtab with plug-ins {plugins}" if plugins else "starting Trimtab")
         programs = await self._start(stack)
         await self._wait_decided()
         return programs

@@ -110,11 +110,12 @@ def test_the_port_of_up_has_the_answers_of_estimators(tmp_path, monkeypatch):
     file = tmp_path / "app.yaml"
     file.write_text(APP.replace("ESTIMATOR", name))
     clock = VirtualClock()
+    steps = []
 
     async def main():
         async with AsyncExitStack() as stack:
             cluster = await stack.enter_async_context(EmbeddedCluster(clock, seed=1))
-            stage = Stage(clock, cluster, plugins=(name,))
+            stage = Stage(clock, cluster, steps.append, plugins=(name,))
             programs = await stage.open([UserFiles([file])], stack)
             explainer = Explainer(cluster.client, "shop", stage.settings)
             stack.push_async_callback(explainer.close)
@@ -123,6 +124,7 @@ def test_the_port_of_up_has_the_answers_of_estimators(tmp_path, monkeypatch):
             return page("shop/web"), lines
 
     page, lines = clock.run(main())
+    assert f"starting Trimtab with plug-ins {name}" in steps  # an import may take 30 s
     assert b'"reason":"by the plan"' in page
     text = "\n".join(lines)
     assert "200m" in text
