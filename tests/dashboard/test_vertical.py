@@ -11,6 +11,8 @@ from trimtab.dashboard import OperatorVertical, RemoteState
 from trimtab.dashboard.sources import remote, vertical
 from trimtab.dashboard.sources.remote import PREVIEW_SECONDS
 from trimtab.dashboard.web.http import encode_json
+from trimtab.model.json import wire
+from trimtab.model.vpa.types import VerticalPodAutoscaler
 from trimtab.operator.settings.published import FoundSettings
 from trimtab.operator.settings.settings import Settings
 
@@ -151,3 +153,13 @@ def test_the_page_of_a_vpa_has_the_events_of_its_pods():
         assert seen == {("db-0", "InPlaceResizedByVPA")}, "db-1 belongs to another VPA"
 
     play(look)
+
+
+def test_a_problem_is_shown_also_after_a_condition_that_does_not_hold():
+    conditions = [
+        {"type": "ConfigUnsupported", "status": "False"},
+        {"type": "EstimatorFailed", "status": "True", "message": "it raised KeyError"},
+        {"type": "RecommendationProvided", "status": "True"},
+    ]
+    vpa = wire.convert({"status": {"conditions": conditions}}, VerticalPodAutoscaler)
+    assert vertical._state(vpa) == ("problem", "it raised KeyError")

@@ -328,9 +328,14 @@ def _row(vpa: VerticalPodAutoscaler, claim: VpaClaim | None = None) -> VerticalR
 
 def _state(vpa: VerticalPodAutoscaler) -> tuple[str, str]:
     problem = next(
-        (condition for condition in vpa.status.conditions if condition.type != "RecommendationProvided"), None
+        (
+            condition
+            for condition in vpa.status.conditions
+            if condition.type != "RecommendationProvided" and condition.status == "True"
+        ),
+        None,
     )
-    if problem is not None and problem.status == "True":
+    if problem is not None:
         return PROBLEM, problem.message or problem.type
     if _container_recommendations(vpa):
         return STEADY, "recommends what its pods were seen to need"
