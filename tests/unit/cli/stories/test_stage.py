@@ -110,7 +110,7 @@ def test_the_port_of_up_has_the_answers_of_estimators(tmp_path, monkeypatch):
     file = tmp_path / "app.yaml"
     file.write_text(APP.replace("ESTIMATOR", name))
     clock = VirtualClock()
-    steps = []
+    steps: list[str] = []
 
     async def main():
         async with AsyncExitStack() as stack:
