@@ -263,3 +263,15 @@ async def test_a_dashboard_that_may_not_read_a_metric_shows_the_operators_decisi
     assert "you may not read a metric" in page.notice
     assert "3 replicas, 3 desired" in page.notice
     assert OperatorHorizontal([one]).rows()[0].reason == "MetricsFailed"
+
+
+def test_a_row_is_built_again_for_each_decision_however_rarely_rows_are_read():
+    """Rows were told apart by the addresses of objects, and a new decision often has that of one that is gone."""
+    one = stage.autoscaler()
+    source, hpa = OperatorHorizontal([one]), one.hpa
+    for number in range(40):
+        stage.decided(one, 3, given.usage_of(given.pods(3), 50 + number % 2 * 40), at=given.T + number)
+        one.hpa = hpa  # a status in which only values moved is written later
+        if number % 2:
+            (row,) = source.rows()
+            assert row.at == given.T + number

@@ -72,7 +72,7 @@ class OperatorHorizontal:
         rows: dict[str, tuple[tuple[object, ...], HorizontalRow]] = {}
         built = 0
         for hpa_state in self._hpa_states:
-            inputs = (id(hpa_state.hpa), id(_last_record(hpa_state)), hpa_state.problem)
+            inputs = _inputs(hpa_state)
             known = self._rows.get(hpa_state.uid)
             if known is None or (known[0] != inputs and built < MAX_BUILT_ROWS):
                 known = (inputs, self._row(hpa_state))
@@ -257,6 +257,13 @@ def _with_short_names(hpa: HorizontalPodAutoscaler, events: Iterable[EventView])
 
 def _last_record(hpa_state: HpaState) -> Record | None:
     return hpa_state.records[-1] if hpa_state.records else None
+
+
+def _inputs(hpa_state: HpaState) -> tuple[object, ...]:
+    """Return what tells two rows of an HPA apart. The address of an object may be that of one that is gone."""
+    hpa, record = hpa_state.hpa, _last_record(hpa_state)
+    decided_at = None if record is None else record.decision.now
+    return id(hpa), hpa.metadata.resource_version, id(record), decided_at, hpa_state.problem
 
 
 def _identity(hpa_state: HpaState) -> str:
