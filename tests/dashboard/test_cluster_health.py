@@ -40,6 +40,11 @@ class Answers:
             id="nobody listens",
         ),
         pytest.param(
+            errors.Unreachable("GET /version: https://10.1.2.3 sent no answer in time; is it reachable?"),
+            "cannot be reached: https://10.1.2.3 sent no answer in time; is it reachable?",
+            id="nobody answers",
+        ),
+        pytest.param(
             errors.ConfigError("the credential plugin failed"),
             "cannot be reached: the credential plugin failed.",
             id="no credentials",
@@ -56,6 +61,7 @@ async def test_a_probe_says_what_is_wrong_and_keeps_the_time_of_the_last_answer(
     await connection.probe()
     assert problem in connection.problem
     assert bool(connection.problem) is bool(problem)
+    assert "?." not in connection.problem
     assert (connection.answered_at == first) is bool(problem)
     transport.answer = 200
     await connection.probe()

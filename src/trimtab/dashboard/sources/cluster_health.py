@@ -73,7 +73,7 @@ class ClusterConnection:
             answer = await self._client.sender.transport.request(request)
         except errors.ClusterError as error:
             cause = str(error).removeprefix(f"{request}: ")
-            self.problem = f"The cluster cannot be reached: {cause}."
+            self.problem = f"The cluster cannot be reached: {cause}{'' if cause.endswith('?') else '.'}"
             return
         self.problem = _refusal(answer.status)
         if not self.problem:

@@ -47,7 +47,7 @@ function Control({ load, set }) {
     <p class="quiet">${load.detail}</p>
     ${scalers(load).map(
       (row) => html`<p key=${row.id} class="scaler"><a href=${link(row.id)}>${row.name}</a> <${Badge} state=${row.state} />
-        <span><${Replicas} row=${row} /> replicas</span></p>`,
+        <span><${Replicas} row=${row} /> ${row.desired === 1 ? "replica" : "replicas"}</span></p>`,
     )}
     <input type="range" min="-4" max="4" step="0.25" value=${value} aria-labelledby=${id} aria-valuetext=${`${factor} times`}
       onInput=${(event) => setValue(Number(event.target.value))} onChange=${(event) => set(load.name, fromSlider(Number(event.target.value)))} />
