@@ -53,12 +53,13 @@ def stop(process: subprocess.Popen[bytes]) -> None:
         process.wait()
 
 
-def _tied_to_us() -> list[str]:
-    """Return what makes the kernel end the program with us, even if we are killed.
-
-    The kernel looks at the thread that started it, so only what the main thread starts is tied.
-    """
+def tied_to_this_thread() -> list[str]:
+    """Return what makes the kernel end a program with the thread that starts it, even if we are killed."""
     setpriv = shutil.which("setpriv")
-    if setpriv is None or threading.current_thread() is not threading.main_thread():
-        return []
-    return [setpriv, "--pdeathsig", "KILL"]
+    return [] if setpriv is None else [setpriv, "--pdeathsig", "KILL"]
+
+
+def _tied_to_us() -> list[str]:
+    """Return what makes the kernel end the program with us. A thread may end before us, unless it is the main one."""
+    is_main = threading.current_thread() is threading.main_thread()
+    return tied_to_this_thread() if is_main else []

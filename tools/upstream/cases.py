@@ -11,6 +11,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from tools.peers import processes
+
 _FOCUS = "Horizontal pod autoscaling"
 _LONGEST = 3600
 """Seconds after which a test is ended: the longest one takes 23 minutes."""
@@ -64,7 +66,9 @@ class TestProgram:
         log = self._log_of(case)
         started = time.monotonic()
         with log.open("wb") as output:
-            command = [*self._command(), f"--ginkgo.focus={re.escape(case.name)}$"]
+            # This thread waits for the test, so a test that outlives it was abandoned.
+            tied = processes.tied_to_this_thread()
+            command = [*tied, *self._command(), f"--ginkgo.focus={re.escape(case.name)}$"]
             try:
                 code = subprocess.run(
                     command, stdout=output, stderr=output, timeout=_LONGEST, check=False

@@ -1,8 +1,14 @@
 """Kubernetes' own tests are listed, run in order, and judged by what their logs say."""
 
 import json
+import re
+import shutil
 import stat
+import subprocess
+import sys
 import threading
+import time
+from collections.abc import Callable
 from pathlib import Path
 
 import pytest
@@ -116,3 +122,46 @@ def test_results_are_saved_by_name(program, tmp_path):
 
 def test_a_log_without_an_assertion_is_named():
     assert why_in("killed") == "the test did not run to its end; see its log"
+
+
+RUNNER = """
+from pathlib import Path
+from tools.upstream.cases import Case, TestProgram
+program = TestProgram(Path({program!r}), Path("kubeconfig"), Path({logs!r}))
+program.run_all([Case("one", False), Case("two", False)], 2, print)
+"""
+
+
+@pytest.mark.skipif(shutil.which("setpriv") is None, reason="setpriv ties programs to us")
+def test_a_killed_run_leaves_no_test_behind(tmp_path):
+    """Fourteen tests went on for up to an hour after their cluster was gone."""
+    program = tmp_path / "e2e.test"
+    program.write_text("#!/bin/sh\necho pid $$\nexec sleep 600\n")
+    program.chmod(program.stat().st_mode | stat.S_IXUSR)
+    logs = tmp_path / "logs"
+    source = RUNNER.format(program=str(program), logs=str(logs))
+    with subprocess.Popen([sys.executable, "-c", source]) as runner:
+        try:
+            wait_until(lambda: len(pids(logs)) == 2)
+        finally:
+            runner.kill()
+    wait_until(lambda: not any(is_running(pid) for pid in pids(logs)))
+
+
+def pids(logs: Path) -> list[int]:
+    return [int(pid) for log in logs.glob("*.log") for pid in re.findall(r"pid (\d+)\n", log.read_text())]
+
+
+def is_running(pid: int) -> bool:
+    try:
+        state = Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[0]
+    except (FileNotFoundError, ProcessLookupError):
+        return False
+    return state != "Z"
+
+
+def wait_until(is_so: Callable[[], bool]) -> None:
+    give_up = time.monotonic() + 60
+    while not is_so():
+        assert time.monotonic() < give_up
+        time.sleep(0.05)
