@@ -10,6 +10,7 @@ node cannot be had, after saying so.
 
 import argparse
 import functools
+import re
 import sys
 import tempfile
 from collections.abc import Callable, Sequence
@@ -131,14 +132,35 @@ def _options() -> argparse.Namespace:
     )
     parser.add_argument(
         "--jobs",
-        type=int,
+        type=_positive,
         help=f"tests at the same time (default: all, on a real node {chosen.JOBS_ON_A_REAL_NODE})",
     )
-    parser.add_argument("--match", default="", help="run only tests whose name has this regular expression")
-    parser.add_argument("--skip", default="$^", help="leave out tests whose name has this regular expression")
+    parser.add_argument(
+        "--match", type=_expression, default="", help="run only tests whose name has this regular expression"
+    )
+    parser.add_argument(
+        "--skip",
+        type=_expression,
+        default="$^",
+        help="leave out tests whose name has this regular expression",
+    )
     parser.add_argument("--directory", help="where logs and results go (default: a new temporary one)")
     parser.add_argument("--list", action="store_true", help="print the tests and run none")
     return parser.parse_args()
+
+
+def _positive(text: str) -> int:
+    if not text.isdecimal() or int(text) < 1:
+        raise argparse.ArgumentTypeError(f"{text!r} is no number of tests; use 1 or more")
+    return int(text)
+
+
+def _expression(text: str) -> str:
+    try:
+        re.compile(text)
+    except re.error as error:
+        raise argparse.ArgumentTypeError(f"{text!r} is no regular expression: {error}") from error
+    return text
 
 
 if __name__ == "__main__":

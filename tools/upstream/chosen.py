@@ -36,7 +36,7 @@ on the way from one to five.
 
 
 class UnknownTestError(Exception):
-    """The tests of this release have not the names that were chosen; the message says which."""
+    """No test has a name that was chosen; the message says which."""
 
 
 def among(cases: Sequence[Case], match: str, skip: str, names: Collection[str] | None = None) -> list[Case]:
@@ -48,4 +48,9 @@ def among(cases: Sequence[Case], match: str, skip: str, names: Collection[str] |
                 f"this release of Kubernetes has no such test: {', '.join(unknown)}; mend tools/upstream/chosen.py"
             )
         cases = [by_name[name] for name in names]
-    return [case for case in cases if re.search(match, case.name) and not re.search(skip, case.name)]
+    found = [case for case in cases if re.search(match, case.name) and not re.search(skip, case.name)]
+    if not found:
+        raise UnknownTestError(
+            f"no test is left of {len(cases)} with --match={match} --skip={skip}; --list prints their names"
+        )
+    return found

@@ -8,6 +8,7 @@ import pytest
 
 from tools.release.version import ROOT
 from tools.upstream import chosen
+from tools.upstream.__main__ import main
 from tools.upstream.cases import Case
 
 CASES = [
@@ -35,6 +36,29 @@ def test_tests_are_chosen_by_expression_and_by_name(match, skip, names, want):
 def test_a_name_that_no_test_has_is_an_error():
     with pytest.raises(chosen.UnknownTestError, match="no such test: sideways; mend"):
         chosen.among(CASES, "", "$^", ["up", "sideways"])
+
+
+def test_a_choice_without_a_test_is_an_error():
+    """It ran no test, and ended as if all had passed."""
+    with pytest.raises(chosen.UnknownTestError, match="no test is left of 3 with --match=sideways"):
+        chosen.among(CASES, "sideways", "$^")
+
+
+@pytest.mark.parametrize(
+    ("arguments", "said"),
+    [
+        pytest.param(["--jobs=0"], "argument --jobs: '0' is no number of tests; use 1 or more", id="no job"),
+        pytest.param(["--jobs=-2"], "argument --jobs: '-2' is no number of tests", id="fewer than none"),
+        pytest.param(["--match=("], "argument --match: '(' is no regular expression: missing )", id="match"),
+        pytest.param(["--skip=*"], "argument --skip: '*' is no regular expression: nothing", id="skip"),
+    ],
+)
+def test_arguments_that_cannot_be_used_are_named(arguments, said, monkeypatch, capsys):
+    monkeypatch.setattr(sys, "argv", ["test-upstream", *arguments])
+    with pytest.raises(SystemExit) as ended:
+        main()
+    assert ended.value.code == 2
+    assert said in capsys.readouterr().err
 
 
 def test_without_a_real_node_the_run_is_skipped_with_the_reason(tmp_path):
