@@ -59,10 +59,10 @@ def test_the_stored_reason_follows_one_that_changes_alone(play_own, max_age):
             before = (await stage.read_hpa("web"))["status"]
             assert before["reason"] == DecisionReason.ENOUGH
             writes = len(actor.line.writes)
-            measured, (*_, unmeasured) = stage.metrics.pods, await stage.pods_of("web")
+            *measured, _ = [(stage.namespace, pod) for pod in await stage.pods_of("web")]
 
             async def others() -> list[tuple[str, str]]:
-                return [pod for pod in await measured() if pod[1] != unmeasured]
+                return measured
 
             stage.metrics.pods = others
             await stage.steps(actor, 8)

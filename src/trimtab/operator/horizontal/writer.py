@@ -159,11 +159,16 @@ class Writer:
         write.write_reason, write.lag = plan_status_write(
             write.observation,
             write.decision,
-            StoredStatus(hpa_state.memory.read_stored, None if self._dry_run else hpa_state.stored_reason),
+            StoredStatus(hpa_state.memory.read_stored, self._has_other_reason(hpa_state, write.decision)),
             hpa_state.status_lag,
             self._clock.monotonic(),
             self._limits,
         )
+
+    def _has_other_reason(self, hpa_state: HpaState, decision: Decision) -> bool:
+        """Return whether the stored reason is not that of a decision. A dry run stores none."""
+        stored = None if self._dry_run else hpa_state.stored_reason
+        return stored is not None and stored != reason_for(decision)
 
     async def apply(self, hpa_state: HpaState, write: PendingWrite) -> None:
         """Write the scale, then the status, record the events, and complete `write`."""

@@ -14,7 +14,6 @@ from zlib import crc32
 
 from trimtab.decide.horizontal.behavior.normalize import windows_of
 from trimtab.decide.horizontal.decision import Decision
-from trimtab.decide.horizontal.explain.reason import reason_for
 from trimtab.decide.horizontal.memory import Memory, is_restored_alike
 from trimtab.decide.horizontal.observation.observation import Observation
 from trimtab.decide.horizontal.status.moved_values import have_same_metrics, is_visible_change
@@ -60,12 +59,8 @@ class StoredStatus(NamedTuple):
 
     read_memory: Callable[[], Memory]
     """Parses the memory, which few calls need."""
-    reason: str | None = None
-    """The reason in one word. None for HPAs that store none."""
-
-    def has_other_reason(self, decision: Decision) -> bool:
-        """Return whether a decision has another reason than the stored one."""
-        return self.reason is not None and self.reason != reason_for(decision)
+    has_other_reason: bool = False
+    """Whether the stored reason, in one word, is not that of the new decision. Native HPAs store none."""
 
 
 class WriteReason(StrEnum):
@@ -102,14 +97,13 @@ def plan_status_write(
 
     `lag` is what the last sync left.
     """
-    has_other_reason = stored.has_other_reason(decision)
-    if not decision.status_changed and not has_other_reason:
+    if not decision.status_changed and not stored.has_other_reason:
         return StatusWrite(lag=UNKNOWN_LAG if lag == UNKNOWN_LAG else None)
     since = now if lag is None else lag.since
     if limits.max_age <= 0:
         return StatusWrite(WriteReason.EVERY_SYNC, StatusLag(since))
     old, new = observation.hpa.status, decision.status
-    is_visible = has_other_reason or is_visible_change(
+    is_visible = stored.has_other_reason or is_visible_change(
         old.current_metrics,
         new.current_metrics,
         observation.hpa.spec.metrics,
