@@ -13,7 +13,7 @@ import sys
 import tempfile
 import time
 import urllib.request
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from pathlib import Path
 
 from bench import Row, Rows
@@ -37,7 +37,7 @@ FLAGS, AUTOSCALER = {
     ),
     "recommender": (("--components=recommender", f"--recommender-interval={PERIOD}s"), "vpa"),
 }[COMPONENT]
-_PATIENCE = 600
+_PATIENCE = 1200
 _EVENT = 4000
 """The least bytes of an event about a pod."""
 
@@ -50,7 +50,13 @@ def run() -> Rows:
             site.define_vpas()
         site.fill(load)
         site.standin.use(cpu=objects.CPU_REQUEST * objects.CPU_TARGET // 100, jitter=0.05, refresh=PERIOD)
-        return [row for number in REPLICAS for row in _measure(site, load, number)]
+        return [_shown(row) for number in REPLICAS for row in _measure(site, load, number)]
+
+
+def _shown(row: Row) -> Row:
+    """Print a row at once: a run with many pods takes long, and what was measured counts if a later stage fails."""
+    print(" | ".join(f"{name}: {value}" for name, value in row.items()), file=sys.stderr, flush=True)
+    return row
 
 
 class Replica:
@@ -101,14 +107,14 @@ _NAMES = (
 )
 
 
-def _measure(site: Site, load: Load, number: int) -> Rows:
+def _measure(site: Site, load: Load, number: int) -> Iterator[Row]:
     pods = load.workloads * load.pods
     flags = (f"--shards={number}",) if number > 1 else ()
     replicas = [Replica(site, place, *flags) for place in range(number)]
     began = time.monotonic()
     try:
         took = _until(lambda: sum(_cached(replicas)) >= pods and all(_cached(replicas)), began)
-        rows = [_row(f"{number}: all pods cached", took, replicas, {})]
+        yield _row(f"{number}: all pods cached", took, replicas, {})
         time.sleep(2 * PERIOD)
         before = {replica.port: replica.totals() for replica in replicas}
         spent = {replica.port: cpu_seconds(replica.process.pid) for replica in replicas}
@@ -119,17 +125,16 @@ def _measure(site: Site, load: Load, number: int) -> Rows:
         window = f"{number}: each pod changed once"
         row = _row(window, time.monotonic() - started, replicas, before, spent)
         used = cpu_seconds(site.cluster.pids["kube-apiserver"]) - server
-        rows.append({**row, "server CPU s": f"{used:.1f}"})
+        yield {**row, "server CPU s": f"{used:.1f}"}
         if number > 1:
             # Of another layout: with the same one it might take a shard from another replica.
             idle = Replica(site, number, f"--shards={number + 1}")
             replicas.append(idle)
             time.sleep(PERIOD)
-            rows.append({"stage": "stands by", "MB": f"{resident_mb(idle.process.pid):.0f}"})
+            yield {"stage": "stands by", "MB": f"{resident_mb(idle.process.pid):.0f}"}
             replicas.remove(idle)
             idle.end()
-            rows.append(_take_over(replicas, pods))
-        return rows
+            yield _take_over(replicas, pods)
     finally:
         for replica in replicas:
             replica.end()
