@@ -14,6 +14,8 @@ from trimtab.clock import VirtualClock
 from trimtab.cluster.client import Client
 from trimtab.cluster.resource import Json, Resource
 from trimtab.cluster.transport.in_process import InProcessTransport
+from trimtab.decide.horizontal.explain.reason import DecisionReason
+from trimtab.decide.horizontal.explain.wording import SUMMARIES
 from trimtab.lab.apiserver.server import Server
 from trimtab.model.crds import all_crds
 from trimtab.model.hpa.types import HorizontalPodAutoscaler, HorizontalPodAutoscalerStatus, HpaCondition
@@ -326,6 +328,21 @@ def test_the_values_of_the_status_say_why_nothing_changes(found, reason):
     """`top` said ReadyForNewScale where `explain` said WithinTolerance or PluginFailed."""
     settings = Settings.of(feature_gates="HPAConfigurableTolerance=true")
     assert hpa_row("thpa", found, settings)["reason"] == reason
+
+
+@pytest.mark.parametrize(
+    ("stored", "message"),
+    [
+        ("DirectionUnsureBecauseOfGaps", SUMMARIES[DecisionReason.DIRECTION_UNSURE]),
+        ("WithinTolerance", reason_of(cpu_at(50)).message),
+        ("OfANewerOperator", reason_of(cpu_at(50)).message),
+    ],
+)
+def test_the_stored_reason_of_our_own_kind_comes_before_a_derived_one(stored, message):
+    """`top` said ReadyForNewScale where `kubectl get thpa -o wide` had the word of `explain`."""
+    found = cpu_at(50)
+    found = msgspec.structs.replace(found, status=msgspec.structs.replace(found.status, reason=stored))
+    assert reason_of(found) == (stored, message)
 
 
 def test_the_tolerance_of_the_operator_counts():

@@ -61,6 +61,8 @@ _WORDS = {
     SCALE_DOWN_LIMIT: DecisionReason.DOWN_RATE,
 }
 """Our words for upstream's reasons of conditions."""
+_STORED = {str(reason): text for reason, text in SUMMARIES.items()}
+"""The words for a stored reason. A newer operator may have others."""
 NOT_DECIDED = "NotDecidedYet"
 
 
@@ -93,7 +95,17 @@ _DEFAULT_TOLERANCE = Tolerance()
 def reason_from_status(
     hpa: HorizontalPodAutoscaler, tolerance: Tolerance = _DEFAULT_TOLERANCE
 ) -> StatusReason:
-    """Return the reason of the last decision, also of one that kube-controller-manager made."""
+    """Return the reason of the last decision, also of one that kube-controller-manager made.
+
+    HPAs of our own kind store its word. Its words, and those of native HPAs, are derived from the rest of the status.
+    """
+    derived, stored = _derived_reason(hpa, tolerance), hpa.status.reason
+    if not stored or stored == derived.word:
+        return derived
+    return StatusReason(stored, _STORED.get(stored, derived.message))
+
+
+def _derived_reason(hpa: HorizontalPodAutoscaler, tolerance: Tolerance) -> StatusReason:
     status = hpa.status
     active = status.condition(ConditionType.SCALING_ACTIVE)
     able = status.condition(ConditionType.ABLE_TO_SCALE)
