@@ -84,9 +84,13 @@ class CheckpointWriter:
         self._complete = ()
         self._schedule.keep(())
 
+    async def wait_flushed(self) -> None:
+        """Wait for the last saves of shards that are being handed over."""
+        await asyncio.gather(*self._flushes.values())
+
     async def close(self) -> None:
         """Save all histories once more."""
-        await asyncio.gather(*self._flushes.values())
+        await self.wait_flushed()
         await self._save_last(self._complete)
 
     async def collect_orphans(self, vpas: NamespacedInformer[VerticalPodAutoscaler], interval: float) -> None:

@@ -207,8 +207,10 @@ class Recommender(ControlLoop):
             task.cancel()
         await asyncio.gather(*ended, return_exceptions=True)
         await self._history.close()
-        # Also without a shard that may be written: the last save of one that is being handed over goes on.
-        await self._checkpoints.close()
+        # A process may hand over its last shard while it ends. Its Lease is still ours, and no shard may be written.
+        await self._checkpoints.wait_flushed()
+        if self._deps.ownership.may_write():
+            await self._checkpoints.close()
 
     def lease_acquired(self) -> None:
         """Start from checkpoints: the previous leader has newer samples."""
