@@ -87,11 +87,11 @@ def ignored_fields_changes(observation: Observation, before: Mapping[str, str]) 
         return ()
     hpa = observation.hpa
     fields = ignored_fields(hpa.spec, observation.gates, observation.compat)
-    found = [(GATE_OFF, str(field)) for field in fields]
-    found += _without_effect(hpa) if hpa.metadata.annotations else []
-    if found:
-        message = "; ".join(text for _, text in found)
-        return (SetCondition(FIELDS_IGNORED, "True", found[0][0], message),)
+    annotations = _without_effect(hpa) if hpa.metadata.annotations else []
+    if fields or annotations:
+        message = "; ".join([*map(str, fields), *(text for _, text in annotations)])
+        reason = GATE_OFF if fields else annotations[0][0]
+        return (SetCondition(FIELDS_IGNORED, "True", reason, message),)
     return (RemoveCondition(FIELDS_IGNORED),) if before.get(FIELDS_IGNORED) == "True" else ()
 
 
