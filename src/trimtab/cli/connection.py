@@ -69,7 +69,8 @@ class CommandTransport:
         except TransportError as error:
             if self._has_answered:
                 raise
-            raise CommandError(str(error), _hint(error)) from error
+            # Which of our requests came first says nothing about a server that does not answer.
+            raise CommandError(str(error).removeprefix(f"{request}: "), _hint(error)) from error
         if response.status == HTTPStatus.UNAUTHORIZED and not self._has_answered:
             refused = error_from_answer(str(request), response.status, response.headers, response.body)
             raise CommandError(str(refused), _UNAUTHORIZED)
