@@ -260,7 +260,7 @@ def _last_record(hpa_state: HpaState) -> Record | None:
 
 
 def _inputs(hpa_state: HpaState) -> tuple[object, ...]:
-    """Return what tells two rows of an HPA apart. The address of an object may be that of one that is gone."""
+    """Return what distinguishes two rows of an HPA. A new object may have the address of one that is gone."""
     hpa, record = hpa_state.hpa, _last_record(hpa_state)
     decided_at = None if record is None else record.decision.now
     return id(hpa), hpa.metadata.resource_version, id(record), decided_at, hpa_state.problem
