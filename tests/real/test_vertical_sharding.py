@@ -248,7 +248,7 @@ async def _play_everywhere(stage: Stage, copies: list[Copy], homes: dict[str, st
     victim.process.wait()
     for place, name in homes.items():
         await kill(stage, place, f"{name}-0")
-    await until(lambda: recommended_for(others) == len(NAMES), LEASE + 2 * LOOP + 10)
+    await until(lambda: recommended_for(others) == vpas, LEASE + 2 * LOOP + 10)
     await until(lambda: pods_of(others) == everything, 60)
     for place, name in homes.items():
         # Also those whose VPA had no owner when they were killed.
