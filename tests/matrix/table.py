@@ -286,7 +286,7 @@ FLAGS: tuple[Row, ...] = (
         },
     ),
     Row(
-        ("--split-namespaces",),
+        ("--split-namespaces", "--shard-seed"),
         EVERY,
         "commands decide about one object, or show all",
         {

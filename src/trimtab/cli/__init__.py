@@ -70,6 +70,10 @@ COMMANDS = {
         "trimtab.cli.commands.run:run",
         "Run the operator: scale what the autoscalers of a cluster ask for, until stopped.",
     ),
+    "shards": Lazy(
+        "trimtab.cli.commands.shards:shards",
+        "Show how even the shards of an operator are, and their holders.",
+    ),
     "simulate": Lazy(
         "trimtab.cli.commands.simulate:simulate",
         "Backtest HPAs and VPAs on recorded load, with the production code.",

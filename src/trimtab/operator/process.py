@@ -90,10 +90,15 @@ def make_shards(client: Client, settings: Settings, identity: str) -> Shards:
         settings.leases.leader_elect_resource_namespace,
         settings.lease_name,
         identity,
-        ShardLayout(settings.leases.shards, settings.leases.split_namespaces),
+        shard_layout(settings.leases),
         times=_lease_times(settings.leases),
         annotations=settings_annotation(settings),
     )
+
+
+def shard_layout(settings: LeaseSettings) -> ShardLayout:
+    """Return the assignment of objects to shards."""
+    return ShardLayout(settings.shards, settings.split_namespaces, settings.shard_seed)
 
 
 def _lease_times(settings: LeaseSettings) -> LeaseTimes:

@@ -2,7 +2,8 @@
 
 The unit is the namespace, because HPAs, VPAs, their workloads and their pods share it and the API server can select by
 it. So a replica watches only the namespaces of its shards. A namespace that is too large for one replica is split by
-name, and every replica watches it.
+name, and every replica watches it. Another seed is another assignment, for clusters whose namespaces are divided badly
+(`balance`).
 """
 
 from collections.abc import Collection
@@ -15,28 +16,34 @@ MOST_SHARDS = 16
 _BY_NAMESPACE = 100
 """What a mark has above the number of shards. Marks below are of releases that sharded by name alone."""
 
-_SPLITS = 1_000_000
-"""How many marks there are for sets of split namespaces."""
+MOST_SEED = 999
+"""The largest seed."""
+
+_OTHERS = 1_000_000
+"""How many marks there are for seeds and sets of split namespaces."""
 
 
-def rank(key: str, number: int) -> bytes:
+def rank(key: str, number: int, seed: int = 0) -> bytes:
     """Return the weight of `number` for `key`. The highest weight wins (rendezvous hashing)."""
-    return blake2b(f"{number}/{key}".encode(), digest_size=8).digest()
+    drawn = f"{seed}:{number}" if seed else f"{number}"
+    return blake2b(f"{drawn}/{key}".encode(), digest_size=8).digest()
 
 
 class ShardLayout:
     """The assignment of objects to shards. Replicas with different layouts never work at the same time."""
 
-    def __init__(self, count: int, split: Collection[str] = ()) -> None:
+    def __init__(self, count: int, split: Collection[str] = (), seed: int = 0) -> None:
         self.count = count
         self.split = frozenset(split)
         """The namespaces that are split by name."""
+        self.seed = seed
 
     @property
     def mark(self) -> int:
         """Return the number that ends a holder's name. Equal layouts have equal marks."""
-        digest = 1 + crc32(",".join(sorted(self.split)).encode()) % _SPLITS if self.split else 0
-        return _BY_NAMESPACE * (1 + digest) + self.count
+        seed = f"/{self.seed}" if self.seed else ""
+        others = ",".join(sorted(self.split)) + seed
+        return _BY_NAMESPACE * (1 + (1 + crc32(others.encode()) % _OTHERS if others else 0)) + self.count
 
     def shard_of(self, key: str) -> int:
         """Return the shard of `namespace/name`."""
@@ -48,4 +55,6 @@ class ShardLayout:
         return None if namespace in self.split else self._winner(namespace)
 
     def _winner(self, unit: str) -> int:
-        return max(range(self.count), key=lambda number: rank(unit, number)) if self.count > 1 else 0
+        if self.count == 1:
+            return 0
+        return max(range(self.count), key=lambda number: rank(unit, number, self.seed))

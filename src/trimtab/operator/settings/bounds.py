@@ -48,14 +48,19 @@ def reject_out_of_range(settings: Settings) -> None:
         if settings.value(name) <= timedelta():
             raise ValueError(f"{flags[name]} must be longer than zero")
     reject_long_timeout(settings.admission)
-    _reject_many_shards(settings.leases.shards)
+    _reject_bad_shards(settings.leases.shards, settings.leases.shard_seed)
 
 
-def _reject_many_shards(shards: int) -> None:
-    from trimtab.cluster.leases.layout import MOST_SHARDS  # noqa: PLC0415 - the client, which --help does not need
+def _reject_bad_shards(shards: int, seed: int) -> None:
+    from trimtab.cluster.leases.layout import (  # noqa: PLC0415 - the client, which --help does not need
+        MOST_SEED,
+        MOST_SHARDS,
+    )
 
     if not 1 <= shards <= MOST_SHARDS:
         raise ValueError(f"--shards={shards}: use 1 to {MOST_SHARDS}")
+    if not 0 <= seed <= MOST_SEED:
+        raise ValueError(f"--shard-seed={seed}: use 0 to {MOST_SEED}")
 
 
 def reject_bad_namespaces(settings: Settings) -> None:

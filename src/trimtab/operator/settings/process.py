@@ -85,6 +85,12 @@ class LeaseSettings:
         "Namespaces, separated by commas, whose HPAs and VPAs --shards divides by name. Every replica watches them whole. All replicas need the same flags.",
         why="A namespace is processed by one replica, and its pods are watched by one, unless it is too large for that.",
     )
+    shard_seed: int = setting(
+        0,
+        "--shard-seed",
+        "Which assignment of namespaces to shards is used, 0 to 999. `trimtab shards` shows how even it is and names a better one. All replicas need the same flags.",
+        why="A hash divides many namespaces of one size evenly. Few or large ones may need another assignment.",
+    )
 
 
 setting = settings_in("Dashboard")

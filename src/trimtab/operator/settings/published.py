@@ -31,6 +31,9 @@ PUBLISHED: Final = (
     "feature_gates",
     "compat",
     "dry_run",
+    "shards",
+    "split_namespaces",
+    "shard_seed",
     "native_hpas",
     "own_hpas",
     "sync_period",
@@ -87,7 +90,7 @@ PUBLISHED: Final = (
     "include_kube_system",
     "max_allowed_cpu_boost",
 )
-"""The settings that decisions depend on. Addresses, files and credentials are never published."""
+"""The settings that decisions depend on, and the layout of the shards. Addresses, files and credentials are never published."""
 
 EXPLAINED: Final = ("horizontal", "recommender", "updater")
 """The loops whose decisions `explain` derives from their published settings."""

@@ -32,17 +32,27 @@ def test_a_split_namespace_is_divided_by_name_and_others_are_not():
 
 def test_layouts_have_marks_of_their_own():
     """While a holder's mark differs, no shard changes hands; marks up to 16 are of releases that went by name."""
-    layouts = [ShardLayout(4), ShardLayout(6), ShardLayout(6, ["a"]), ShardLayout(6, ["a", "b"])]
-    marks = [layout.mark for layout in layouts]
-    assert len(set(marks)) == len(marks)
+    splits: list[list[str]] = [[], ["a"], ["a", "b"]]
+    layouts = [ShardLayout(count, split, seed) for count in (4, 6) for split in splits for seed in range(100)]
+    marks = {layout.mark for layout in layouts}
+    assert len(marks) == len(layouts)
     assert min(marks) > MOST_SHARDS
-    assert ShardLayout(6, ["b", "a"]).mark == marks[-1]
+    assert ShardLayout(6, ["b", "a"]).mark == ShardLayout(6, ["a", "b"]).mark
+    assert ShardLayout(6).mark == 106, "releases before the seed have this mark"
+
+
+def test_another_seed_is_another_assignment():
+    plain, other = ([ShardLayout(4, seed=seed).shard_of(key) for key in KEYS] for seed in (0, 7))
+    assert plain == [ShardLayout(4).shard_of(key) for key in KEYS]
+    moved = sum(before != after for before, after in zip(plain, other, strict=True))
+    assert 0.7 * len(KEYS) < moved < 0.8 * len(KEYS)
 
 
 @pytest.mark.parametrize("shards", [2, 3, 6, 16])
 @pytest.mark.parametrize("split", [(), SPACES], ids=["namespaces", "names"])
-def test_shards_are_about_equal(shards, split):
-    layout = ShardLayout(shards, split)
+@pytest.mark.parametrize("seed", [0, 7])
+def test_shards_are_about_equal(shards, split, seed):
+    layout = ShardLayout(shards, split, seed)
     sizes = [sum(layout.shard_of(key) == number for key in KEYS) for number in range(shards)]
     assert min(sizes) > 0.8 * len(KEYS) / shards
     assert max(sizes) < 1.2 * len(KEYS) / shards

@@ -1,0 +1,278 @@
+"""`trimtab shards` shows how even the shards are, the replicas that hold them, and the seed that divides best."""
+
+import asyncio
+from collections import defaultdict
+from collections.abc import Sequence
+from dataclasses import dataclass
+from datetime import timedelta
+from typing import Any, Final
+
+import click
+
+from trimtab.cli.columns import in_columns
+from trimtab.cli.connection import (
+    context_option,
+    kubeconfig_option,
+    request_timeout_option,
+    with_client,
+)
+from trimtab.cli.errors import CommandError
+from trimtab.cli.operator_settings import Choice, operator_namespace_option, settings_for
+from trimtab.cli.output import output_option, to_json, to_yaml
+from trimtab.cluster import errors
+from trimtab.cluster.cache.codec import PartialObject
+from trimtab.cluster.client import Client, ListOptions
+from trimtab.cluster.leases.balance import (
+    NamespaceContents,
+    ShardContents,
+    best_layout,
+    contents_of_shards,
+    largest_share,
+    shares,
+)
+from trimtab.cluster.leases.layout import MOST_SEED, MOST_SHARDS, ShardLayout
+from trimtab.cluster.resource import LEASES, PODS, Resource
+from trimtab.model.core.meta import ListMeta
+from trimtab.model.json import wire
+from trimtab.operator.horizontal.inputs.kinds import NATIVE_HPAS, OWN_HPAS
+from trimtab.operator.process import shard_layout
+from trimtab.operator.settings.published import FoundSettings
+from trimtab.operator.vertical.kinds import VPAS
+
+_AT_ONCE: Final = 8
+"""How many namespaces are counted at the same time."""
+
+_NAMESPACES: Final = Resource("", "v1", "namespaces", "Namespace", PartialObject, namespaced=False)
+
+
+class _CountedList(wire.Wire, frozen=True):
+    """One object of a list, and how many more there are."""
+
+    metadata: ListMeta = ListMeta()
+    items: list[PartialObject] = []
+
+
+@dataclass(frozen=True, slots=True)
+class Wanted:
+    """What the user wants to see. None means what the operator uses."""
+
+    component: str = "horizontal"
+    operator_namespace: str = "trimtab"
+    count: int | None = None
+    seed: int | None = None
+    split: tuple[str, ...] | None = None
+
+    def over(self, used: ShardLayout) -> ShardLayout:
+        """Return the layout of an operator with what the user wants instead."""
+        return ShardLayout(
+            used.count if self.count is None else self.count,
+            used.split if self.split is None else self.split,
+            used.seed if self.seed is None else self.seed,
+        )
+
+
+@dataclass(frozen=True, slots=True)
+class Report:
+    """A layout, what its shards have, and the best seed."""
+
+    component: str
+    layout: ShardLayout
+    holders: tuple[str, ...]
+    """The holder of each shard. It is empty if no replica uses the layout."""
+    contents: list[ShardContents]
+    better: ShardLayout
+    largest_then: float
+    """The largest share with the better seed."""
+
+
+@click.command("shards")
+@click.option(
+    "--component",
+    type=click.Choice(["horizontal", "recommender"]),
+    default="horizontal",
+    show_default=True,
+    help="Whose shards: those of the HPAs or those of the VPAs.",
+)
+@click.option(
+    "--shards",
+    "count",
+    type=click.IntRange(2, MOST_SHARDS),
+    help="Show this number of shards, whether or not an operator uses it.",
+)
+@click.option("--shard-seed", "seed", type=click.IntRange(0, MOST_SEED), help="Show this seed.")
+@click.option(
+    "--split-namespaces",
+    "split",
+    multiple=True,
+    help="Show these namespaces split, separated by commas.",
+)
+@output_option("table", "json", "yaml")
+@operator_namespace_option
+@request_timeout_option
+@kubeconfig_option
+@context_option
+def shards(  # noqa: PLR0913 - one parameter per option
+    *,
+    component: str,
+    count: int | None,
+    seed: int | None,
+    split: tuple[str, ...],
+    output: str,
+    operator_namespace: str,
+    request_timeout: timedelta | None,
+    kubeconfig: str,
+    context: str,
+) -> None:
+    """Show how even the shards of an operator are, their holders, and the --shard-seed that would be better."""
+    wanted = Wanted(component, operator_namespace, count, seed, _names(split))
+
+    async def act(client: Client, _namespace: str) -> None:
+        report = await make_report(client, wanted)
+        click.echo(text_of(report, output), nl=False)
+
+    with_client(kubeconfig, context, act, timeout=request_timeout)
+
+
+def _names(split: Sequence[str]) -> tuple[str, ...] | None:
+    return tuple(name for text in split for name in text.split(",") if name) if split else None
+
+
+async def make_report(client: Client, wanted: Wanted) -> Report:
+    """Read the cluster. Raise CommandError if there are no shards to show."""
+    found = await settings_for(client, wanted.component, Choice(wanted.operator_namespace))
+    used = shard_layout(found.settings.leases)
+    layout = wanted.over(used)
+    if layout.count == 1:
+        reason = "because the operator has none" if found.is_published else found.source
+        raise CommandError(
+            f"there are no shards to show, {reason}",
+            "to see what shards would have, name how many: --shards=4",
+        )
+    is_used = found.is_published and layout.mark == used.mark
+    holders = await _holders(client, found, layout.count) if is_used else ()
+    cluster = await contents_of(client, _kinds(wanted.component, found), found.settings.watch_namespaces)
+    better = best_layout(layout, cluster)
+    return Report(
+        wanted.component,
+        layout,
+        holders,
+        contents_of_shards(layout, cluster),
+        better,
+        largest_share(contents_of_shards(better, cluster)),
+    )
+
+
+async def _holders(client: Client, found: FoundSettings, count: int) -> tuple[str, ...]:
+    """Return the holder of each shard of the operator whose settings were found on one of their Leases."""
+    lease = found.lease
+    if lease is None:
+        return ()
+    stem = lease.metadata.name.rpartition("-")[0]
+    listed = await client.list(LEASES, ListOptions(lease.metadata.namespace))
+    by_name = {one.metadata.name: one.spec.holder_identity for one in listed.items}
+    return tuple(by_name.get(f"{stem}-{number}") or "" for number in range(count))
+
+
+def _kinds(component: str, found: FoundSettings) -> tuple[Resource[Any], ...]:
+    """Return the kinds of autoscalers that the operator acts on. Without an operator both kinds of HPAs are."""
+    if component == "recommender":
+        return (VPAS,)
+    is_acted_on = {
+        OWN_HPAS: found.settings.horizontal.own_hpas,
+        NATIVE_HPAS: found.settings.horizontal.native_hpas,
+    }
+    return tuple(kind for kind, wanted in is_acted_on.items() if wanted or not found.is_published)
+
+
+async def contents_of(
+    client: Client, kinds: Sequence[Resource[Any]], watched: Sequence[str]
+) -> dict[str, NamespaceContents]:
+    """Return the autoscalers and the number of pods of each watched namespace. None watched means all."""
+    names: defaultdict[str, list[str]] = defaultdict(list)
+    for kind in kinds:
+        try:
+            listed = await client.list(kind.into(PartialObject))
+        except errors.NotFound:
+            continue  # its CRD is not installed
+        for one in listed.items:
+            names[one.metadata.namespace].append(one.metadata.name)
+    namespaces = watched or [one.metadata.name for one in (await client.list(_NAMESPACES)).items]
+    gate = asyncio.Semaphore(_AT_ONCE)
+
+    async def count(namespace: str) -> int:
+        async with gate:
+            return await _count_pods(client, namespace)
+
+    pods = await asyncio.gather(*map(count, namespaces))
+    return {
+        namespace: NamespaceContents(number, tuple(names[namespace]))
+        for namespace, number in zip(namespaces, pods, strict=True)
+    }
+
+
+async def _count_pods(client: Client, namespace: str) -> int:
+    listed = await client.read(
+        f"counting pods of {namespace}", PODS.path(namespace), _CountedList, query=[("limit", "1")]
+    )
+    return len(listed.items) + listed.metadata.remaining_item_count
+
+
+def text_of(report: Report, output: str) -> str:
+    """Return the report as a table with advice, or as data."""
+    if output == "table":
+        return "\n".join([*_table(report), *_advice(report), ""])
+    return to_json(_data(report)) if output == "json" else to_yaml(_data(report))
+
+
+def _table(report: Report) -> list[str]:
+    autoscalers = "hpas" if report.component == "horizontal" else "vpas"
+    rows = [
+        {
+            "shard": str(number),
+            "namespaces": f"{shard.namespaces:,}",
+            autoscalers: f"{shard.autoscalers:,}",
+            "pods": f"{shard.pods:,}",
+            "share": f"{share:.2f}",
+        }
+        for number, (shard, share) in enumerate(
+            zip(report.contents, shares([shard.pods for shard in report.contents]), strict=True)
+        )
+    ]
+    for row, holder in zip(rows, report.holders, strict=False):
+        row["holder"] = holder or "-"
+    return in_columns(list(rows[0]), rows)
+
+
+def _advice(report: Report) -> list[str]:
+    layout, better = report.layout, report.better
+    largest = largest_share(report.contents)
+    lines = [
+        f"the largest share is {largest:.2f} (of pods or autoscalers), an even one {1 / layout.count:.2f}"
+    ]
+    if better.seed != layout.seed:
+        lines.append(
+            f"--shard-seed={better.seed} in all replicas would make the largest share {report.largest_then:.2f}"
+        )
+    return lines
+
+
+def _data(report: Report) -> dict[str, Any]:
+    layout, holders = report.layout, report.holders
+    return {
+        "component": report.component,
+        "seed": layout.seed,
+        "splitNamespaces": sorted(layout.split),
+        "largestShare": largest_share(report.contents),
+        "shards": [
+            {
+                "shard": number,
+                "namespaces": shard.namespaces,
+                "autoscalers": shard.autoscalers,
+                "pods": shard.pods,
+                **({"holder": holders[number]} if holders else {}),
+            }
+            for number, shard in enumerate(report.contents)
+        ],
+        "betterSeed": report.better.seed,
+        "largestShareThen": report.largest_then,
+    }

@@ -1,0 +1,72 @@
+"""How evenly a layout of shards divides a cluster, and which seed divides it best."""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+
+from trimtab.cluster.leases.layout import MOST_SEED, ShardLayout
+
+_MOST_HASHES = 1_000_000
+"""How many hashes are computed at most, in about a second. Many namespaces are divided evenly with any seed."""
+
+_WORTH = 0.01
+"""By how much the largest share must shrink for another seed: a change of the seed moves most namespaces."""
+
+
+@dataclass(frozen=True, slots=True)
+class NamespaceContents:
+    """What a namespace has that a replica stores."""
+
+    pods: int = 0
+    autoscalers: tuple[str, ...] = ()
+    """The names of its HPAs, or of its VPAs."""
+
+
+@dataclass(slots=True)
+class ShardContents:
+    """What a shard has. Pods of split namespaces are not counted, because every replica watches them."""
+
+    namespaces: int = 0
+    autoscalers: int = 0
+    pods: int = 0
+
+
+def contents_of_shards(layout: ShardLayout, cluster: Mapping[str, NamespaceContents]) -> list[ShardContents]:
+    """Return what each shard has of a cluster, which is given by namespace."""
+    shards = [ShardContents() for _ in range(layout.count)]
+    for namespace, contents in cluster.items():
+        number = layout.shard_of_namespace(namespace)
+        if number is None:
+            for name in contents.autoscalers:
+                shards[layout.shard_of(f"{namespace}/{name}")].autoscalers += 1
+            continue
+        shards[number].namespaces += 1
+        shards[number].autoscalers += len(contents.autoscalers)
+        shards[number].pods += contents.pods
+    return shards
+
+
+def shares(amounts: Sequence[int]) -> list[float]:
+    """Return the parts of the sum, which are 0 if there is nothing."""
+    whole = sum(amounts)
+    return [amount / whole if whole else 0.0 for amount in amounts]
+
+
+def largest_share(shards: Sequence[ShardContents]) -> float:
+    """Return the largest part of all pods, or of all autoscalers, that one shard has."""
+    return max(*shares([shard.pods for shard in shards]), *shares([shard.autoscalers for shard in shards]))
+
+
+def best_layout(layout: ShardLayout, cluster: Mapping[str, NamespaceContents]) -> ShardLayout:
+    """Return the layout with the seed that divides the cluster best, or the same one if none is worth a change."""
+    units = sum(
+        len(contents.autoscalers) if namespace in layout.split else 1
+        for namespace, contents in cluster.items()
+    )
+    tries = min(MOST_SEED + 1, _MOST_HASHES // max(units * layout.count, 1))
+    seeds = [ShardLayout(layout.count, layout.split, seed) for seed in range(tries)]
+    best = min(seeds, key=lambda other: _largest(other, cluster), default=layout)
+    return best if _largest(layout, cluster) - _largest(best, cluster) >= _WORTH else layout
+
+
+def _largest(layout: ShardLayout, cluster: Mapping[str, NamespaceContents]) -> float:
+    return largest_share(contents_of_shards(layout, cluster))
