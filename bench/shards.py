@@ -2,8 +2,10 @@
 
 `PODS` in the environment chooses how many pods (default 20,000; 200,000 need 8 GB), `EACH` how many belong to one HPA,
 `SPACES` how many namespaces there are, and `REPLICAS` which numbers of replicas are measured. Each replica has one shard.
-Another one stands by, holds none, and shows the memory of an empty process. Then every pod changes once.
-`COMPONENT=recommender` measures recommenders, with a VPA in place of each HPA.
+Another one stands by, holds none, and shows the memory of an empty process. Then every pod changes once, in a window of
+`WINDOW` seconds, the same for all numbers of replicas, so that each has decided as often.
+`COMPONENT=recommender` measures recommenders, with a VPA in place of each HPA. `SEED` is the seed of the shards, by default
+the one that `trimtab shards` names for these objects.
 """
 
 import os
@@ -23,11 +25,14 @@ from bench.picture.generator import Load
 from bench.picture.machine import cpu_seconds, peak_mb, resident_mb
 from bench.picture.site import Site, put_up
 from tools.peers.cluster import free_port
+from trimtab.cluster.leases.balance import NamespaceContents, best_layout
+from trimtab.cluster.leases.layout import ShardLayout
 
 PODS = int(os.environ.get("PODS", "20000"))
 EACH = int(os.environ.get("EACH", "10"))
 SPACES = int(os.environ.get("SPACES", "100"))
 REPLICAS = [int(text) for text in os.environ.get("REPLICAS", "1,4").split(",")]
+WINDOW = int(os.environ.get("WINDOW", str(max(120, PODS // 500))))
 PERIOD = 15
 COMPONENT = os.environ.get("COMPONENT", "horizontal")
 FLAGS, AUTOSCALER = {
@@ -37,6 +42,7 @@ FLAGS, AUTOSCALER = {
     ),
     "recommender": (("--components=recommender", f"--recommender-interval={PERIOD}s"), "vpa"),
 }[COMPONENT]
+SEED = os.environ.get("SEED", "best")
 _PATIENCE = 1200
 _EVENT = 4000
 """The least bytes of an event about a pod."""
@@ -107,14 +113,29 @@ _NAMES = (
 )
 
 
+def seed_for(load: Load, number: int) -> int:
+    """Return the seed of this number of shards."""
+    if SEED != "best":
+        return int(SEED)
+    autoscalers: dict[str, tuple[str, ...]] = {}
+    for names in load.names():
+        autoscalers[names.namespace] = (*autoscalers.get(names.namespace, ()), names.app)
+    cluster = {
+        namespace: NamespaceContents(len(found) * load.pods, found)
+        for namespace, found in autoscalers.items()
+    }
+    return best_layout(ShardLayout(number), cluster).seed
+
+
 def _measure(site: Site, load: Load, number: int) -> Iterator[Row]:
     pods = load.workloads * load.pods
-    flags = (f"--shards={number}",) if number > 1 else ()
+    seed = seed_for(load, number)
+    flags = (f"--shards={number}", f"--shard-seed={seed}") if number > 1 else ()
     replicas = [Replica(site, place, *flags) for place in range(number)]
     began = time.monotonic()
     try:
         took = _until(lambda: sum(_cached(replicas)) >= pods and all(_cached(replicas)), began)
-        yield _row(f"{number}: all pods cached", took, replicas, {})
+        yield {**_row(f"{number}: all pods cached", took, replicas, {}), "seed": str(seed)}
         time.sleep(2 * PERIOD)
         before = {replica.port: replica.totals() for replica in replicas}
         spent = {replica.port: cpu_seconds(replica.process.pid) for replica in replicas}
@@ -122,10 +143,13 @@ def _measure(site: Site, load: Load, number: int) -> Iterator[Row]:
         started = time.monotonic()
         site.generator.touch(load)
         _wait_delivered(replicas, pods, before)
-        window = f"{number}: each pod changed once"
-        row = _row(window, time.monotonic() - started, replicas, before, spent)
+        delivered = time.monotonic() - started
+        time.sleep(max(0.0, WINDOW - delivered))
+        window = f"{number}: each pod changed once (CPU of {max(WINDOW, delivered):.0f} s)"
+        row = _row(window, delivered, replicas, before, spent)
         used = cpu_seconds(site.cluster.pids["kube-apiserver"]) - server
-        yield {**row, "server CPU s": f"{used:.1f}"}
+        held = resident_mb(site.cluster.pids["kube-apiserver"])
+        yield {**row, "server CPU s": f"{used:.1f}", "server MB": f"{held:,.0f}"}
         if number > 1:
             # Of another layout: with the same one it might take a shard from another replica.
             idle = Replica(site, number, f"--shards={number + 1}")

@@ -26,6 +26,8 @@ _KINDS = (
 )  # fmt: skip
 _BATCH = 100
 _WRITERS = 4
+_AHEAD = 100
+"""How many batches a change of all pods may be ahead of the API server's cache."""
 _PATIENCE = 180
 
 
@@ -70,12 +72,12 @@ class Etcd:
         found = self._call("range", {"key": _encoded(key.encode())})["kvs"]
         return base64.b64decode(found[0]["value"])
 
-    def put(self, pairs: Iterable[tuple[str, bytes]]) -> None:
-        """Write all pairs in one transaction."""
+    def put(self, pairs: Iterable[tuple[str, bytes]]) -> int:
+        """Write all pairs in one transaction and return its revision."""
         puts = [
             {"requestPut": {"key": _encoded(key.encode()), "value": _encoded(value)}} for key, value in pairs
         ]
-        self._call("txn", {"success": puts})
+        return int(self._call("txn", {"success": puts})["header"]["revision"])
 
     def delete_all(self, prefix: str) -> int:
         """Delete every key with a prefix and return how many there were."""
@@ -104,17 +106,22 @@ class Generator:
         self.clean()
         began = time.monotonic()
         with ThreadPoolExecutor(_WRITERS) as writers:
-            for done in writers.map(self._etcd.put, _batches(clones(load, seeds))):
-                assert done is None
+            for revision in writers.map(self._etcd.put, _batches(clones(load, seeds))):
+                assert revision
         rate = load.workloads * load.pods / (time.monotonic() - began)
         self._wait_seen(load)
         return rate
 
     def touch(self, load: Load) -> None:
-        """Write every pod once more, so that each watch of pods gets an event about it."""
+        """Write every pod once more, so that each watch of pods gets an event about it.
+
+        etcd takes pods faster than the API server passes them on. What waits there would fill the machine's memory.
+        """
         pods = (pair for pair in clones(load, self._seeds) if pair[0].startswith("/registry/pods/"))
-        for batch in _batches(pods):
-            self._etcd.put(batch)
+        for number, batch in enumerate(_batches(pods), 1):
+            revision = self._etcd.put(batch)
+            if number % _AHEAD == 0:
+                self._wait_cached(revision)
 
     def clean(self) -> None:
         """Remove everything that was ever written here, and wait until the API server knows."""
@@ -168,12 +175,12 @@ class Generator:
             else f"/apis/{_VPA_GROUP}/v1/verticalpodautoscalers",
         ):
             self._wait_count(path, load.workloads)
-        self._wait_cached()
+        # Counts are read from etcd while the cache lags.
+        self._wait_cached(int(self._api.get("/api/v1/pods?limit=1")["metadata"]["resourceVersion"]))
 
-    def _wait_cached(self) -> None:
-        """Wait until the API server's cache has all pods. Counts are read from etcd while it lags."""
+    def _wait_cached(self, version: int) -> None:
+        """Wait until the API server's cache of pods has reached a version."""
         deadline = time.monotonic() + _PATIENCE
-        version = int(self._api.get("/api/v1/pods?limit=1")["metadata"]["resourceVersion"])
         while _cache_version(self._api.text("/metrics")) < version:
             if time.monotonic() > deadline:
                 raise RuntimeError("the API server's cache of pods lags behind etcd")
