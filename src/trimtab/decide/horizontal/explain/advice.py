@@ -222,7 +222,11 @@ def _winner_first(
 def _keeps_replicas(decision: Decision) -> bool:
     """Return whether the replicas are not lowered, whatever metrics and policies ask for."""
     trace = decision.trace
-    return bool(trace.selection_fallback or trace.stale_hold or trace.policy_hold)
+    is_held = bool(trace.selection_fallback or trace.stale_hold or trace.policy_hold)
+    # Without a metric that asks for replicas, a replica policy may only ask for more.
+    return is_held or all(
+        isinstance(result, Failure) or result.replicas is None for result in trace.proposals
+    )
 
 
 def _fallback_keeps_replicas(fallback: LossFallback, current: int) -> bool:

@@ -243,6 +243,21 @@ def planned(load, asked, replicas=4, **fields):
             "metrics and replica policies must ask for fewer than 4 until 2026-01-15T12:04:00Z",
             id="the scale-down window holds both",
         ),
+        pytest.param(
+            observe(
+                hpa(
+                    losing(QUEUE, "Ignore"),
+                    replica_policies=(ReplicaPolicySpec(name="example.com/Plan"),),
+                    high=20,
+                ),
+                4,
+                unreadable(),
+                policy_answers=(PolicyAnswer(plugin="example.com/Plan", replicas=4, reason="by the plan"),),
+                settings=NO_WINDOW,
+            ),
+            f"more replicas when {PLAN} asks for more than 4",
+            id="no metric can be read, so the policy cannot lower the replicas",
+        ),
     ],
 )
 def test_advice_names_the_policy_that_decides(seen, follows):
