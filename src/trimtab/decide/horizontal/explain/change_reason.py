@@ -6,7 +6,7 @@ replicas of the target differ, nor at zero. Events keep them; explanations say w
 
 from trimtab.decide.horizontal.behavior.scale_to_zero import goes_to_zero
 from trimtab.decide.horizontal.behavior.stabilization import earlier_recommendation
-from trimtab.decide.horizontal.decision import Decision
+from trimtab.decide.horizontal.decision import Decision, DecisionTrace
 from trimtab.decide.horizontal.explain.reason import DecisionReason
 from trimtab.decide.horizontal.explain.units import (
     format_amount,
@@ -42,18 +42,28 @@ def describe_change(observation: Observation, decision: Decision) -> str:
     asked, normalized = trace.recommended or 0, trace.normalized
     if normalized is not None and asked <= current < normalized.stabilized.replicas:
         return earlier_recommendation(normalized.stabilized)
-    winner = trace.proposals[trace.winner] if trace.winner is not None else None
-    if normalized is None or asked == current or not isinstance(winner, Proposal) or trace.winner is None:
-        return plain_names(decision.reason, metrics)
-    label = label_of(metrics[trace.winner])
+    if normalized is not None and asked != current and trace.winner is not None:
+        winner = trace.proposals[trace.winner]
+        if isinstance(winner, Proposal):
+            return _describe_winner(decision, winner, label_of(metrics[trace.winner]))
+    return plain_names(decision.reason, metrics)
+
+
+def _describe_winner(decision: Decision, winner: Proposal, label: str) -> str:
+    """Return why the metric that asks for the most changes the replicas."""
+    current, is_up = decision.current, (decision.trace.recommended or 0) > decision.current
     if not current:
         return f"{label} is {format_result(winner)}: any load wakes it"
-    if asked > current and winner.value > winner.target:
+    if is_up and winner.value > winner.target:
         return f"{label} above target"
-    measured = [result for result in trace.proposals if isinstance(result, Proposal)]
-    if asked < current and all(proposal.value < proposal.target for proposal in measured):
+    if not is_up and _are_all_below_target(decision.trace):
         return decision.reason
     return _need(decision, winner, label)
+
+
+def _are_all_below_target(trace: DecisionTrace) -> bool:
+    measured = [result for result in trace.proposals if isinstance(result, Proposal)]
+    return all(proposal.value < proposal.target for proposal in measured)
 
 
 def _need(decision: Decision, winner: Proposal, label: str) -> str:

@@ -2,7 +2,7 @@
 
 from trimtab.decide.horizontal.arithmetic import wire_time
 from trimtab.decide.horizontal.behavior.scale_to_zero import is_scaled_to_zero
-from trimtab.decide.horizontal.decision import Decision
+from trimtab.decide.horizontal.decision import Decision, DecisionTrace
 from trimtab.decide.horizontal.explain.advice import (
     POLICIES,
     Act,
@@ -107,21 +107,36 @@ def describe_reason(observation: Observation, decision: Decision, reason: Decisi
     """Return why the replicas change or stay, with the short names of metrics."""
     if decision.desired != decision.current and reason != DecisionReason.SCALE_NOT_WRITTEN:
         return change_reason(observation, decision)
-    if reason == DecisionReason.SCALE_UNREADABLE and observation.scale_failure is not None:
-        return describe_unreadable(observation.hpa.spec.scale_target_ref, observation.scale_failure.message)
-    if reason == DecisionReason.PAUSED and is_scaled_to_zero(observation.hpa.status.conditions):
-        return _ASLEEP if observation.gates.hpa_scale_to_zero else _ASLEEP_WITHOUT_GATE
-    if reason == DecisionReason.AT_MINIMUM:
-        for field in ignored_fields(observation.hpa.spec, observation.gates, observation.compat):
-            if field.gate == SCALE_TO_ZERO and decision.current == 1:
-                return f"less is asked for, but {field}"
-    if reason == DecisionReason.AT_MAXIMUM and decision.trace.extra_pods:
-        return f"{SUMMARIES[reason]}; {extra_pods_text(decision.trace.extra_pods)}"
-    if reason == DecisionReason.REPLICA_POLICY:
-        policy = observation.policy_answers[decision.trace.winning_policy or 0]
-        return f"{policy.name} asks for that many: {policy.reason}"
-    cause = _cause(decision, reason)
+    if text := _specific_text(observation, decision, reason):
+        return text
+    cause = _cause(decision.trace, reason)
     return f"{SUMMARIES[reason]}: {cause}" if cause else SUMMARIES[reason]
+
+
+def _specific_text(observation: Observation, decision: Decision, reason: DecisionReason) -> str:
+    """Return the text that replaces the summary of a reason, or an empty text if none does."""
+    match reason:
+        case DecisionReason.SCALE_UNREADABLE:
+            return _unreadable_target(observation)
+        case DecisionReason.PAUSED:
+            return _asleep(observation)
+        case DecisionReason.AT_MINIMUM:
+            return _ignored_minimum(observation, decision)
+        case DecisionReason.AT_MAXIMUM:
+            extra = decision.trace.extra_pods
+            return f"{SUMMARIES[reason]}; {extra_pods_text(extra)}" if extra else ""
+        case DecisionReason.REPLICA_POLICY:
+            policy = observation.policy_answers[decision.trace.winning_policy or 0]
+            return f"{policy.name} asks for that many: {policy.reason}"
+        case _:
+            return ""
+
+
+def _unreadable_target(observation: Observation) -> str:
+    failure = observation.scale_failure
+    if failure is None:
+        return ""
+    return describe_unreadable(observation.hpa.spec.scale_target_ref, failure.message)
 
 
 def describe_unreadable(target: CrossVersionObjectReference, message: str) -> str:
@@ -129,17 +144,32 @@ def describe_unreadable(target: CrossVersionObjectReference, message: str) -> st
     return f"its target {target} cannot be read: {message}"
 
 
-def _cause(decision: Decision, reason: DecisionReason) -> str:
+def _asleep(observation: Observation) -> str:
+    """Return why nothing wakes a target that the HPA scaled to zero, or an empty text if a user did."""
+    if not is_scaled_to_zero(observation.hpa.status.conditions):
+        return ""
+    return _ASLEEP if observation.gates.hpa_scale_to_zero else _ASLEEP_WITHOUT_GATE
+
+
+def _ignored_minimum(observation: Observation, decision: Decision) -> str:
+    """Return why a minimum of 0 ends at 1 replica, or an empty text if the minimum is not 0."""
+    ignored = ignored_fields(observation.hpa.spec, observation.gates, observation.compat)
+    zero = next((field for field in ignored if field.gate == SCALE_TO_ZERO), None)
+    return f"less is asked for, but {zero}" if zero is not None and decision.current == 1 else ""
+
+
+def _cause(trace: DecisionTrace, reason: DecisionReason) -> str:
     """Return what follows the summary of a reason that has different causes."""
-    trace = decision.trace
-    if reason == DecisionReason.ALL_LEFT_OUT:
-        first = trace.left_out[0]
-        return f"{trace.strategy} leaves out {first.pod}: {first.reason}"
-    if reason == DecisionReason.CACHES_STALE:
-        return trace.stale_hold
-    if reason == DecisionReason.PLUGIN_FAILED:
-        return trace.selection_fallback or trace.policy_hold
-    return ""
+    match reason:
+        case DecisionReason.ALL_LEFT_OUT:
+            first = trace.left_out[0]
+            return f"{trace.strategy} leaves out {first.pod}: {first.reason}"
+        case DecisionReason.CACHES_STALE:
+            return trace.stale_hold
+        case DecisionReason.PLUGIN_FAILED:
+            return trace.selection_fallback or trace.policy_hold
+        case _:
+            return ""
 
 
 def change_reason(observation: Observation, decision: Decision) -> str:
