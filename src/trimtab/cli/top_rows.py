@@ -27,7 +27,7 @@ from trimtab.model.hpa.selection_strategy import named_strategies, strategy_prob
 from trimtab.model.hpa.types import ConditionType, HorizontalPodAutoscaler
 from trimtab.model.quantity import Quantity
 from trimtab.model.readable import quantity_of_bytes
-from trimtab.model.vpa.types import VerticalPodAutoscaler, VPAConditionType
+from trimtab.model.vpa.types import VerticalPodAutoscaler, VerticalPodAutoscalerStatus, VPAConditionType
 from trimtab.operator.horizontal.inputs.kinds import NATIVE_HPAS, OWN_HPAS
 from trimtab.operator.settings.settings import Settings
 from trimtab.operator.vertical.kinds import VPAS
@@ -142,16 +142,9 @@ def hpa_row(
 
 def vpa_row(vpa: VerticalPodAutoscaler) -> dict[str, Any]:
     """Return the row of a VPA. Its recommendations are in the place of metrics."""
-    status = vpa.status
-    provided = status.condition(VPAConditionType.RECOMMENDATION_PROVIDED)
-    conditions = [status.condition(kind) for kind in _UNMET]
-    unmet = next((found for found in conditions if found is not None and found.status == "True"), None)
-    word = unmet.type if unmet is not None else VPAConditionType.RECOMMENDATION_PROVIDED.value
-    message = unmet.message if unmet is not None else ""
-    if unmet is None and (provided is None or provided.status != "True"):
-        word, message = NO_RECOMMENDATION, provided.message if provided is not None else ""
     policy, target = vpa.spec.update_policy, vpa.spec.target_ref
-    recommended = status.recommendation.container_recommendations if status.recommendation else ()
+    recommendation = vpa.status.recommendation
+    reason, message = _reason_of_vpa(vpa.status)
     return {
         "namespace": vpa.metadata.namespace,
         "kind": "vpa",
@@ -159,13 +152,27 @@ def vpa_row(vpa: VerticalPodAutoscaler) -> dict[str, Any]:
         "target": "" if target is None else str(target),
         "recommendation": {
             container.container_name: {name: str(amount) for name, amount in container.target.items()}
-            for container in recommended
+            for container in (recommendation.container_recommendations if recommendation else ())
         },
         # As it is written: a newer VPA may know more modes.
         "mode": (policy.update_mode if policy is not None else None) or vpa.update_mode.value,
-        "reason": word,
+        "reason": reason,
         "message": message,
     }
+
+
+def _reason_of_vpa(status: VerticalPodAutoscalerStatus) -> tuple[str, str]:
+    """Return the most important condition that says what is missing, or whether there is a recommendation."""
+    for kind in _UNMET:
+        condition = status.condition(kind)
+        if condition is not None and condition.status == "True":
+            return condition.type, condition.message
+    provided = status.condition(VPAConditionType.RECOMMENDATION_PROVIDED)
+    if provided is None:
+        return NO_RECOMMENDATION, ""
+    if provided.status != "True":
+        return NO_RECOMMENDATION, provided.message
+    return VPAConditionType.RECOMMENDATION_PROVIDED.value, ""
 
 
 def cells_of(row: Mapping[str, Any], *, is_wide: bool = False, room: int = 0) -> dict[str, str]:

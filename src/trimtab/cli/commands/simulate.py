@@ -225,16 +225,12 @@ def simulate(  # noqa: PLR0913 - one parameter per option
     Each VPA is a candidate too: its target is compared with the usage in the columns `cpu` and `memory`, or
     `CONTAINER/cpu`, of --replicas pods (1 unless said). It recommends every 60 s unless --sync-period says otherwise.
     """
-    bundle = read_bundle(files)
-    if bundle.has_unreadable:
-        raise CommandError(
-            "nothing was simulated because not every input could be read", exit_code=CANNOT_READ
-        )
+    documents = _documents(files)
     names = ("feature_gates", "compat", *NUMBERS)
     settings = simulated_settings(settings_file, {name: options.pop(name) for name in names})
-    vpas = vpas_of(bundle.documents, settings)
+    vpas = vpas_of(documents, settings)
     loaded = _load(plugins)
-    candidates = candidates_of(bundle.documents, settings, plugins=loaded, may_be_none=bool(vpas))
+    candidates = candidates_of(documents, settings, plugins=loaded, may_be_none=bool(vpas))
     if svg is not None and not candidates:
         raise CommandError("--svg draws replicas, and there is no HPA in the input")
     period = settings.horizontal.sync_period.total_seconds() if sync_period is None else sync_period
@@ -249,8 +245,7 @@ def simulate(  # noqa: PLR0913 - one parameter per option
     if svg is not None:
         write_file(svg, render_chart(candidates, results, trace, model).encode())
     if records is not None:
-        kept = (record for result in results for record in result.changes)
-        write_file(records, b"".join(dumps(record) + b"\n" for record in kept))
+        write_file(records, _records_of(results))
     if candidates:
         click.echo(assumptions(settings, period, is_given=settings_file is not None), err=True)
     for warning in _warnings(candidates, results, sizes):
@@ -259,6 +254,15 @@ def simulate(  # noqa: PLR0913 - one parameter per option
 
 
 simulate.params += options_of(*NUMBERS)
+
+
+def _documents(files: tuple[str, ...]) -> Sequence[Document]:
+    bundle = read_bundle(files)
+    if bundle.has_unreadable:
+        raise CommandError(
+            "nothing was simulated because not every input could be read", exit_code=CANNOT_READ
+        )
+    return bundle.documents
 
 
 def _load(plugins: Sequence[str]) -> Plugins:
@@ -305,6 +309,11 @@ def _play(
 
         results = run_all(candidates, trace, model, show)
         return results, finish(size_runs(sized, trace, size_model), show)
+
+
+def _records_of(results: Sequence[Results]) -> bytes:
+    """Return the records of all changes of the scale, a line each."""
+    return b"".join(dumps(record) + b"\n" for result in results for record in result.changes)
 
 
 def _show(
