@@ -1,8 +1,8 @@
 """The command line: parse arguments, wire programs together, print results.
 
 Each command is a module in `commands` that is imported only when the command runs, so that `trimtab --help` and shell
-completion answer at once. To add a command, write `commands/NAME.py` with a click command and add its line to
-`COMMANDS` and its examples to `examples`. `bundle` reads the files that a command names, `stories` holds the examples of
+completion answer at once. A command of several modules has a package, such as `explain`. To add a command, write
+`commands/NAME.py` with a click command and add its line to `COMMANDS` and its examples to `examples`. `bundle` reads the files that a command names, `stories` holds the examples of
 `trimtab up`, and `vpa_programs` has the programs of the upstream VPA under their names.
 
 What does not belong here: any computation. Commands call `model`, `decide`, `backtest` and `operator`.
@@ -48,7 +48,7 @@ COMMANDS = {
         "Show all autoscalers of a cluster in a browser. Nothing is installed there and nothing is written.",
     ),
     "explain": Lazy(
-        "trimtab.cli.commands.explain:command",
+        "trimtab.cli.explain.command:command",
         "Explain why an autoscaler does what it does: `trimtab explain hpa/NAME`, `vpa/NAME` or `pod/NAME`.",
     ),
     "install": Lazy(

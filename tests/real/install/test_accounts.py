@@ -17,7 +17,8 @@ from tests.scenarios.metrics_stub import WithMetrics
 from trimtab.adapter.adapter import serve
 from trimtab.adapter.config import load_configuration
 from trimtab.adapter.files import API_VERSION
-from trimtab.cli.commands.explain import explain_replicas, explain_size
+from trimtab.cli.explain.hpas import explain_replicas
+from trimtab.cli.explain.sizes import explain_size
 from trimtab.cli.operator_settings import Choice
 from trimtab.cluster import errors
 from trimtab.cluster.client import Client, ListOptions, PatchType

@@ -11,7 +11,7 @@ import pytest
 from tests.scenarios.horizontal.bodies import cpu_metric
 from tests.scenarios.horizontal.stage import NAMESPACES, Stage
 from tests.scenarios.narrow import Narrow
-from trimtab.cli.commands.explain import DecisionToExplain, explain_replicas
+from trimtab.cli.explain.hpas import DecisionToExplain, explain_replicas
 from trimtab.cli.operator_settings import Choice
 from trimtab.cluster import errors
 from trimtab.cluster.client import Client, ListOptions

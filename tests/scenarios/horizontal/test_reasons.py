@@ -9,7 +9,7 @@ from tests.scenarios.horizontal.bodies import NO_WINDOW, cpu_metric, external_me
 from tests.scenarios.horizontal.stage import Stage
 from tests.scenarios.horizontal.test_selection import F1, f1
 from tests.scenarios.line import Line, status
-from trimtab.cli.commands.explain import explain_replicas
+from trimtab.cli.explain.hpas import explain_replicas
 from trimtab.cli.operator_settings import Choice
 from trimtab.cluster.client import Client
 from trimtab.decide.horizontal import DecisionReason, explain

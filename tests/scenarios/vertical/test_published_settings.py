@@ -7,7 +7,7 @@ import pytest
 
 from tests.scenarios.narrow import Narrow
 from tests.scenarios.vertical.stage import FOLLOWER, LEADER, NAMESPACES, Stage
-from trimtab.cli.commands.explain import explain_size
+from trimtab.cli.explain.sizes import explain_size
 from trimtab.cli.operator_settings import Choice
 from trimtab.cluster import errors
 from trimtab.cluster.client import Client

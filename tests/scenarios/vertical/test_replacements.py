@@ -17,7 +17,7 @@ from tests.scenarios.vertical.stage import (
     Stage,
 )
 from tests.scenarios.vertical.test_published_settings import publish
-from trimtab.cli.commands.explain import explain_size
+from trimtab.cli.explain.sizes import explain_size
 from trimtab.cli.operator_settings import Choice
 from trimtab.cluster.client import ListOptions
 from trimtab.cluster.discovery import Discovery

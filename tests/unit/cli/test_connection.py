@@ -9,7 +9,7 @@ import pytest
 
 from tests.unit.cli.api_server import kubeconfig, refusing
 from trimtab.cli import answer
-from trimtab.cli.commands import explain
+from trimtab.cli.explain import hpas
 
 HPA_KIND = "HorizontalPodAutoscaler"
 COMMANDS = (["explain", "hpa/web"], ["explain", "vpa/web"], ["explain", "pod/web-1"], ["top"])
@@ -117,7 +117,7 @@ DISCOVERY = {
 
 def test_a_server_that_fails_later_is_given_up_too(tmp_path, capsys, monkeypatch):
     """The HPA can be read, and the pods of its namespace never arrive."""
-    monkeypatch.setattr(explain, "LISTS_SECONDS", 0.2)
+    monkeypatch.setattr(hpas, "LISTS_SECONDS", 0.2)
     with refusing(500, "InternalError", ONE_HPA) as port:
         code, said = ask(["explain", "hpa/web"], tmp_path, port, capsys)
     assert code == 2

@@ -9,7 +9,7 @@ import pytest
 
 from tests.unit.decide.horizontal.builders import T, cpu, hpa, observe, pod, samples
 from trimtab.cli import answer
-from trimtab.cli.commands import explain
+from trimtab.cli.explain import operator_decisions
 from trimtab.cli.operator_settings import Choice, simulated_settings
 from trimtab.decide.horizontal.config import NAMED
 from trimtab.decide.horizontal.records.record import WELL, decide_and_complete, dumps
@@ -74,9 +74,9 @@ def test_a_decision_of_the_operator_is_repeated_by_the_same_gates(gates, before,
         compat=NAMED[before or "trimtab"],
     )
     lines = dumps(decide_and_complete(observation, T, WELL)).decode()
-    monkeypatch.setattr(explain, "_from_operator", lambda *_: lines)
+    monkeypatch.setattr(operator_decisions, "ask_operator", lambda *_: lines)
     options = {"operator_namespace": "trimtab", "feature_gates": "", "compat": after, "plugins": ()}
-    repeated = explain._repeat_decision("http://x", "shop", "web", options).observation
+    repeated = operator_decisions.repeat_decision("http://x", "shop", "web", options).observation
     assert (repeated.gates, repeated.compat) == (by_the_rule(gates, before, after), NAMED[after])
 
 

@@ -68,7 +68,7 @@ def names_a_namespace(selection: ast.expr | None, assigned: dict[str, ast.expr])
     return True
 
 
-BY_THE_USER = {"cli/commands/explain.py: list(resource)"}
+BY_THE_USER = {"cli/explain/hpas.py: list(resource)"}
 """A name that was not found is looked for in all namespaces, with the user's own rights. A refusal gives no hint."""
 
 BY_A_SHARD = {"operator/vertical/recommender/checkpoint_store.py: pages(VPAS.into(PartialObject))"}

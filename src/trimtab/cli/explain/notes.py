@@ -1,0 +1,41 @@
+"""Notes on where the operator does otherwise than an explanation says."""
+
+from trimtab.decide.horizontal import Record
+from trimtab.operator.settings.published import FoundSettings
+from trimtab.plugins.guard import FailureReason
+
+
+def dry_run_note(found: FoundSettings) -> list[str]:
+    """Return a note if the operator writes nothing."""
+    return ["dry run: the operator runs with --dry-run and changes nothing"] if found.settings.dry_run else []
+
+
+def unwatched_note(found: FoundSettings, namespace: str) -> list[str]:
+    """Return a note if the operator does not watch the namespace."""
+    watched = found.settings.watch_namespaces
+    if not watched or namespace in watched:
+        return []
+    return [f"not acted on: the operator watches {', '.join(watched)} and not {namespace}"]
+
+
+def not_acted_on_note(found: FoundSettings) -> str:
+    """Return the note about an HPA of a kind that the operator leaves alone."""
+    flag = "--no-own-hpas" if not found.settings.horizontal.own_hpas else "no --native-hpas"
+    who = "the operator" if found.is_published else "an operator with default settings"
+    return f"not acted on: {who} runs with {flag}; this is what it would decide otherwise"
+
+
+def unloaded_note(record: Record) -> list[str]:
+    """Return a note about plug-ins whose answers the operator has and this program has not."""
+    seen = record.observation
+    answers = [seen.filter_answer, *seen.policy_answers]
+    names = [
+        answer.plugin
+        for answer in answers
+        if answer is not None and answer.reason == FailureReason.NOT_LOADED and answer.failure
+    ]
+    if not names:
+        return []
+    return [
+        f"not the operator's decision: it is made without {', '.join(names)}; name it in --plugins, or ask the operator with --operator"
+    ]
