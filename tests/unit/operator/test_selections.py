@@ -71,7 +71,7 @@ def names_a_namespace(selection: ast.expr | None, assigned: dict[str, ast.expr])
 BY_THE_USER = {"cli/explain/hpas.py: list(resource)"}
 """A name that was not found is looked for in all namespaces, with the user's own rights. A refusal gives no hint."""
 
-BY_A_SHARD = {"operator/vertical/recommender/checkpoint_store.py: pages(VPAS.into(PartialObject))"}
+BY_A_SHARD = {"operator/vertical/recommender/checkpoint_collector.py: pages(VPAS.into(PartialObject))"}
 """Whether any shard has a VPA is asked only if all namespaces are watched, by all replicas together."""
 
 

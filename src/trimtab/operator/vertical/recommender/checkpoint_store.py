@@ -1,56 +1,27 @@
-"""Reads, writes and deletes checkpoint objects.
+"""Reads and writes checkpoint objects.
 
-Names are upstream's, `<vpa>-<container>`, so that two VPAs may collide. The spec names the owner, and every write tests
-the spec first, so that no checkpoint overwrites another owner's.
+Two VPAs may have a checkpoint of one name. Every write tests the spec first, so that no checkpoint overwrites another owner's.
 """
 
 import asyncio
 import logging
-from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
-from contextlib import aclosing
+from collections.abc import Collection, Iterable, Mapping
 from dataclasses import dataclass, field
-from datetime import datetime
 from typing import Any, Self
-from zlib import crc32
 
 import msgspec
 
-from trimtab.clock import Clock
 from trimtab.cluster import errors
-from trimtab.cluster.cache.codec import PartialObject
-from trimtab.cluster.cache.share import Share, list_part
-from trimtab.cluster.client import (
-    Client,
-    DeleteOptions,
-    PatchType,
-    Preconditions,
-)
-from trimtab.decide.vertical.compat import DEFAULT, VpaCompat
-from trimtab.model.core.meta import NamespacedName, ObjectMeta
+from trimtab.cluster.cache.share import list_part
+from trimtab.cluster.client import Client, PatchType, Preconditions
+from trimtab.model.core.meta import NamespacedName
 from trimtab.model.json import wire
 from trimtab.model.vpa.types import VerticalPodAutoscalerCheckpoint as Checkpoint
-from trimtab.model.vpa.types import VerticalPodAutoscalerCheckpointSpec
-from trimtab.operator.vertical.kinds import CHECKPOINTS, VPAS
+from trimtab.operator.vertical.kinds import CHECKPOINTS
+from trimtab.operator.vertical.recommender.checkpoint_objects import CheckpointOptions, owner_vpa
 from trimtab.operator.vertical.recommender.cluster_states import ShardedClusterStates
 
 log = logging.getLogger(__name__)
-
-
-class _LastSample(wire.Wire):
-    last_sample_start: datetime | None = None
-
-
-class OwnedCheckpoint(wire.Wire):
-    """A checkpoint reduced to its owner and the time of its last sample."""
-
-    metadata: ObjectMeta = ObjectMeta()
-    spec: VerticalPodAutoscalerCheckpointSpec = VerticalPodAutoscalerCheckpointSpec()
-    status: _LastSample = _LastSample()
-
-    @property
-    def vpa(self) -> NamespacedName:
-        """Return the VPA that the checkpoint belongs to."""
-        return owner_vpa(self)
 
 
 @dataclass
@@ -65,47 +36,6 @@ class WriteReport:
     failed: dict[str, str] = field(default_factory=dict)
     collisions: dict[NamespacedName, str] = field(default_factory=dict)
     """What to do about a VPA whose checkpoint name another owner has."""
-
-
-class CheckpointSchedule:
-    """Decides when the checkpoints of a VPA are due: at once when new, then once per interval."""
-
-    def __init__(self, clock: Clock, interval: float) -> None:
-        self._clock = clock
-        self._interval = interval
-        self._due_at: dict[NamespacedName, float] = {}
-
-    def due(self, vpas: Iterable[NamespacedName]) -> list[NamespacedName]:
-        """Return the VPAs whose checkpoints are due."""
-        now = self._clock.monotonic()
-        return [vpa for vpa in vpas if self._due_at.get(vpa, now) <= now]
-
-    def saved(self, vpas: Iterable[NamespacedName]) -> None:
-        """Schedule the next checkpoints of VPAs that were saved now."""
-        now = self._clock.monotonic()
-        for vpa in vpas:
-            # All VPAs are first saved together, and then spread over the interval.
-            is_first = vpa not in self._due_at
-            fraction = 0.5 + crc32(str(vpa).encode()) / 2**33 if is_first else 1.0
-            self._due_at[vpa] = now + self._interval * fraction
-
-    def keep(self, vpas: Collection[NamespacedName]) -> None:
-        """Drop all other VPAs."""
-        for vpa in [vpa for vpa in self._due_at if vpa not in vpas]:
-            del self._due_at[vpa]
-
-
-@dataclass(frozen=True)
-class CheckpointOptions:
-    """Where and how checkpoints are accessed."""
-
-    share: Share = field(default_factory=Share)
-    """The watched namespaces, or those of the shards that are held."""
-    workers: int = 10
-    """Checkpoints written at the same time."""
-    compat: VpaCompat = DEFAULT
-    ignored_namespaces: frozenset[str] = frozenset()
-    """Namespaces in which nothing is written or deleted."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -148,8 +78,6 @@ class CheckpointStore:
         """The existing checkpoints as last read or written, by key."""
         self.refused: dict[str, str] = {}
         """Why the server refused the last read, by namespace."""
-        self._orphans: dict[str, frozenset[str]] = {}
-        """The uids that the last call of `collect_orphans` found orphaned, by part of the share."""
 
     @property
     def may_write(self) -> bool:
@@ -190,6 +118,10 @@ class CheckpointStore:
         for key in [key for key, written in self._written.items() if written.vpa not in vpas]:
             del self._written[key]
             self._present.pop(key, None)
+
+    def forget(self, key: str) -> None:
+        """Drop a checkpoint that was deleted, so that the next write creates it."""
+        self._present.pop(key, None)
 
     def _forget_present(self, listed: Collection[str]) -> None:
         """Drop the checkpoints of parts that were listed again, or are no longer watched."""
@@ -309,94 +241,6 @@ class CheckpointStore:
                 f"container {other.container_name!r} of VPA {other.vpa_object_name!r}; rename one of the VPAs"
             )
 
-    async def collect_orphans(
-        self,
-        vpas: frozenset[NamespacedName],
-        parts: Sequence[str],
-        is_left_over: Callable[[OwnedCheckpoint], bool] = lambda _: False,
-    ) -> list[str]:
-        """Delete checkpoints of our shards that two calls find orphaned or left over, and return their keys.
-
-        `parts` are parts of the share, of which `vpas` has all VPAs. A checkpoint belongs to the shard of its VPA.
-
-        A checkpoint is orphaned without its VPA, and left over if the VPA's pods lost its container. Deleted history
-        cannot be restored, and an empty list of VPAs is more often a mistake (a new CRD, a stale server) than the end
-        of all VPAs. So by default an empty list deletes nothing, and each VPA is read from the API server first.
-        """
-        watched = self._options.share.parts
-        self._orphans = {name: uids for name, uids in self._orphans.items() if name in watched}
-        if self._client.is_dry_run or not await self._may_collect(vpas):
-            self._orphans = {}
-            return []
-        deleted: list[str] = []
-        for name in parts:
-            try:
-                deleted += await self._collect_in(name, vpas, is_left_over)
-            except errors.ClusterError as error:
-                where = f" of {name}" if name else ""
-                log.warning("orphaned checkpoints%s are not collected: %s", where, error)
-        return deleted
-
-    async def _may_collect(self, vpas: frozenset[NamespacedName]) -> bool:
-        """Return whether a VPA exists. A shard may have none although other shards have some."""
-        if vpas or not self._options.compat.orphans_need_a_vpa:
-            return True
-        share = self._options.share
-        if share.is_fixed or share.namespaces:
-            return False
-        try:
-            async with aclosing(self._client.pages(VPAS.into(PartialObject), limit=1)) as pages:
-                async for page in pages:
-                    return bool(page.items)
-        except errors.ClusterError as error:
-            log.warning("orphaned checkpoints are not collected: %s", error)
-        return False
-
-    async def _collect_in(
-        self, name: str, vpas: frozenset[NamespacedName], is_left_over: Callable[[OwnedCheckpoint], bool]
-    ) -> list[str]:
-        part = self._options.share.parts.get(name)
-        if part is None:
-            return []  # its shard was lost meanwhile
-        orphans = {
-            checkpoint.metadata.uid: checkpoint
-            for checkpoint in await list_part(self._client, CHECKPOINTS.into(OwnedCheckpoint), part)
-            if self._states.holds(checkpoint.vpa)
-            and checkpoint.metadata.namespace not in self._options.ignored_namespaces
-            and (checkpoint.vpa not in vpas or is_left_over(checkpoint))
-        }
-        before = self._orphans.get(name, frozenset())
-        self._orphans[name] = frozenset(orphans)
-        doomed = [checkpoint for uid, checkpoint in orphans.items() if uid in before]
-        return [
-            checkpoint.metadata.key
-            for checkpoint in doomed
-            if (checkpoint.vpa in vpas or await self._is_vpa_gone(checkpoint))
-            and await self._delete(checkpoint)
-        ]
-
-    async def _is_vpa_gone(self, checkpoint: OwnedCheckpoint) -> bool:
-        try:
-            await self._client.get(VPAS, checkpoint.vpa.name, checkpoint.vpa.namespace)
-        except errors.NotFound:
-            return True
-        except (errors.ClusterError, ValueError) as error:
-            log.warning("checkpoint %s is kept: its VPA cannot be read: %s", checkpoint.metadata.key, error)
-        return False
-
-    async def _delete(self, checkpoint: OwnedCheckpoint) -> bool:
-        meta = checkpoint.metadata
-        options = DeleteOptions(Preconditions(uid=meta.uid, resource_version=meta.resource_version))
-        try:
-            with self._states.writing(checkpoint.vpa) as client:
-                await client.delete(CHECKPOINTS, meta.name, meta.namespace, options=options)
-        except errors.ClusterError as error:
-            log.warning("orphaned checkpoint %s is not deleted: %s", meta.key, error)
-            return False
-        self._present.pop(meta.key, None)
-        log.info("deleted checkpoint %s: its VPA or container is gone", meta.key)
-        return True
-
 
 async def _create(client: Client, checkpoint: Checkpoint, body: dict[str, Any]) -> _Stored | None:
     """Create a checkpoint and return it, or None if the name is taken."""
@@ -412,8 +256,3 @@ def _annotate(annotations: Mapping[str, str]) -> list[dict[str, Any]]:
         {"op": "add", "path": f"/metadata/annotations/{name.replace('/', '~1')}", "value": text}
         for name, text in annotations.items()
     ]
-
-
-def owner_vpa(checkpoint: Checkpoint | OwnedCheckpoint) -> NamespacedName:
-    """Return the VPA that a checkpoint belongs to."""
-    return NamespacedName(checkpoint.metadata.namespace, checkpoint.spec.vpa_object_name)

@@ -5,25 +5,20 @@ Only complete histories are saved. Part of a history would overwrite the whole o
 
 import asyncio
 import logging
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Collection, Iterable
+from zlib import crc32
 
 from trimtab import tasks
 from trimtab.clock import Clock
 from trimtab.cluster import errors
-from trimtab.cluster.cache.namespaced_informer import NamespacedInformer
 from trimtab.decide.vertical.cluster_state.cluster import ClusterState
 from trimtab.decide.vertical.cluster_state.vpa import VPAState
 from trimtab.decide.vertical.input.checkpoints import save_checkpoints
 from trimtab.model import times
 from trimtab.model.core.meta import NamespacedName
-from trimtab.model.vpa.types import VerticalPodAutoscaler
 from trimtab.model.vpa.types import VerticalPodAutoscalerCheckpoint as Checkpoint
-from trimtab.operator.vertical.recommender.checkpoint_store import (
-    CheckpointSchedule,
-    CheckpointStore,
-    OwnedCheckpoint,
-    owner_vpa,
-)
+from trimtab.operator.vertical.recommender.checkpoint_objects import owner_vpa
+from trimtab.operator.vertical.recommender.checkpoint_store import CheckpointStore
 from trimtab.operator.vertical.recommender.cluster_states import ShardedClusterStates
 
 log = logging.getLogger(__name__)
@@ -32,6 +27,34 @@ LAST_SAVE_SECONDS = 10.0
 
 Warn = Callable[[NamespacedName, str], None]
 """Emits an event on a VPA whose history cannot be saved."""
+
+
+class CheckpointSchedule:
+    """Decides when the checkpoints of a VPA are due: at once when new, then once per interval."""
+
+    def __init__(self, clock: Clock, interval: float) -> None:
+        self._clock = clock
+        self._interval = interval
+        self._due_at: dict[NamespacedName, float] = {}
+
+    def due(self, vpas: Iterable[NamespacedName]) -> list[NamespacedName]:
+        """Return the VPAs whose checkpoints are due."""
+        now = self._clock.monotonic()
+        return [vpa for vpa in vpas if self._due_at.get(vpa, now) <= now]
+
+    def saved(self, vpas: Iterable[NamespacedName]) -> None:
+        """Schedule the next checkpoints of VPAs that were saved now."""
+        now = self._clock.monotonic()
+        for vpa in vpas:
+            # All VPAs are first saved together, and then spread over the interval.
+            is_first = vpa not in self._due_at
+            fraction = 0.5 + crc32(str(vpa).encode()) / 2**33 if is_first else 1.0
+            self._due_at[vpa] = now + self._interval * fraction
+
+    def keep(self, vpas: Collection[NamespacedName]) -> None:
+        """Drop all other VPAs."""
+        for vpa in [vpa for vpa in self._due_at if vpa not in vpas]:
+            del self._due_at[vpa]
 
 
 class CheckpointWriter:
@@ -54,8 +77,6 @@ class CheckpointWriter:
         self._schedule = CheckpointSchedule(clock, interval)
         self._complete: tuple[NamespacedName, ...] = ()
         """VPAs whose history is loaded."""
-        self._orphans_at: dict[str, float] = {}
-        """When orphans were last collected, by part of the share."""
         self._flushes: dict[int, asyncio.Task[None]] = {}
 
     async def save_due(self, complete: tuple[NamespacedName, ...]) -> None:
@@ -65,6 +86,10 @@ class CheckpointWriter:
         self._schedule.keep(present)
         self._store.keep(present)
         await self._save(self._schedule.due(self._complete), self._timeout)
+
+    def has_history(self, vpa: NamespacedName) -> bool:
+        """Return whether the whole history of a VPA is loaded, so that it is saved."""
+        return vpa in self._complete
 
     def flush_shard(self, shard: int) -> None:
         """Save the histories of a shard in the background, while its Lease is still ours."""
@@ -92,36 +117,6 @@ class CheckpointWriter:
         """Save all histories once more."""
         await self.wait_flushed()
         await self._save_last(self._complete)
-
-    async def collect_orphans(self, vpas: NamespacedInformer[VerticalPodAutoscaler], interval: float) -> None:
-        """Delete checkpoints of our shards whose VPA is gone, once per interval and part of the share.
-
-        A part whose VPAs are not listed is left out until they are.
-        """
-        now, unknown = self._clock.monotonic(), vpas.doubtful()
-        parts = [part for part, _ in vpas.informers()]
-        self._orphans_at = {part: at for part, at in self._orphans_at.items() if part in parts}
-        due = [
-            part
-            for part in parts
-            if part not in unknown and now - self._orphans_at.get(part, -interval) >= interval
-        ]
-        self._orphans_at |= dict.fromkeys(due, now)
-        if due:
-            names = frozenset(vpa.metadata.namespaced_name for vpa in vpas)
-            await self._store.collect_orphans(names, due, self._is_left_over)
-
-    def _is_left_over(self, checkpoint: OwnedCheckpoint) -> bool:
-        """Return whether the VPA's pods lost the container and the checkpoint is too old to be loaded."""
-        vpa, state = self._states.vpa(checkpoint.vpa), self._states.get(checkpoint.vpa)
-        last = checkpoint.status.last_sample_start
-        if vpa is None or state is None or last is None or checkpoint.vpa not in self._complete:
-            return False
-        container = checkpoint.spec.container_name
-        is_known = container in vpa.initial or any(key.container == container for key in vpa.aggregates)
-        age_ns = times.to_ns(self._clock.now()) - times.to_ns(last)
-        is_expired = state.compat.gone_containers_expire and age_ns >= state.table.config.window_ns
-        return vpa.pod_count > 0 and not is_known and is_expired
 
     async def _flush(self, shard: int, vpas: list[NamespacedName]) -> None:
         try:

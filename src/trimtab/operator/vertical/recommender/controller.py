@@ -42,7 +42,9 @@ from trimtab.operator.vertical.recommender.bootstrap import (
     HistoryBootstrap,
     HistoryProgress,
 )
-from trimtab.operator.vertical.recommender.checkpoint_store import CheckpointOptions, CheckpointStore
+from trimtab.operator.vertical.recommender.checkpoint_collector import CheckpointCollector
+from trimtab.operator.vertical.recommender.checkpoint_objects import CheckpointOptions
+from trimtab.operator.vertical.recommender.checkpoint_store import CheckpointStore
 from trimtab.operator.vertical.recommender.checkpoint_writer import CheckpointWriter
 from trimtab.operator.vertical.recommender.cluster_states import ShardedClusterStates
 from trimtab.operator.vertical.recommender.feeder import ClusterStateFeeder, LoadResult
@@ -135,6 +137,9 @@ class Recommender(ControlLoop):
             interval=settings.checkpoints_interval.total_seconds(),
             timeout=settings.checkpoints_timeout.total_seconds(),
             warn=lambda vpa, message: self._warn(vpa, COLLISION_REASON, message),
+        )
+        self._orphans = CheckpointCollector(
+            deps.client, self._states, store, self._checkpoints.has_history, options
         )
         self._collectors: dict[ClusterState, AggregateCollector] = {}
         self._conflicts: frozenset[tuple[str, str, str]] = frozenset()
@@ -253,7 +258,7 @@ class Recommender(ControlLoop):
         with self._timed("MaintainCheckpoints"):
             await self._checkpoints.save_due(loaded.usable)
             interval = self._settings.checkpoints_gc_interval.total_seconds()
-            await self._checkpoints.collect_orphans(self._view.vpas, interval)
+            await self._orphans.collect_due(self._view.vpas, interval)
         with self._timed("GarbageCollect"):
             self._collect_garbage(control, now_ns)
         self._count(control, loaded)

@@ -11,8 +11,13 @@ from tests.unit.decide.vertical.usage_builders import Load, Recommender, member
 from trimtab.clock import VirtualClock
 from trimtab.cluster import errors
 from trimtab.model.core.meta import NamespacedName
-from trimtab.operator.vertical.recommender.checkpoint_store import WriteReport, owner_vpa
-from trimtab.operator.vertical.recommender.checkpoint_writer import LAST_SAVE_SECONDS, CheckpointWriter
+from trimtab.operator.vertical.recommender.checkpoint_objects import owner_vpa
+from trimtab.operator.vertical.recommender.checkpoint_store import WriteReport
+from trimtab.operator.vertical.recommender.checkpoint_writer import (
+    LAST_SAVE_SECONDS,
+    CheckpointSchedule,
+    CheckpointWriter,
+)
 from trimtab.operator.vertical.recommender.cluster_states import ShardedClusterStates
 
 BASE = NamespacedName("shop", "base")
@@ -206,6 +211,21 @@ def test_a_last_save_that_fails_or_hangs_is_logged_and_ends(failure, seconds, te
     assert text in caplog.text
 
 
+def test_a_history_is_there_from_its_load_until_its_shard_is_lost():
+    world = World()
+
+    async def scenario() -> None:
+        await world.writer.save_due(())
+        assert not world.writer.has_history(BASE)
+        await world.save()
+        assert world.writer.has_history(BASE)
+        world.writer.flush_shard(3)
+        assert not world.writer.has_history(BASE)
+        await world.writer.wait_flushed()
+
+    world.run(scenario)
+
+
 def test_after_losing_the_lease_nothing_is_saved():
     world = World()
 
@@ -219,40 +239,23 @@ def test_after_losing_the_lease_nothing_is_saved():
     world.run(scenario)
 
 
-class Vpas(list[Any]):
-    """A cache of VPAs in some namespaces, of which some cannot be listed."""
-
-    def __init__(self, *namespaces: str, doubtful: frozenset[str] = frozenset()) -> None:
-        super().__init__([vpa("base")])
-        self._namespaces = namespaces
-        self._doubtful = doubtful
-
-    def doubtful(self) -> frozenset[str]:
-        return self._doubtful
-
-    def informers(self) -> list[tuple[str, None]]:
-        return [(namespace, None) for namespace in self._namespaces]
-
-
-def test_orphans_are_collected_once_per_interval_and_part_of_the_share():
-    world = World()
-    collected: list[tuple[float, frozenset[NamespacedName], list[str]]] = []
-
-    async def collect(names: Any, places: Any, _is_left_over: Any) -> None:
-        collected.append((world.clock.monotonic(), names, places))
-
-    world.collect_orphans = collect  # type: ignore[attr-defined]  # the store of this test
-
-    async def scenario() -> None:
-        vpas: Any = Vpas("shop", "mail", doubtful=frozenset({"mail"}))
-        await world.writer.collect_orphans(vpas, 60.0)
-        await asyncio.sleep(59)
-        await world.writer.collect_orphans(vpas, 60.0)
-        vpas = Vpas("shop", "mail")
-        await world.writer.collect_orphans(vpas, 60.0)
-        await asyncio.sleep(1)
-        await world.writer.collect_orphans(vpas, 60.0)
-
-    world.run(scenario)
-    names = frozenset({BASE})
-    assert collected == [(0.0, names, ["shop"]), (59.0, names, ["mail"]), (60.0, names, ["shop"])]
+def test_a_due_checkpoint_is_saved_at_once_and_then_spread_over_the_interval():
+    clock = VirtualClock()
+    schedule = CheckpointSchedule(clock, 600.0)
+    vpas = [NamespacedName("shop", f"v{number}") for number in range(40)]
+    assert schedule.due(vpas) == vpas
+    schedule.saved(vpas)
+    clock.advance(299)
+    assert schedule.due(vpas) == []
+    clock.advance(151)
+    assert 0 < len(schedule.due(vpas)) < len(vpas)
+    clock.advance(150)
+    assert schedule.due(vpas) == vpas
+    schedule.saved(vpas)
+    clock.advance(599)
+    assert schedule.due(vpas) == []
+    clock.advance(1)
+    assert schedule.due(vpas) == vpas
+    schedule.saved(vpas)
+    schedule.keep(vpas[:1])
+    assert schedule.due(vpas) == vpas[1:], "what is dropped is new again"

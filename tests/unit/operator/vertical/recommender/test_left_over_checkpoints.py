@@ -15,8 +15,8 @@ from trimtab.clock import VirtualClock
 from trimtab.decide.vertical.compat import DEFAULT
 from trimtab.model.core.meta import NamespacedName, ObjectMeta
 from trimtab.model.vpa.types import VerticalPodAutoscalerCheckpointSpec
-from trimtab.operator.vertical.recommender.checkpoint_store import OwnedCheckpoint
-from trimtab.operator.vertical.recommender.checkpoint_writer import CheckpointWriter
+from trimtab.operator.vertical.recommender.checkpoint_collector import CheckpointCollector
+from trimtab.operator.vertical.recommender.checkpoint_objects import OwnedCheckpoint
 from trimtab.operator.vertical.recommender.cluster_states import ShardedClusterStates
 
 BASE = NamespacedName("shop", "base")
@@ -44,39 +44,15 @@ class World:
         owner: Any = SimpleNamespace(held=lambda: (0,), share=lambda _: 0)
         states = ShardedClusterStates(lambda: recommender.state, owner)
         states.sync_shards()
-        self.may_write = False
-        self.checkpoints: list[OwnedCheckpoint] = []
-        self.deleted: list[OwnedCheckpoint] = []
-        store: Any = self
-        self.writer = CheckpointWriter(self.clock, states, store, 60.0, 10.0, lambda _vpa, _text: None)
-
-    def keep(self, _vpas: Any) -> None:
-        """Forget nothing."""
-
-    async def collect_orphans(self, _vpas: Any, _places: Any, is_left_over: Any) -> None:
-        self.deleted += filter(is_left_over, self.checkpoints)
+        client: Any = SimpleNamespace(clock=self.clock)
+        store: Any = None
+        self.collector = CheckpointCollector(
+            client, states, store, lambda vpa: self.is_complete and vpa == BASE
+        )
 
     def deletes(self, container: str, last_sample: datetime | None) -> bool:
         """Return whether the checkpoint of a container is deleted."""
-        self.checkpoints = [_checkpoint(container, last_sample)]
-        vpas: Any = _Vpas()
-
-        async def main() -> None:
-            await self.writer.save_due((BASE,) if self.is_complete else ())
-            await self.writer.collect_orphans(vpas, 60.0)
-
-        self.clock.run(main())
-        return self.deleted == self.checkpoints
-
-
-class _Vpas(list[Any]):
-    """The cached VPAs of all namespaces."""
-
-    def doubtful(self) -> set[str]:
-        return set()
-
-    def informers(self) -> list[tuple[str, None]]:
-        return [("", None)]
+        return self.collector.is_left_over(_checkpoint(container, last_sample))
 
 
 def _checkpoint(container: str, last_sample: datetime | None) -> OwnedCheckpoint:
