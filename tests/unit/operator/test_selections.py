@@ -68,8 +68,14 @@ def names_a_namespace(selection: ast.expr | None, assigned: dict[str, ast.expr])
     return True
 
 
-BY_THE_USER = {"cli/explain/hpas.py: list(resource)"}
-"""A name that was not found is looked for in all namespaces, with the user's own rights. A refusal gives no hint."""
+BY_THE_USER = {
+    "cli/explain/hpas.py: list(resource)",
+    "cli/commands/shards.py: list(_NAMESPACES)",
+    "cli/commands/shards.py: list(kind.into(PartialObject))",
+}
+"""Lists with the user's own rights. `explain` looks for a name that was not found, where a refusal gives no hint, and `shards`
+divides the whole cluster.
+"""
 
 BY_A_SHARD = {"operator/vertical/recommender/checkpoint_collector.py: pages(VPAS.into(PartialObject))"}
 """Whether any shard has a VPA is asked only if all namespaces are watched, by all replicas together."""
