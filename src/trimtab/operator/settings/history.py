@@ -8,6 +8,7 @@ from trimtab.operator.settings.flags import settings_in
 # ruff: noqa: RUF009 - `setting` makes a dataclass field
 
 CHECKPOINT, PROMETHEUS = "checkpoint", "prometheus"
+"""The values of --storage."""
 
 setting = settings_in("History")
 

@@ -28,8 +28,6 @@ from trimtab.operator.settings.history import CHECKPOINT, HistorySettings
 from trimtab.operator.vertical.metrics import RecommenderMetrics
 
 log = logging.getLogger(__name__)
-
-"""The values of --storage."""
 MAX_PARALLEL = 4
 """Namespaces read at the same time, so that Prometheus can serve other clients."""
 ATTEMPTS = 3
