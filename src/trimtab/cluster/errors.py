@@ -118,6 +118,13 @@ class Forbidden(ApiError):
 class NotFound(ApiError):
     """The object or resource does not exist (404)."""
 
+    def lacks_object(self, plural: str, name: str) -> bool:
+        """Return whether the server serves the resource and has no object of that name.
+
+        A resource that is not served gets 404 too, as while its CRD is replaced. That response names no object.
+        """
+        return (self.reason, self.details.kind, self.details.name) == ("NotFound", plural, name)
+
 
 class Conflict(ApiError):
     """The object changed since it was read, or is being deleted (409)."""

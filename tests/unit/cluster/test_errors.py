@@ -118,3 +118,28 @@ def test_an_error_can_be_told_as_another_one():
     other = errors.Conflict.like(found)
     assert type(other) is errors.Conflict
     assert (str(other), other.reason, other.retry_after) == (str(found), "Invalid", 3.0)
+
+
+VPA = {"group": "autoscaling.k8s.io", "kind": "verticalpodautoscalers", "name": "web"}
+
+
+def not_found(**details: str) -> bytes:
+    body = {"kind": "Status", "status": "Failure", "reason": "NotFound", "code": 404, "details": details}
+    return json.dumps(body).encode()
+
+
+@pytest.mark.parametrize(
+    ("content", "is_object"),
+    [
+        pytest.param(not_found(**VPA), True, id="the object"),
+        pytest.param(not_found(**VPA | {"name": "db"}), False, id="another object"),
+        pytest.param(not_found(kind="namespaces", name="web"), False, id="the namespace"),
+        pytest.param(not_found(), False, id="the resource, by a Status"),
+        pytest.param(b"404 page not found\n", False, id="the API or its CRD"),
+        pytest.param(b"<html>no such page</html>", False, id="the page of a proxy"),
+    ],
+)
+def test_a_404_says_whether_the_object_is_missing_or_what_serves_it(content, is_object):
+    error = error_from_answer("reading", 404, {}, content)
+    assert isinstance(error, errors.NotFound)
+    assert error.lacks_object("verticalpodautoscalers", "web") is is_object

@@ -138,11 +138,12 @@ class CheckpointCollector:
         return vpa.pod_count > 0 and not is_known and is_expired
 
     async def _is_vpa_gone(self, checkpoint: OwnedCheckpoint) -> bool:
+        vpa = checkpoint.vpa
         try:
-            await self._client.get(VPAS, checkpoint.vpa.name, checkpoint.vpa.namespace)
-        except errors.NotFound:
-            return True
+            await self._client.get(VPAS, vpa.name, vpa.namespace)
         except (errors.ClusterError, ValueError) as error:
+            if isinstance(error, errors.NotFound) and error.lacks_object(VPAS.plural, vpa.name):
+                return True
             log.warning("checkpoint %s is kept: its VPA cannot be read: %s", checkpoint.metadata.key, error)
         return False
 

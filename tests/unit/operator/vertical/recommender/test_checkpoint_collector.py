@@ -5,13 +5,14 @@ from typing import Any
 import pytest
 
 from tests.unit.decide.vertical.policy_builders import vpa
-from tests.unit.operator.vertical.recommender.checkpoint_world import BASE, World, checkpoint, play
+from tests.unit.operator.vertical.recommender.checkpoint_world import BASE, CRDS, World, checkpoint, play
 from trimtab.cluster import errors
 from trimtab.cluster.client import Client
 from trimtab.cluster.leases.fence import NoFence
-from trimtab.decide.vertical.compat import VPA_1_8
+from trimtab.decide.vertical.compat import DEFAULT, VPA_1_8
 from trimtab.model.core.meta import NamespacedName
 from trimtab.operator.ownership import SingleOwner
+from trimtab.operator.vertical.kinds import VPAS
 
 
 @pytest.mark.parametrize(
@@ -94,6 +95,26 @@ def test_an_orphan_outlives_a_request_that_fails(failing, caplog, monkeypatch):
         assert len(await world.collect(BASE)) == 2
 
     play(scenario)
+
+
+@pytest.mark.parametrize("compat", [DEFAULT, VPA_1_8], ids=["ours", "as upstream"])
+def test_an_orphan_outlives_the_definition_of_vpas(compat, caplog):
+    """While the CRD is replaced, the server answers every read of a VPA with 404."""
+
+    async def scenario(world: World) -> None:
+        await world.write(checkpoint("gone-app", "gone"))
+        await world.collect(BASE)
+        name = f"{VPAS.plural}.{VPAS.group}"
+        definition = await world.client.get(CRDS, name)
+        await world.client.delete(CRDS, name)
+        assert await world.collect(BASE) == []
+        assert set(await world.names()) == {"shop/gone-app"}
+        assert "checkpoint shop/gone-app is kept: its VPA cannot be read" in caplog.text
+        fresh = {"name": name, "annotations": definition["metadata"].get("annotations", {})}
+        await world.client.create(CRDS, definition | {"metadata": fresh})
+        assert await world.collect(BASE) == ["shop/gone-app"]
+
+    play(scenario, compat=compat)
 
 
 class TwoShards(SingleOwner):
