@@ -15,6 +15,8 @@ from trimtab.cluster.client import Client
 from trimtab.decide.horizontal import DecisionReason, explain
 from trimtab.decide.horizontal.explain.from_status import explain_from_status, forbidden_metric
 
+DEFERRED = "trimtab_deferred_status_writes_total"
+
 
 def test_a_field_that_a_gate_ignores_has_a_condition_one_log_line_and_a_line_in_explain(play, caplog):
     """W9: minReplicas 0 with the gate off stayed at 1, and nothing named the gate."""
@@ -58,7 +60,7 @@ def test_the_stored_reason_follows_one_that_changes_alone(play_own, max_age):
             await stage.steps(actor, 6)
             before = (await stage.read_hpa("web"))["status"]
             assert before["reason"] == DecisionReason.ENOUGH
-            writes = len(actor.line.writes)
+            writes, deferred = len(actor.line.writes), actor.count(DEFERRED)
             *measured, _ = [(stage.namespace, pod) for pod in await stage.pods_of("web")]
 
             async def others() -> list[tuple[str, str]]:
@@ -72,6 +74,8 @@ def test_the_stored_reason_follows_one_that_changes_alone(play_own, max_age):
             assert after["reason"] == explain(record).reason == DecisionReason.DIRECTION_UNSURE
             assert after["currentMetrics"] == before["currentMetrics"]
             assert len(actor.line.writes) == writes + 1
+            # One sync finds the reason, and the next one writes it.
+            assert actor.count(DEFERRED) - deferred == (1 if max_age else 0)
 
     play_own(scenario)
 

@@ -86,7 +86,7 @@ class HpaControllerMetrics:
         )
         self._deferred_statuses = counter(
             "trimtab_deferred_status_writes",
-            "Statuses of HPAs that waited for a later sync because only values moved.",
+            "Statuses of HPAs that waited for a later sync because only values or the reason moved.",
         )
         self.usage_checks = UsageCheckMetrics(registry)
         self.failures = counter("trimtab_failed_decisions", "Decisions that ended in an internal error.")

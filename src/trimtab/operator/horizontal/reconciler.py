@@ -156,7 +156,7 @@ class Reconciler:
         hpa_state = request.hpa_state
         hpa_state.record_decision(write.record(), self._clock.monotonic())
         hpa_state.note_status_lag(write.lag)
-        self._metrics.count_status_write(write.write_reason, is_deferred=write.decision.status_changed)
+        self._metrics.count_status_write(write.write_reason, is_deferred=write.is_status_deferred)
         request.finish()
         if not hpa_state.is_deleted:  # a gauge of an HPA that was deleted meanwhile would stay
             meta = hpa_state.hpa.metadata

@@ -27,6 +27,7 @@ from trimtab.decide.horizontal.status.after_write import after_scale, after_stat
 from trimtab.decide.horizontal.status.dry_run import annotation_problem, as_dry_run
 from trimtab.decide.horizontal.status.writes import (
     EVERY_SYNC,
+    UNKNOWN_LAG,
     StatusLag,
     StatusLimits,
     StoredStatus,
@@ -87,6 +88,11 @@ class PendingWrite:
     """How long the stored status has differed from the newest one after this write."""
     author: Author | None = None
     """The replica that writes it; None while nothing is written."""
+
+    @property
+    def is_status_deferred(self) -> bool:
+        """Return whether the stored status is not the newest one, which waits for a later sync."""
+        return self.write_reason is None and self.lag is not None and self.lag != UNKNOWN_LAG
 
     def record(self) -> Record:
         """Return the record of the decision and of its writes."""
@@ -180,7 +186,9 @@ class Writer:
             async with self._slots.for_scale(hpa_state.hpa.metadata.namespace):
                 await self._apply_scale(hpa_state, write)
             self._plan_status(hpa_state, write)
-        if write.write_reason is not None or hpa_state.memory.must_store:
+        if write.write_reason is None and hpa_state.memory.must_store:
+            write.write_reason = WriteReason.MEMORY
+        if write.write_reason is not None:
             async with self._slots.for_status(hpa_state.hpa.metadata.namespace):
                 await self._apply_status(hpa_state, write)
         self.record_events(hpa_state, write.decision)
@@ -311,7 +319,7 @@ class Writer:
             if log.isEnabledFor(logging.DEBUG):
                 facts = {
                     "hpa": hpa_state.key,
-                    "why": write.write_reason or WriteReason.MEMORY,
+                    "why": write.write_reason,
                     **(write.author.facts if write.author is not None else {}),
                 }
                 log.debug("status written", extra={"facts": facts})

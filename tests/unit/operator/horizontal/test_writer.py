@@ -12,7 +12,7 @@ from trimtab.clock import VirtualClock
 from trimtab.cluster import errors
 from trimtab.decide.horizontal import decide
 from trimtab.decide.horizontal.decision import Decision, DecisionTrace
-from trimtab.decide.horizontal.status.writes import EVERY_SYNC
+from trimtab.decide.horizontal.status.writes import EVERY_SYNC, WriteReason
 from trimtab.model.hpa.annotations import MEMORY_ANNOTATION
 from trimtab.model.hpa.dry_run import MODE_ANNOTATION
 from trimtab.model.hpa.types import HorizontalPodAutoscalerStatus
@@ -274,7 +274,9 @@ def test_a_memory_that_must_be_stored_is_written_with_an_unchanged_status(must_s
     status = decide_on(observation).status
     world.state.replace_hpa(msgspec.structs.replace(world.state.hpa, status=status), "")
     world.state.memory.must_store = must_store
-    assert world.apply(8).status_error is None
+    write = world.apply(8)
+    assert write.status_error is None
+    assert write.write_reason == (WriteReason.MEMORY if must_store else None), "the reason is counted"
     assert world.done == (["status"] if must_store else [])
     assert not world.state.memory.must_store
 
