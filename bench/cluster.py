@@ -13,10 +13,10 @@ from time import process_time
 
 from bench import Row, Rows
 from trimtab.clock import SystemClock
-from trimtab.cluster.cache.codec import decode_page, event_decoder
 from trimtab.cluster.cache.informer import Informer
 from trimtab.cluster.cache.store import KeyIndex, by_owner
 from trimtab.cluster.client import Client
+from trimtab.cluster.codec.objects import decode_page, event_decoder
 from trimtab.cluster.resource import PODS
 from trimtab.cluster.transport.transport import Request, Response
 from trimtab.model.core.pod import Pod

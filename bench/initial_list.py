@@ -27,11 +27,11 @@ from bench.picture.generator import Generator, Load
 from bench.picture.machine import cpu_seconds, peak_mb
 from tools.peers.cluster import RealCluster
 from trimtab.clock import SystemClock
-from trimtab.cluster.cache.codec import ListPage
 from trimtab.cluster.cache.informer import Informer
-from trimtab.cluster.cache.list_decoder import SLICE
 from trimtab.cluster.cache.list_progress import ListedObjects
 from trimtab.cluster.client import PAGE_SIZE, Client
+from trimtab.cluster.codec.list_decoder import SLICE
+from trimtab.cluster.codec.objects import ListPage
 from trimtab.cluster.config.kubeconfig import load_kubeconfig
 from trimtab.cluster.http import HttpTransport
 from trimtab.cluster.transport.transport import Request

@@ -8,9 +8,9 @@ from typing import TypeVar
 import pytest
 
 from trimtab.clock import SystemClock
-from trimtab.cluster.cache.codec import Object
 from trimtab.cluster.cache.informer import Informer
 from trimtab.cluster.client import Client
+from trimtab.cluster.codec.objects import Object
 from trimtab.cluster.config import load_kubeconfig
 from trimtab.cluster.http import HttpTransport
 from trimtab.cluster.resource import Json, Resource

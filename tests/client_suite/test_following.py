@@ -6,9 +6,9 @@ import pytest
 
 from tests.client_suite.objects import CONFIG_MAPS, config_map, pod
 from trimtab.cluster import errors
-from trimtab.cluster.cache.codec import PartialObject
 from trimtab.cluster.cache.informer import Informer
 from trimtab.cluster.client import ListOptions
+from trimtab.cluster.codec.objects import PartialObject
 from trimtab.cluster.events import EventBroadcaster
 from trimtab.cluster.leases.election import LeaderElector
 from trimtab.cluster.resource import CORE_EVENTS, LEASES, PODS

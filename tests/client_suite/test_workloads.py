@@ -17,7 +17,6 @@ from tests.client_suite.objects import (
 )
 from tools.peers.cluster import WORKLOAD_CONTROLLERS
 from trimtab.cluster import errors
-from trimtab.cluster.cache.codec import PartialObject
 from trimtab.cluster.cache.informer import Informer
 from trimtab.cluster.client import (
     DeleteOptions,
@@ -25,6 +24,7 @@ from trimtab.cluster.client import (
     Preconditions,
     retry_on_conflict,
 )
+from trimtab.cluster.codec.objects import PartialObject
 from trimtab.cluster.discovery import Discovery, UnknownKindError
 from trimtab.cluster.resource import DEPLOYMENTS, PODS, Json, Resource
 from trimtab.cluster.scale import read_scale, scale_of, write_scale

@@ -10,10 +10,10 @@ from tests.client_suite.conftest import ApiServer, api_server
 from tests.client_suite.objects import CONFIG_MAPS, config_map
 from tests.faults.proxy import FaultProxy
 from trimtab.clock import SystemClock
-from trimtab.cluster.cache.codec import PartialObject
 from trimtab.cluster.cache.informer import Informer
 from trimtab.cluster.cache.watch import WatchPace
 from trimtab.cluster.client import Client, ListOptions
+from trimtab.cluster.codec.objects import PartialObject
 from trimtab.cluster.config import Connection
 from trimtab.cluster.http import HttpTransport
 

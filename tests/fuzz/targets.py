@@ -22,9 +22,9 @@ from trimtab.adapter.api.requests import CustomMetricQuery
 from trimtab.adapter.api.routes import is_metrics_path, route, split_path
 from trimtab.adapter.errors import AdapterError
 from trimtab.clock import SystemClock
-from trimtab.cluster.cache import list_decoder
-from trimtab.cluster.cache.codec import decode_page, event_decoder
-from trimtab.cluster.cache.list_decoder import ListDecoder
+from trimtab.cluster.codec import list_decoder
+from trimtab.cluster.codec.list_decoder import ListDecoder
+from trimtab.cluster.codec.objects import decode_page, event_decoder
 from trimtab.cluster.config import load_kubeconfig
 from trimtab.cluster.errors import ClusterError, ConfigError
 from trimtab.cluster.http.errors import HttpProblem

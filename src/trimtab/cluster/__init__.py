@@ -6,7 +6,7 @@
     writer = client.fenced(elector)                        writes stop when the lease may be lost
 
 Reading order: `resource`, `client`, `errors`, then `transport` (one request), `http` (sockets and TLS), `config`
-(kubeconfig), `cache` (list and watch), `leases` (leader election, shards), `discovery`, `scale`, `events`
+(kubeconfig), `codec` (responses and lists), `cache` (list and watch), `leases` (leader election, shards), `discovery`, `scale`, `events`
 (with `similar_events` and `turns`).
 
 `HttpTransport` is not imported here, because most users of this package need no socket. What does not belong here:

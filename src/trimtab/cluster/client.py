@@ -15,9 +15,9 @@ import msgspec
 
 from trimtab.clock import Clock
 from trimtab.cluster import errors
-from trimtab.cluster.cache.codec import ListPage, decode_answer
-from trimtab.cluster.cache.list_decoder import Reduce
-from trimtab.cluster.cache.pages import read_pages
+from trimtab.cluster.codec.list_decoder import Reduce
+from trimtab.cluster.codec.objects import ListPage, decode_answer
+from trimtab.cluster.codec.pages import read_pages
 from trimtab.cluster.leases.fence import Fence
 from trimtab.cluster.resource import Json, Resource
 from trimtab.cluster.transport.dry_run import DryRun

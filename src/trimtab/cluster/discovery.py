@@ -9,8 +9,8 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 
 from trimtab.cluster import errors
-from trimtab.cluster.cache.codec import decode_answer
 from trimtab.cluster.client import Client
+from trimtab.cluster.codec.objects import decode_answer
 from trimtab.cluster.resource import Json, Resource
 from trimtab.cluster.transport.transport import Request
 from trimtab.model.json.wire import Wire

@@ -7,8 +7,8 @@ user's change in between is a Conflict and never overwritten.
 
 from typing import Protocol
 
-from trimtab.cluster.cache.codec import Meta
 from trimtab.cluster.client import Client, Preconditions
+from trimtab.cluster.codec.objects import Meta
 from trimtab.cluster.discovery import Served
 from trimtab.cluster.resource import Resource
 from trimtab.model.core.meta import ObjectMeta

@@ -16,8 +16,8 @@ from typing import Any, TypeVar
 import msgspec
 
 from trimtab.clock import Clock
-from trimtab.cluster.cache.list_decoder import ListDecoder, require_items
 from trimtab.cluster.client import Client
+from trimtab.cluster.codec.list_decoder import ListDecoder, require_items
 from trimtab.cluster.errors import ApiError, ClusterError, Forbidden, Unreachable
 from trimtab.cluster.transport.lanes import METRICS
 from trimtab.cluster.transport.transport import Deadlines, Request

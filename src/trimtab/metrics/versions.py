@@ -11,8 +11,8 @@ from dataclasses import dataclass
 from math import inf
 
 from trimtab.clock import Clock
-from trimtab.cluster.cache.codec import decode_answer
 from trimtab.cluster.client import Client
+from trimtab.cluster.codec.objects import decode_answer
 from trimtab.cluster.errors import ClusterError, NotFound
 from trimtab.cluster.transport.transport import Request
 from trimtab.metrics.queries import CUSTOM_GROUP, RESOURCE_GROUP, MetricsError

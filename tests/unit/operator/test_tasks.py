@@ -20,7 +20,7 @@ AWAITED = {
     "cluster/access_reviews.py": "whoever asked waits for the flight",
     "adapter/adapter.py": "the program waits for all of its loops",
     "cluster/cache/share.py": "prepare waits for the list of namespaces",
-    "cluster/cache/pages.py": "the reader of pages waits for the next page",
+    "cluster/codec/pages.py": "the reader of pages waits for the next page",
     "cluster/cache/recovery.py": "wait waits for the first and ends the others",
     "cluster/transport/asgi.py": "the request waits for its exchange",
     "dashboard/web/event_stream.py": "the stream waits for the first and ends the others",

@@ -20,8 +20,8 @@ from trimtab.cli.errors import CommandError
 from trimtab.cli.operator_settings import Choice, operator_namespace_option, settings_for
 from trimtab.cli.output import output_option, to_json, to_yaml
 from trimtab.cluster import errors
-from trimtab.cluster.cache.codec import PartialObject
 from trimtab.cluster.client import Client, ListOptions
+from trimtab.cluster.codec.objects import PartialObject
 from trimtab.cluster.leases.balance import (
     NamespaceContents,
     ShardContents,

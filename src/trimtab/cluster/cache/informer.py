@@ -12,7 +12,6 @@ from dataclasses import replace
 from typing import Any, Generic, TypeVar
 
 from trimtab.cluster import errors
-from trimtab.cluster.cache.codec import ListPage, Meta, Object, Unreadable, WatchEvent
 from trimtab.cluster.cache.intake import Intake
 from trimtab.cluster.cache.list_progress import ListedObjects, ListProgress
 from trimtab.cluster.cache.recovery import Recovery
@@ -23,6 +22,7 @@ from trimtab.cluster.cache.store import Index, Store, is_older, later
 from trimtab.cluster.cache.subscriptions import Cache, CacheEvent, Delta
 from trimtab.cluster.cache.watch import Watch, WatchBrokenError, WatchPace
 from trimtab.cluster.client import EVERYTHING, PAGE_SIZE, Client, ListOptions
+from trimtab.cluster.codec.objects import ListPage, Meta, Object, Unreadable, WatchEvent
 from trimtab.cluster.resource import Resource, TransformedResource
 
 T = TypeVar("T", bound=Object)

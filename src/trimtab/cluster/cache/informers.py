@@ -5,12 +5,12 @@ from collections.abc import Collection, Iterator, Sequence
 from typing import Any, TypeVar
 
 from trimtab import tasks
-from trimtab.cluster.cache.codec import Object
 from trimtab.cluster.cache.namespaced_informer import NamespacedInformer
 from trimtab.cluster.cache.recovery import Recovery
 from trimtab.cluster.cache.refusals import Refusals
 from trimtab.cluster.cache.share import ShardedShare, Share
 from trimtab.cluster.client import Client
+from trimtab.cluster.codec.objects import Object
 from trimtab.cluster.resource import Resource, TransformedResource, resource_of
 
 T = TypeVar("T", bound=Object)

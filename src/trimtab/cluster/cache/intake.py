@@ -4,13 +4,13 @@ import logging
 from collections.abc import Callable
 from typing import Any, Generic, TypeVar
 
-from trimtab.cluster.cache.codec import Meta, Object, Unreadable, WatchEvent
 from trimtab.cluster.cache.counts import InformerCounts, UnreadableObject
 from trimtab.cluster.cache.list_progress import ListedObjects
 from trimtab.cluster.cache.share import Part
 from trimtab.cluster.cache.store import is_older
 from trimtab.cluster.cache.subscriptions import Cache
 from trimtab.cluster.cache.watch import WatchBrokenError
+from trimtab.cluster.codec.objects import Meta, Object, Unreadable, WatchEvent
 from trimtab.cluster.resource import Resource, TransformedResource, resource_of
 from trimtab.model.json.wire import WireError
 

@@ -7,8 +7,8 @@ an object of a later namespace has. Pages in any other order make no namespace c
 from collections.abc import Callable, Iterable
 from typing import Any, Generic, TypeVar
 
-from trimtab.cluster.cache.codec import ListPage, Object, Unreadable
 from trimtab.cluster.cache.store import Store
+from trimtab.cluster.codec.objects import ListPage, Object, Unreadable
 
 T = TypeVar("T", bound=Object)
 

@@ -8,13 +8,13 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from typing import Any, Generic, TypeVar
 
 from trimtab import tasks
-from trimtab.cluster.cache.codec import Object
 from trimtab.cluster.cache.informer import Informer
 from trimtab.cluster.cache.recovery import Recovery
 from trimtab.cluster.cache.refusals import Refusals
 from trimtab.cluster.cache.share import Part, ShardedShare, Share
 from trimtab.cluster.cache.subscriptions import Delta
 from trimtab.cluster.client import Client
+from trimtab.cluster.codec.objects import Object
 from trimtab.cluster.resource import Resource, TransformedResource, resource_of
 
 T = TypeVar("T", bound=Object)

@@ -16,8 +16,8 @@ from functools import lru_cache
 from typing import TypeVar
 
 from trimtab.cluster import errors
-from trimtab.cluster.cache.codec import Object, PartialObject
 from trimtab.cluster.client import Client, ListOptions
+from trimtab.cluster.codec.objects import Object, PartialObject
 from trimtab.cluster.resource import Resource
 
 T = TypeVar("T", bound=Object)

@@ -7,7 +7,7 @@ of an object are detected as duplicates.
 from collections.abc import Callable, Hashable, Iterable, Iterator, Mapping
 from typing import Generic, Protocol, TypeVar
 
-from trimtab.cluster.cache.codec import Object
+from trimtab.cluster.codec.objects import Object
 from trimtab.model.core.pod import Pod
 
 T = TypeVar("T", bound=Object)

@@ -10,8 +10,8 @@ from dataclasses import dataclass
 from enum import Enum
 from typing import Generic, TypeVar
 
-from trimtab.cluster.cache.codec import Object
 from trimtab.cluster.cache.store import Index, Store
+from trimtab.cluster.codec.objects import Object
 
 T = TypeVar("T", bound=Object)
 Key = tuple[str, str]

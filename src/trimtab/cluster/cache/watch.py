@@ -13,8 +13,8 @@ from dataclasses import dataclass
 from typing import Any, Generic, TypeVar
 
 from trimtab.cluster import errors
-from trimtab.cluster.cache.codec import WatchEvent, event_decoder
 from trimtab.cluster.client import Client, ListOptions
+from trimtab.cluster.codec.objects import WatchEvent, event_decoder
 from trimtab.cluster.resource import Resource
 from trimtab.cluster.transport.transport import LineTooLongError, Request, lines
 from trimtab.model.json import wire

@@ -11,11 +11,11 @@ from functools import partial
 from typing import Any
 
 from trimtab.cluster import errors
-from trimtab.cluster.cache.codec import PartialObject
 from trimtab.cluster.cache.informers import SharedInformers
 from trimtab.cluster.cache.namespaced_informer import NamespacedInformer
 from trimtab.cluster.cache.subscriptions import Delta
 from trimtab.cluster.client import Client
+from trimtab.cluster.codec.objects import PartialObject
 from trimtab.cluster.discovery import Discovery, UnknownKindError
 from trimtab.cluster.resource import Resource
 from trimtab.cluster.scale import read_scale

@@ -3,8 +3,8 @@
 from hypothesis import given
 from hypothesis import strategies as st
 
-from trimtab.cluster.cache.codec import Unreadable
 from trimtab.cluster.cache.list_progress import ListProgress
+from trimtab.cluster.codec.objects import Unreadable
 from trimtab.model.core.meta import ObjectMeta
 from trimtab.model.core.pod import Pod
 

@@ -7,9 +7,9 @@ import pytest
 from tests.unit.cluster.fake_api import Answer, FakeApi, status
 from trimtab.clock import VirtualClock
 from trimtab.cluster import errors
-from trimtab.cluster.cache.codec import read_head
 from trimtab.cluster.cache.watch import Watch, WatchBrokenError, WatchPace
 from trimtab.cluster.client import EVERYTHING, Client
+from trimtab.cluster.codec.objects import read_head
 from trimtab.cluster.resource import PODS
 from trimtab.cluster.transport.asgi import AsgiTransport
 

@@ -5,7 +5,7 @@ import json
 import pytest
 
 from tests.unit.model.hpa.objects import hpa
-from trimtab.cluster.cache.codec import decode_answer, decode_page, event_decoder
+from trimtab.cluster.codec.objects import decode_answer, decode_page, event_decoder
 from trimtab.decide.horizontal import Observation
 from trimtab.model.crds import all_crds
 from trimtab.model.feature_gates import FeatureGates

@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from trimtab.cluster.cache.codec import decode_page
+from trimtab.cluster.codec.objects import decode_page
 from trimtab.model.hpa.types import HorizontalPodAutoscaler
 from trimtab.model.json import wire
 from trimtab.model.json.wire import cut_nulls, without_nulls
@@ -57,7 +57,7 @@ NEW = {"metadata": {"name": "web"}, "status": {"desiredReplicas": 0, "currentMet
 
 def test_a_page_of_new_objects_is_decoded_in_one_go(monkeypatch):
     """A new HPA says `"currentMetrics":null`; each used to be decoded three times, by itself."""
-    monkeypatch.setattr("trimtab.cluster.cache.codec._decode_one_by_one", None)
+    monkeypatch.setattr("trimtab.cluster.codec.objects._decode_one_by_one", None)
     page = decode_page("listing", msgspec.json.encode({"items": [NEW] * 3}), HorizontalPodAutoscaler)
     assert [hpa.status.current_metrics for hpa in page.items] == [(), (), ()]
 

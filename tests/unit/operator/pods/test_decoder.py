@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from trimtab.cluster.cache.codec import decode_page
+from trimtab.cluster.codec.objects import decode_page
 from trimtab.decide.horizontal import snapshot_pod
 from trimtab.model.core.pod import Pod
 from trimtab.model.json import wire

@@ -12,10 +12,10 @@ from typing import Any
 
 from trimtab.clock import Clock
 from trimtab.cluster import errors
-from trimtab.cluster.cache.codec import PartialObject
 from trimtab.cluster.cache.informers import SharedInformers
 from trimtab.cluster.cache.namespaced_informer import NamespacedInformer
 from trimtab.cluster.client import Client
+from trimtab.cluster.codec.objects import PartialObject
 from trimtab.cluster.discovery import Discovery, Served, UnknownKindError
 from trimtab.cluster.resource import DAEMON_SETS, JOBS, Resource
 from trimtab.decide.horizontal.observation.owners import (

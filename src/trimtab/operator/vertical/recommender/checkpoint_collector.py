@@ -9,10 +9,10 @@ from collections.abc import Callable, Sequence
 from contextlib import aclosing
 
 from trimtab.cluster import errors
-from trimtab.cluster.cache.codec import PartialObject
 from trimtab.cluster.cache.namespaced_informer import NamespacedInformer
 from trimtab.cluster.cache.share import list_part
 from trimtab.cluster.client import Client, DeleteOptions, Preconditions
+from trimtab.cluster.codec.objects import PartialObject
 from trimtab.model import times
 from trimtab.model.core.meta import NamespacedName
 from trimtab.model.vpa.types import VerticalPodAutoscaler

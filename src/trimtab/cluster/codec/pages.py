@@ -9,8 +9,8 @@ import asyncio
 from collections.abc import AsyncGenerator, Callable, Coroutine
 from typing import Any, Generic, TypeVar
 
-from trimtab.cluster.cache.codec import ListPage
-from trimtab.cluster.cache.list_decoder import ListDecoder, Reduce
+from trimtab.cluster.codec.list_decoder import ListDecoder, Reduce
+from trimtab.cluster.codec.objects import ListPage
 from trimtab.cluster.transport.transport import Response
 from trimtab.model.core.meta import ListMeta
 

@@ -11,7 +11,7 @@ from typing import Any, Generic, TypeVar
 
 import msgspec
 
-from trimtab.cluster.cache.codec import ListPage, decode_page, list_type, read_head
+from trimtab.cluster.codec.objects import ListPage, decode_page, list_type, read_head
 from trimtab.cluster.errors import error_from_status, read_failure
 from trimtab.model.core.meta import ListMeta
 from trimtab.model.json import wire

@@ -8,8 +8,8 @@ from contextlib import aclosing
 import msgspec
 import pytest
 
-from trimtab.cluster.cache.codec import PartialObject
-from trimtab.cluster.cache.pages import read_pages
+from trimtab.cluster.codec.objects import PartialObject
+from trimtab.cluster.codec.pages import read_pages
 from trimtab.cluster.errors import Gone, error_from_answer
 from trimtab.cluster.transport.transport import Response
 

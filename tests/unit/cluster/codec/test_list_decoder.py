@@ -10,9 +10,9 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from trimtab.cluster.cache import list_decoder as items_module
-from trimtab.cluster.cache.codec import decode_page
-from trimtab.cluster.cache.list_decoder import SLICE, ListDecoder
+from trimtab.cluster.codec import list_decoder as items_module
+from trimtab.cluster.codec.list_decoder import SLICE, ListDecoder
+from trimtab.cluster.codec.objects import decode_page
 from trimtab.cluster.errors import ApiError
 from trimtab.model.json.wire import WireError, decode
 from trimtab.model.metrics_api import PodMetrics, PodMetricsList

@@ -1,0 +1,7 @@
+"""Decodes what the API server answers into typed objects.
+
+Reading order: `objects` (one response, one page, one watch event), `list_decoder` (a list while it arrives), `pages` (a list of several
+pages).
+
+What does not belong here: requests, which the client sends, and what is kept of the objects.
+"""
