@@ -1,9 +1,10 @@
 """The command line: parse arguments, wire programs together, print results.
 
 Each command is a module in `commands` that is imported only when the command runs, so that `trimtab --help` and shell
-completion answer at once. A command of several modules has a package, such as `explain`. To add a command, write
-`commands/NAME.py` with a click command and add its line to `COMMANDS` and its examples to `examples`. `bundle` reads the files that a command names, `stories` holds the examples of
-`trimtab up`, and `vpa_programs` has the programs of the upstream VPA under their names.
+completion answer at once. A command of several modules has a package: `explain`, `plugin`, `top`. To add a command, write
+`commands/NAME.py` with a click command and add its line to `COMMANDS` and its examples to `examples`. `bundle` reads the files
+that a command names, `stories` holds the examples of `trimtab up`, and `vpa_programs` has the programs of the upstream VPA under
+their names.
 
 What does not belong here: any computation. Commands call `model`, `decide`, `backtest` and `operator`.
 """
@@ -79,7 +80,7 @@ COMMANDS = {
         "Backtest HPAs and VPAs on recorded load, with the production code.",
     ),
     "top": Lazy(
-        "trimtab.cli.commands.top:top",
+        "trimtab.cli.top.command:top",
         "List all autoscalers: their metrics, replicas and sizes, and what holds them.",
     ),
     "trace": Lazy(

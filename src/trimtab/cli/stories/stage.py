@@ -14,7 +14,7 @@ from typing import Any, Final, Protocol
 from prometheus_client import CollectorRegistry
 
 from trimtab.cli.stories import Story
-from trimtab.cli.top_rows import NO_RECOMMENDATION, NONE_DECIDED, decided_by, rows_of
+from trimtab.cli.top.rows import NO_RECOMMENDATION, NONE_DECIDED, decided_by, rows_of
 from trimtab.clock import Clock
 from trimtab.cluster.client import Client
 from trimtab.dashboard import (

@@ -10,7 +10,7 @@ from trimtab.cli.stories import STORIES
 from trimtab.cli.stories.changes import ReplicaChanges
 from trimtab.cli.stories.examples import UserFiles
 from trimtab.cli.stories.stage import PAST_SECONDS, Stage
-from trimtab.cli.top_rows import rows_of
+from trimtab.cli.top.rows import rows_of
 from trimtab.clock import VirtualClock
 from trimtab.cluster.resource import CORE_EVENTS
 from trimtab.lab.embedded import EmbeddedCluster

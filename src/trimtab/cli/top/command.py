@@ -22,7 +22,7 @@ from trimtab.cli.names import complete_namespace
 from trimtab.cli.operator_port import ask_overview, refuse_unusable_address
 from trimtab.cli.operator_settings import Choice, operator_namespace_option, settings_for
 from trimtab.cli.output import output_option, to_json, to_yaml_stream
-from trimtab.cli.top_rows import (
+from trimtab.cli.top.rows import (
     COLUMNS,
     KINDS,
     NARROW,

@@ -7,9 +7,9 @@ import click
 import msgspec
 import pytest
 
-from trimtab.cli.commands.top import asked_reasons, lines_of, notes_of, top
 from trimtab.cli.operator_settings import Choice, settings_for
-from trimtab.cli.top_rows import cells_of, decided_by, hpa_row, reason_of, rows_of, vpa_row
+from trimtab.cli.top.command import asked_reasons, lines_of, notes_of, top
+from trimtab.cli.top.rows import cells_of, decided_by, hpa_row, reason_of, rows_of, vpa_row
 from trimtab.clock import VirtualClock
 from trimtab.cluster.client import Client
 from trimtab.cluster.resource import Json, Resource
