@@ -18,7 +18,7 @@ from tests.real.sharing import LEASE, SHARDS, Copy, until
 from tests.real.side_by_side.metrics_server import TraceServer
 from tests.scenarios.vertical.conftest import play_on_real
 from tests.scenarios.vertical.stage import NAMESPACES, Stage
-from tests.scenarios.vertical.test_sharded_watches import kill, workload
+from tests.scenarios.vertical.teams import kill, workload
 from tools.peers.cluster import RealCluster
 from trimtab.cluster.client import ListOptions
 from trimtab.cluster.resource import LEASES, PODS

@@ -16,8 +16,9 @@ import pytest
 
 from tests.faults.horizontal.scene import first, is_watch, lists
 from tests.faults.proxy import failure
-from tests.scenarios.horizontal.teams import PLACES, Teams, cached, selectors, team, with_teams
-from tests.scenarios.horizontal.test_sharding import LEASE, LOOK, PERIOD, Copy
+from tests.scenarios.copies import cached
+from tests.scenarios.horizontal.sharing import LEASE, LOOK, PERIOD, Copy
+from tests.scenarios.horizontal.teams import PLACES, Teams, selectors, team, with_teams
 from tests.scenarios.line import Answer, Line, status
 from trimtab.cluster.errors import TransportError
 from trimtab.cluster.resource import DEPLOYMENTS, PODS
@@ -285,9 +286,9 @@ def test_f21_a_copy_killed_while_it_takes_a_share_over_is_replaced_too(moment):
     async def act(teams: Teams) -> None:
         one, two, three = (teams.add(name) for name in ("one", "two", "three"))
         await teams.pass_time(60)
-        kill(one)
+        one.crash()
         await teams.pass_time(moment)
-        kill(two)
+        two.crash()
         await teams.pass_time(2 * (LEASE + 3 * LOOK) + PERIOD)
         assert teams.of(three) == set(PLACES)
         await comes_right(teams)
@@ -308,7 +309,7 @@ def test_f14_a_share_whose_pods_or_hpas_are_not_listed_is_not_decided(plural):
             if is_list(request) and request.path.endswith(f"/{plural}")
             else None
         )
-        kill(one)
+        one.crash()
         killed = teams.stage.clock.monotonic()
         await teams.pass_time(LEASE + 3 * LOOK + 3 * PERIOD)
         assert teams.of(two) == own | orphaned
@@ -318,12 +319,6 @@ def test_f14_a_share_whose_pods_or_hpas_are_not_listed_is_not_decided(plural):
         await comes_right(teams)
 
     with_teams(act)
-
-
-def kill(copy: Copy) -> None:
-    """End a copy at once: nothing that it still sends arrives."""
-    copy.lease_line.crashed.set()
-    copy.actor.line.crashed.set()
 
 
 @pytest.mark.parametrize("seed", range(3))

@@ -2,10 +2,11 @@
 
 from collections.abc import Awaitable, Callable
 
+from tests.scenarios.copies import TeamCopies
 from tests.scenarios.horizontal.bodies import NO_WINDOW
 from tests.scenarios.horizontal.conftest import play_on_lab
+from tests.scenarios.horizontal.sharing import Copy
 from tests.scenarios.horizontal.stage import NAMESPACES, Stage
-from tests.scenarios.horizontal.test_sharding import Copy
 from trimtab.cluster.leases.layout import ShardLayout
 from trimtab.cluster.resource import DEPLOYMENTS, PODS
 
@@ -46,20 +47,15 @@ async def team(stage: Stage, place: str, pods: int = PODS_EACH) -> None:
     await stage.client.create(stage.resource.untyped(), hpa, place)
 
 
-class Teams:
-    """The copies, and what each caches."""
+class Teams(TeamCopies[Copy]):
+    """The copies, and the load of all teams."""
 
     def __init__(self, stage: Stage) -> None:
+        super().__init__(PLACES, LAYOUT)
         self.stage = stage
-        self.places = list(PLACES)
-        self.copies: list[Copy] = []
-        self.most_owners = 0
 
     def add(self, name: str, layout: ShardLayout = LAYOUT) -> Copy:
-        copy = Copy(self.stage, name, layout, watch_namespaces=())
-        self.copies.append(copy)
-        copy.start()
-        return copy
+        return self.begin(Copy(self.stage, name, layout, watch_namespaces=()))
 
     async def pass_time(self, seconds: float) -> None:
         """Let time pass and the load move, and count at each moment how many may write for an HPA."""
@@ -68,28 +64,10 @@ class Teams:
             amount = 100 * PODS_EACH + int(self.stage.clock.monotonic()) % 20
             for place in self.places:
                 self.stage.metrics.set_external(place, "queue", str(amount))
-                owners = sum(copy.actor.operator.ownership.owns(f"{place}/{place}") for copy in self.living)
-                self.most_owners = max(self.most_owners, owners)
-
-    @property
-    def living(self) -> list[Copy]:
-        return [copy for copy in self.copies if not copy.actor.line.crashed.is_set()]
-
-    def of(self, copy: Copy) -> set[str]:
-        return {place for place in self.places if LAYOUT.shard_of_namespace(place) in copy.shards.held()}
+            self.count_owners_of_teams()
 
     def decided(self, copy: Copy, since: float) -> set[str]:
         return {name for when, name in copy.writes if when >= since and name in self.places}
-
-
-def cached(copy: Copy, plural: str) -> dict[str, int]:
-    """Return how many objects of each namespace a copy caches."""
-    found: dict[str, int] = {}
-    for cache in copy.actor.operator.caches():
-        if cache.resource.plural == plural:
-            for obj in cache:
-                found[obj.metadata.namespace] = found.get(obj.metadata.namespace, 0) + 1
-    return found
 
 
 def selectors(copy: Copy, plural: str) -> list[str]:
@@ -102,11 +80,7 @@ def with_teams(act: Callable[[Teams], Awaitable[None]]) -> None:
     async def scenario(stage: Stage) -> None:
         for place in PLACES:
             await team(stage, place)
-        teams = Teams(stage)
-        try:
+        async with Teams(stage) as teams:
             await act(teams)
-        finally:
-            for copy in teams.copies:
-                await copy.stop()
 
     play_on_lab(scenario)

@@ -7,8 +7,9 @@ from collections.abc import Awaitable, Callable
 import pytest
 
 from tests.faults.horizontal.scene import lists
-from tests.scenarios.horizontal.teams import PLACES, PODS_EACH, Teams, cached, selectors, team, with_teams
-from tests.scenarios.horizontal.test_sharding import LEASE, LOOK, PERIOD
+from tests.scenarios.copies import cached
+from tests.scenarios.horizontal.sharing import LEASE, LOOK, PERIOD
+from tests.scenarios.horizontal.teams import PLACES, PODS_EACH, Teams, selectors, team, with_teams
 from trimtab.cluster import errors
 from trimtab.cluster.client import ListOptions
 from trimtab.cluster.leases.layout import ShardLayout
@@ -39,8 +40,7 @@ def test_each_copy_caches_the_pods_of_its_shards_only_and_takes_over_those_of_a_
         assert teams.decided(two, settled) == teams.of(two)
 
         orphaned = teams.of(one)
-        one.lease_line.crashed.set()
-        one.actor.line.crashed.set()
+        one.crash()
         killed = teams.stage.clock.monotonic()
         await teams.pass_time(LEASE + 3 * LOOK + PERIOD)
         assert cached(two, "pods") == dict.fromkeys(PLACES, PODS_EACH)

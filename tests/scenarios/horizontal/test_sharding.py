@@ -1,137 +1,18 @@
 """Several copies share the HPAs out: each is decided by one copy at any time, and none is left alone for long."""
 
-import asyncio
-import itertools
 import json
-from collections import defaultdict
 from collections.abc import Awaitable, Callable
-from datetime import timedelta
-from typing import Any
 
 import pytest
 
-from tests.faults.horizontal.scene import held, load
+from tests.faults.horizontal.scene import load
+from tests.scenarios.copies import owners_in_turn
 from tests.scenarios.horizontal.conftest import play_on_lab
-from tests.scenarios.horizontal.stage import Actor, Stage
-from tests.scenarios.line import Break, Line
-from trimtab.cluster.client import Client
-from trimtab.cluster.leases.layout import ShardLayout
-from trimtab.cluster.leases.shards import Shards
+from tests.scenarios.horizontal.sharing import LEASE, LOOK, NAMES, PERIOD, SHARDS, Troupe, with_troupe
 from trimtab.cluster.resource import LEASES
 from trimtab.cluster.transport.transport import Request, Response
 from trimtab.operator.health import HeldByAnotherReplica
 from trimtab.operator.horizontal.records import record_pages
-
-PERIOD, LEASE, LOOK = 15.0, 15.0, 2.5
-SHARDS = 6
-NAMES = [f"web-{number}" for number in range(12)]
-
-
-class Copy:
-    """One process with `--shards`: its rounds, its Leases, and when it wrote what."""
-
-    def __init__(self, stage: Stage, name: str, layout: int | ShardLayout = SHARDS, **settings: Any) -> None:
-        self.name = name
-        self.writes: list[tuple[float, str]] = []
-        self.crash_at = -1
-        self._stage = stage
-        self.lease_line = Line(stage.transport)
-        client = Client(stage.clock, self.lease_line, seed=len(name))
-        if isinstance(layout, int):
-            layout = ShardLayout(layout, [stage.namespace])
-        self.shards = Shards(client, stage.namespace, "trimtab", name, layout)
-        # A status in every sync shows who decided when.
-        usual = {"sync_period": timedelta(seconds=PERIOD), "status_max_age": timedelta(0)}
-        self.actor = Actor(stage, stage.settings(**usual | settings), fence=self.shards)
-        self.actor.line.break_write = self._note
-        self._tasks: list[asyncio.Task[None]] = []
-
-    def start(self) -> None:
-        self._tasks = [
-            asyncio.ensure_future(self.actor.run()),
-            asyncio.ensure_future(self.shards.run()),
-        ]
-
-    def _note(self, number: int, request: Request) -> Break | None:
-        name = request.path.split("/horizontalpodautoscalers/")[-1].split("/")[0]
-        self.writes.append((self._stage.clock.monotonic(), name))
-        if number == self.crash_at:
-            self.lease_line.crashed.set()
-            return Break.CRASH_AFTER
-        return None
-
-    async def stop(self) -> None:
-        """End in order, or what is left of it after a crash."""
-        for task in self._tasks:
-            task.cancel()
-        await asyncio.gather(*self._tasks, return_exceptions=True)
-
-
-class Troupe:
-    """All copies, and the load that moves so that every decision has something to write."""
-
-    def __init__(self, stage: Stage) -> None:
-        self.stage = stage
-        self.copies: list[Copy] = []
-        self.most_holders = 0
-        self.fixed: dict[str, int] = {}
-
-    def add(self, name: str, shards: int = SHARDS) -> Copy:
-        copy = Copy(self.stage, name, shards)
-        self.copies.append(copy)
-        copy.start()
-        return copy
-
-    async def pass_time(self, seconds: float) -> None:
-        """Let time pass, move the load, and count at each moment how many may write for an HPA."""
-        for _ in range(int(seconds * 4)):
-            await self.stage.clock.sleep(0.25)
-            second = int(self.stage.clock.monotonic())
-            for name in NAMES:
-                load(self.stage, self.fixed.get(name, 480 + second % 40), name)
-            alive = [copy for copy in self.copies if not copy.lease_line.crashed.is_set()]
-            for name in NAMES:
-                holders = sum(
-                    copy.actor.operator.ownership.owns(f"{self.stage.namespace}/{name}") for copy in alive
-                )
-                self.most_holders = max(self.most_holders, holders)
-
-    def decided(self, since: float = 0.0) -> dict[str, list[tuple[float, str]]]:
-        """Return when and by whom each HPA's status was written."""
-        found: dict[str, list[tuple[float, str]]] = defaultdict(list)
-        for copy in self.copies:
-            for when, name in copy.writes:
-                if when >= since:
-                    found[name].append((when, copy.name))
-        return {name: sorted(writes) for name, writes in found.items()}
-
-    def longest_gap(self, since: float) -> float:
-        return max(
-            later - earlier
-            for writes in self.decided(since).values()
-            for (earlier, _), (later, _) in itertools.pairwise(writes)
-        )
-
-    async def close(self) -> None:
-        for copy in self.copies:
-            await copy.stop()
-
-
-def with_troupe(play: Callable[..., None], act: Callable[[Troupe], Awaitable[None]]) -> None:
-    async def scenario(stage: Stage) -> None:
-        for name in NAMES:
-            await held(stage, name)
-        troupe = Troupe(stage)
-        try:
-            await act(troupe)
-        finally:
-            await troupe.close()
-
-    play(scenario)
-
-
-def owners_in_turn(writes: list[tuple[float, str]]) -> list[str]:
-    return [copy for copy, _ in itertools.groupby(copy for _, copy in writes)]
 
 
 def test_three_copies_share_evenly_and_one_killed_in_mid_cycle_is_replaced(play_lab):
@@ -163,7 +44,7 @@ def test_three_copies_share_evenly_and_one_killed_in_mid_cycle_is_replaced(play_
         # One look may pass before the last renewal is seen, another before it is seen to have run out.
         assert troupe.longest_gap(settled) <= PERIOD + LEASE + 2 * LOOK
         assert sum(len(copy.shards.held()) for copy in copies if copy is not victim) == SHARDS
-        assert troupe.most_holders == 1
+        assert troupe.most_owners == 1
 
     with_troupe(play_lab, act)
 
@@ -185,7 +66,7 @@ def test_a_copy_that_joins_and_one_that_leaves_in_order_cost_no_period():
             owners_in_turn(writes) in (["one", "two"], ["two"]) for writes in troupe.decided(settled).values()
         )
         assert troupe.longest_gap(settled) <= PERIOD + 2 * LOOK
-        assert troupe.most_holders == 1
+        assert troupe.most_owners == 1
 
     with_troupe(play_on_lab, act)
 
@@ -199,7 +80,7 @@ def test_more_copies_than_shards_stand_by_and_take_over():
             await copy.stop()
         await troupe.pass_time(30)
         assert sorted(len(copy.shards.held()) for copy in copies) == [0, 0, *[1] * SHARDS]
-        assert troupe.most_holders == 1
+        assert troupe.most_owners == 1
 
     with_troupe(play_on_lab, act)
 
@@ -222,7 +103,7 @@ def test_copies_with_another_number_of_shards_wait_until_the_old_ones_are_gone(n
         for writes in troupe.decided(settled).values():
             kinds = [copy.split("-")[0] for copy in owners_in_turn(writes)]
             assert sorted(kinds, reverse=True) == kinds
-        assert troupe.most_holders == 1
+        assert troupe.most_owners == 1
         assert set(troupe.decided(troupe.stage.clock.monotonic() - PERIOD - 1)) == set(NAMES)
 
     with_troupe(play_on_lab, act)
@@ -351,7 +232,7 @@ def test_meddling_with_a_lease_never_gives_a_shard_two_owners():
             await troupe.pass_time(5)
         await troupe.pass_time(40)
         assert sorted(copies[0].shards.held() + copies[1].shards.held()) == list(range(SHARDS))
-        assert troupe.most_holders == 1
+        assert troupe.most_owners == 1
         assert troupe.longest_gap(settled) <= LEASE + PERIOD + 2 * LOOK
 
     with_troupe(play_on_lab, act)

@@ -1,11 +1,11 @@
 """Several copies of the vertical loops that share the VPAs out, and what can be seen of them."""
 
 import asyncio
-import itertools
 from collections import defaultdict
-from collections.abc import Awaitable, Callable, Coroutine
+from collections.abc import Awaitable, Callable, Coroutine, Iterable
 from typing import Any
 
+from tests.scenarios.copies import Copies
 from tests.scenarios.line import Break, Line
 from tests.scenarios.vertical.stage import Actor, Stage
 from trimtab.cluster.client import Client
@@ -60,8 +60,14 @@ class Copy:
         self._line.crashed.set()
         self.actor.line.crashed.set()
 
+    def may_write(self, key: str) -> bool:
+        return self.shards.of(key).may_write()
+
     def owns(self, vpa: str) -> bool:
-        return self.shards.of(f"{self.stage.namespace}/{vpa}").may_write()
+        return self.may_write(f"{self.stage.namespace}/{vpa}")
+
+    def caches(self) -> Iterable[Any]:
+        return self.actor.site.view.all_caches()
 
     def recommends(self, vpa: str) -> bool:
         """Whether its last loop was about this VPA."""
@@ -82,32 +88,23 @@ class Copy:
         await self.actor.site.runtime.close()
 
 
-class Troupe:
+class Troupe(Copies[Copy]):
     """All copies, and everything that is ever recommended."""
 
     def __init__(self, stage: Stage) -> None:
+        super().__init__()
         self.stage = stage
-        self.copies: list[Copy] = []
-        self.most_owners = 0
         self.told: dict[str, list[tuple[float, int | str | None, int | str | None]]] = defaultdict(list)
         """Per VPA when which target was seen, of CPU and memory."""
 
     def add(self, name: str, history: HistoryLoader | None = None, **settings: Any) -> Copy:
-        copy = Copy(self.stage, name, history, **settings)
-        self.copies.append(copy)
-        copy.start()
-        return copy
-
-    @property
-    def living(self) -> list[Copy]:
-        return [copy for copy in self.copies if not copy.is_dead]
+        return self.begin(Copy(self.stage, name, history, **settings))
 
     async def pass_time(self, seconds: float, vpas: list[str], *, step: float = 5.0) -> None:
         """Let time pass; look at each moment how many may write for a VPA, and what is recommended."""
         for _ in range(int(seconds / step)):
             await self.stage.clock.sleep(step)
-            for vpa in vpas:
-                self.most_owners = max(self.most_owners, sum(copy.owns(vpa) for copy in self.living))
+            self.count_owners(f"{self.stage.namespace}/{vpa}" for vpa in vpas)
             await self._look(vpas)
 
     async def _look(self, vpas: list[str]) -> None:
@@ -127,21 +124,10 @@ class Troupe:
                     found[name].append((when, copy.name))
         return {name: sorted(writes) for name, writes in found.items()}
 
-    async def close(self) -> None:
-        for copy in self.copies:
-            await copy.stop()
-
-
-def owners_in_turn(writes: list[tuple[float, str]]) -> list[str]:
-    return [copy for copy, _ in itertools.groupby(copy for _, copy in writes)]
-
 
 def with_troupe(play: Callable[..., None], act: Callable[[Troupe], Awaitable[None]]) -> None:
     async def scenario(stage: Stage) -> None:
-        troupe = Troupe(stage)
-        try:
+        async with Troupe(stage) as troupe:
             await act(troupe)
-        finally:
-            await troupe.close()
 
     play(scenario)

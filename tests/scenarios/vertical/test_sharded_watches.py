@@ -11,148 +11,37 @@ from typing import Any
 
 import pytest
 
+from tests.scenarios.copies import cached
 from tests.scenarios.line import status
-from tests.scenarios.vertical.conftest import play_on_lab
 from tests.scenarios.vertical.sharing import Copy
-from tests.scenarios.vertical.stage import NAMESPACES, Stage, pod_spec
-from tests.scenarios.vertical.workloads import Played
+from tests.scenarios.vertical.stage import Stage
+from tests.scenarios.vertical.teams import (
+    IDLE,
+    LAYOUT,
+    LEASE,
+    LOOK,
+    LOOP,
+    PLACES,
+    SPLIT,
+    TAKEOVER,
+    Teams,
+    kill,
+    team,
+    use,
+    with_teams,
+)
 from trimtab.cluster.client import ListOptions
 from trimtab.cluster.leases.layout import MOST_SHARDS, ShardLayout, rank
-from trimtab.cluster.resource import CORE_EVENTS, LEASES, PODS, STATEFUL_SETS, Json
+from trimtab.cluster.resource import CORE_EVENTS, LEASES, PODS, Json
 from trimtab.cluster.transport.transport import Request, Response
 from trimtab.decide.vertical.control.role_labels import LABEL_ANNOTATION, LEASE_ANNOTATION
 from trimtab.decide.vertical.input.memory_windows import WINDOWS_ANNOTATION
-from trimtab.model.times import format_micro_time, format_time
+from trimtab.model.times import format_micro_time
 from trimtab.operator.horizontal.config import decision_config
 from trimtab.operator.horizontal.controller import HpaController
 from trimtab.operator.share_keeper import KEEP_SECONDS
 from trimtab.operator.vertical.kinds import CHECKPOINTS, VPAS
 from trimtab.operator.vertical.wiring import make_roles
-
-LAYOUT = ShardLayout(4)
-SPLIT = ShardLayout(4, ["team-0"])
-PLACES = [f"team-{number}" for number in range(8)]
-LOOP, LEASE, LOOK = 12.0, 15.0, 2.5
-TAKEOVER = LEASE + 3 * LOOK + LOOP
-BUSY, IDLE = "4e9", "500e6"
-"""What a pod uses of memory, in bytes."""
-
-
-async def team(stage: Stage, place: str, *names: str, annotations: Json | None = None) -> None:
-    """A namespace with StatefulSets of two pods, and a VPA for each. By default there is one, named as the namespace."""
-    await stage.client.create(NAMESPACES, {"metadata": {"name": place}})
-    for name in names or (place,):
-        await workload(stage, place, name, annotations)
-
-
-async def workload(stage: Stage, place: str, name: str, annotations: Json | None = None) -> None:
-    labels = {"app": name}
-    template = {"metadata": {"labels": labels, "annotations": annotations or {}}, "spec": pod_spec(None)}
-    spec = {"serviceName": name, "replicas": 2, "selector": {"matchLabels": labels}, "template": template}
-    await stage.client.create(STATEFUL_SETS.untyped(), {"metadata": {"name": name}, "spec": spec}, place)
-    await Played(stage.clock, stage.client, place).heal(name)
-    await vpa(stage, place, name)
-    use(stage, place, BUSY, name)
-
-
-async def vpa(stage: Stage, place: str, name: str) -> None:
-    target = {"apiVersion": "apps/v1", "kind": "StatefulSet", "name": name}
-    spec = {"targetRef": target, "updatePolicy": {"updateMode": "Off"}}
-    body = {"apiVersion": VPAS.api_version, "kind": VPAS.kind, "metadata": {"name": name}, "spec": spec}
-    await stage.client.create(VPAS, body, place)
-
-
-def use(stage: Stage, place: str, memory: str, name: str = "") -> None:
-    for index in range(2):
-        stage.metrics.use(place, f"{name or place}-{index}", cpu="100m", memory=memory)
-
-
-async def kill(stage: Stage, place: str, pod: str) -> None:
-    """Play kubelet: the pod runs out of memory and runs again."""
-    played = Played(stage.clock, stage.client, place)
-    await played.run(pod, restarts=1, oom_at=format_time(stage.clock.now()))
-
-
-class Teams:
-    """The copies of a recommender, and what each caches and writes."""
-
-    def __init__(self, stage: Stage, layout: ShardLayout) -> None:
-        self.stage = stage
-        self.layout = layout
-        self.copies: list[Copy] = []
-        self.most_owners = 0
-
-    def add(self, name: str, *, gc: float = 600.0, **settings: Any) -> Copy:
-        copy = Copy(
-            self.stage,
-            name,
-            layout=self.layout,
-            components=settings.pop("components", ("recommender",)),
-            watch_namespaces=(),
-            recommender_interval=timedelta(seconds=LOOP),
-            checkpoints_gc_interval=timedelta(seconds=gc),
-            **settings,
-        )
-        self.copies.append(copy)
-        copy.start()
-        return copy
-
-    @property
-    def living(self) -> list[Copy]:
-        return [copy for copy in self.copies if not copy.is_dead]
-
-    async def pass_time(self, seconds: float) -> None:
-        """Let time pass, and count at each moment how many may write for a VPA."""
-        for _ in range(int(seconds * 2)):
-            await self.stage.clock.sleep(0.5)
-            for place in PLACES:
-                owners = sum(copy.shards.of(f"{place}/{place}").may_write() for copy in self.living)
-                self.most_owners = max(self.most_owners, owners)
-
-    def of(self, copy: Copy) -> set[str]:
-        """Return the namespaces of a copy's shards."""
-        return {place for place in PLACES if self.layout.shard_of_namespace(place) in copy.shards.held()}
-
-    def owner(self, key: str) -> Copy:
-        return next(copy for copy in self.living if copy.shards.of(key).may_write())
-
-    def recommended(self, copy: Copy, since: float) -> set[str]:
-        return {name for when, kind, name in copy.writes if when >= since and kind == VPAS.plural}
-
-    async def target(self, place: str, name: str = "") -> int:
-        found = await self.stage.client.get(VPAS.untyped(), name or place, place)
-        (entry,) = found["status"]["recommendation"]["containerRecommendations"]
-        return int(entry["target"]["memory"])
-
-    async def checkpoints(self) -> dict[str, Json]:
-        found = await self.stage.client.list(CHECKPOINTS.untyped())
-        return {one["metadata"]["namespace"] + "/" + one["metadata"]["name"]: one for one in found.items}
-
-
-def cached(copy: Copy, plural: str) -> dict[str, int]:
-    """Return how many objects of each namespace a copy caches."""
-    found: dict[str, int] = {}
-    for cache in copy.actor.site.view.all_caches():
-        if cache.resource.plural == plural:
-            for obj in cache:
-                found[obj.metadata.namespace] = found.get(obj.metadata.namespace, 0) + 1
-    return found
-
-
-def with_teams(
-    act: Callable[[Teams], Awaitable[None]], layout: ShardLayout = LAYOUT, **names: tuple[str, ...]
-) -> None:
-    async def scenario(stage: Stage) -> None:
-        for place in PLACES:
-            await team(stage, place, *names.get(place.replace("-", "_"), ()))
-        teams = Teams(stage, layout)
-        try:
-            await act(teams)
-        finally:
-            for copy in teams.copies:
-                await copy.stop()
-
-    play_on_lab(scenario)
 
 
 def test_each_copy_caches_its_shards_only_and_takes_over_those_of_a_killed_one_with_their_history():

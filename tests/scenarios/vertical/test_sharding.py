@@ -2,7 +2,8 @@
 
 from datetime import timedelta
 
-from tests.scenarios.vertical.sharing import SHARDS, Copy, Troupe, owners_in_turn, with_troupe
+from tests.scenarios.copies import owners_in_turn
+from tests.scenarios.vertical.sharing import SHARDS, Copy, Troupe, with_troupe
 from tests.scenarios.vertical.stage import FOLLOWER, FOLLOWER_TARGET, LEADER, LEADER_TARGET, Stage
 from tests.scenarios.vertical.test_history import database, loader
 from tests.scenarios.vertical.test_roles_from_leases import hold, roles
