@@ -5,6 +5,7 @@ parameters are those of the three API groups. No part of them comes from a respo
 """
 
 from dataclasses import dataclass
+from typing import ClassVar
 from urllib.parse import quote
 
 RESOURCE_GROUP = "metrics.k8s.io"
@@ -18,17 +19,14 @@ Parameters = list[tuple[str, str]]
 class PodUsage:
     """CPU and memory of all pods of a namespace, or of all namespaces."""
 
+    group: ClassVar[str] = RESOURCE_GROUP
     namespace: str | None = None
-
-    @property
-    def group(self) -> str:
-        """Return the API group."""
-        return RESOURCE_GROUP
 
     def path(self, version: str) -> str:
         """Return the request path."""
-        within = f"/namespaces/{_segment(self.namespace)}" if self.namespace else ""
-        return f"/apis/{RESOURCE_GROUP}/{version}{within}/pods"
+        if not self.namespace:
+            return f"/apis/{self.group}/{version}/pods"
+        return f"{_root(self.group, version, self.namespace)}/pods"
 
     def parameters(self) -> Parameters:
         """Return the query parameters."""
@@ -39,20 +37,16 @@ class PodUsage:
 class ObjectMetric:
     """A custom metric of an object. `resource` is `plural.group`, as in `ingresses.networking.k8s.io`."""
 
+    group: ClassVar[str] = CUSTOM_GROUP
     namespace: str
     resource: str
     name: str
     metric: str
     selector: str = ""
 
-    @property
-    def group(self) -> str:
-        """Return the API group."""
-        return CUSTOM_GROUP
-
     def path(self, version: str) -> str:
         """Return the request path."""
-        root = f"/apis/{CUSTOM_GROUP}/{version}/namespaces/{_segment(self.namespace)}"
+        root = _root(self.group, version, self.namespace)
         if self.resource == "namespaces":
             # The object's own name is ignored, so that nobody reads another namespace's metrics through it.
             return f"{root}/metrics/{_segment(self.metric)}"
@@ -67,20 +61,15 @@ class ObjectMetric:
 class PodsMetric:
     """A custom metric of each pod that matches a label selector."""
 
+    group: ClassVar[str] = CUSTOM_GROUP
     namespace: str
     metric: str
     pods: str
     selector: str = ""
 
-    @property
-    def group(self) -> str:
-        """Return the API group."""
-        return CUSTOM_GROUP
-
     def path(self, version: str) -> str:
         """Return the request path."""
-        root = f"/apis/{CUSTOM_GROUP}/{version}/namespaces/{_segment(self.namespace)}"
-        return f"{root}/pods/*/{_segment(self.metric)}"
+        return f"{_root(self.group, version, self.namespace)}/pods/*/{_segment(self.metric)}"
 
     def parameters(self) -> Parameters:
         """Return the query parameters."""
@@ -92,19 +81,14 @@ class PodsMetric:
 class ExternalMetric:
     """The series of an external metric that match a label selector."""
 
+    group: ClassVar[str] = EXTERNAL_GROUP
     namespace: str
     metric: str
     selector: str = ""
 
-    @property
-    def group(self) -> str:
-        """Return the API group."""
-        return EXTERNAL_GROUP
-
     def path(self, version: str = "v1beta1") -> str:
         """Return the request path."""
-        within = f"/namespaces/{_segment(self.namespace)}"
-        return f"/apis/{EXTERNAL_GROUP}/{version}{within}/{_segment(self.metric)}"
+        return f"{_root(self.group, version, self.namespace)}/{_segment(self.metric)}"
 
     def parameters(self) -> Parameters:
         """Return the query parameters."""
@@ -112,6 +96,10 @@ class ExternalMetric:
 
 
 Query = PodUsage | ObjectMetric | PodsMetric | ExternalMetric
+
+
+def _root(group: str, version: str, namespace: str) -> str:
+    return f"/apis/{group}/{version}/namespaces/{_segment(namespace)}"
 
 
 def _segment(name: str) -> str:
