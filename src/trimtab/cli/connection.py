@@ -25,6 +25,7 @@ from trimtab.cluster.errors import (
     Unreachable,
     error_from_answer,
 )
+from trimtab.cluster.foreign_answers import foreign_answer
 from trimtab.cluster.http import HttpTransport
 from trimtab.cluster.transport.transport import Deadlines, Request, Response, ResponseStream, Transport
 
@@ -52,13 +53,14 @@ _UNAUTHORIZED: Final = "the server does not accept these credentials; log in aga
 
 
 class CommandTransport:
-    """Ends a command at once if the server cannot be reached or does not accept its credentials.
+    """Ends a command at once if the server cannot be reached, is no API server or does not accept its credentials.
 
     The operator tries again. A command does so only after the server has answered once.
     """
 
-    def __init__(self, transport: Transport, timeout: timedelta | None = None) -> None:
+    def __init__(self, transport: Transport, server: str, timeout: timedelta | None = None) -> None:
         self._transport = transport
+        self._server = server
         self._timeout = timeout.total_seconds() if timeout else 0.0
         self._has_answered = False
 
@@ -71,11 +73,17 @@ class CommandTransport:
                 raise
             # Which of our requests came first says nothing about a server that does not answer.
             raise CommandError(str(error).removeprefix(f"{request}: "), _hint(error)) from error
-        if response.status == HTTPStatus.UNAUTHORIZED and not self._has_answered:
+        if not self._has_answered:
+            self._check_first(request, response)
+            self._has_answered = True
+        return response
+
+    def _check_first(self, request: Request, response: Response) -> None:
+        if (foreign := foreign_answer(request, response)) is not None:
+            raise CommandError(f"{self._server} {foreign.text}", foreign.advice)
+        if response.status == HTTPStatus.UNAUTHORIZED:
             refused = error_from_answer(str(request), response.status, response.headers, response.body)
             raise CommandError(str(refused), _UNAUTHORIZED)
-        self._has_answered = True
-        return response
 
     def stream(self, request: Request) -> AbstractAsyncContextManager[ResponseStream]:
         """Open a watch."""
@@ -116,7 +124,7 @@ def with_client(
     async def main() -> T:
         clock = SystemClock()
         connection = load_connection(clock, kubeconfig or None, context or None)
-        client = Client(clock, CommandTransport(HttpTransport(clock, connection), timeout))
+        client = Client(clock, CommandTransport(HttpTransport(clock, connection), connection.server, timeout))
         try:
             return await act(client, connection.namespace or "default")
         finally:

@@ -6,8 +6,8 @@
     writer = client.fenced(elector)                        writes stop when the lease may be lost
 
 Reading order: `resource`, `client`, `errors`, then `transport` (one request), `http` (sockets and TLS), `config`
-(kubeconfig), `codec` (responses and lists), `cache` (list and watch), `leases` (leader election, shards), `discovery`, `scale`, `events`
-(with `similar_events` and `turns`).
+(kubeconfig), `codec` (responses and lists), `cache` (list and watch), `leases` (leader election, shards), `discovery`,
+`scale`, `events` (with `similar_events` and `turns`), `foreign_answers` (a proxy in place of the API server).
 
 `HttpTransport` is not imported here, because most users of this package need no socket. What does not belong here:
 decisions. For the behaviour under faults see docs/decisions/caches-reject-older-versions-and-never-block-startup.md and

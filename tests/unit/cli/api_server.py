@@ -33,7 +33,35 @@ def refusing(code: int, reason: str, answers: Mapping[str, object] = {}) -> Iter
         def log_message(self, *_: object) -> None:
             """Say nothing."""
 
-    with ThreadingHTTPServer(("127.0.0.1", 0), Refusing) as server:
+    with _served(Refusing) as port:
+        yield port
+
+
+@contextmanager
+def answering(code: int, content_type: str, body: str, headers: Mapping[str, str] = {}) -> Iterator[int]:
+    """Serve a program that gives the same answer to everything, as a proxy in front of a cluster, and yield its port."""
+
+    class Answering(BaseHTTPRequestHandler):
+        protocol_version = "HTTP/1.1"
+
+        def do_GET(self) -> None:
+            self.send_response(code)
+            for name, value in {**headers, "Content-Type": content_type}.items():
+                self.send_header(name, value)
+            self.send_header("Content-Length", str(len(body)))
+            self.end_headers()
+            self.wfile.write(body.encode())
+
+        def log_message(self, *_: object) -> None:
+            """Say nothing."""
+
+    with _served(Answering) as port:
+        yield port
+
+
+@contextmanager
+def _served(handler: type[BaseHTTPRequestHandler]) -> Iterator[int]:
+    with ThreadingHTTPServer(("127.0.0.1", 0), handler) as server:
         thread = threading.Thread(target=server.serve_forever)
         thread.start()
         try:

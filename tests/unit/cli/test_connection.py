@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.unit.cli.api_server import kubeconfig, refusing
+from tests.unit.cli.api_server import answering, kubeconfig, refusing
 from trimtab.cli import answer
 from trimtab.cli.explain import hpas
 
@@ -71,6 +71,57 @@ def test_a_silent_server_is_given_up_after_the_request_timeout(command, timeout,
     assert code == 2
     assert len(said) == 1
     assert "sent no answer in time" in said[0]
+
+
+PAGE = "<html><head><title>Sign in</title></head></html>"
+LOGIN = (
+    "(probably a login page or a proxy in front of the cluster; log in again, or correct the server's address"
+)
+DOWN = "(a proxy or load balancer probably answers in place of the API server, which may be down; try again later"
+OTHER = "(probably another program or a proxy; correct the server's address in the kubeconfig)"
+
+
+@pytest.mark.parametrize("command", [*COMMANDS, ["shards"]], ids=" ".join)
+@pytest.mark.parametrize(
+    ("answer_of_all", "text", "hint"),
+    [
+        pytest.param((502, "text/html", PAGE), "answers 502 with an HTML page", DOWN, id="a bad gateway"),
+        pytest.param(
+            (503, "text/plain", "down"), "answers 503 with no Kubernetes Status", DOWN, id="no backend"
+        ),
+        pytest.param((200, "text/html", PAGE), "answers 200 with an HTML page", LOGIN, id="a login page"),
+        pytest.param((401, "text/html", PAGE), "answers 401 with an HTML page", LOGIN, id="a refusing proxy"),
+        pytest.param(
+            (302, "text/html", PAGE, {"Location": "https://login.example.com/"}),
+            "redirects to https://login.example.com/, which an API server never does",
+            LOGIN,
+            id="a redirect",
+        ),
+        pytest.param((404, "text/html", PAGE), "answers 404 with an HTML page", OTHER, id="a web server"),
+        pytest.param(
+            (200, "text/plain", "hi"), "answers 200 with something else than JSON", LOGIN, id="text"
+        ),
+    ],
+)
+def test_an_answer_of_another_program_is_one_line_with_a_hint(
+    command, answer_of_all, text, hint, tmp_path, capsys
+):
+    """The line quoted HTML, or said of a web server's 404 that there is no autoscaler."""
+    with answering(*answer_of_all) as port:
+        options = [] if "shards" in command else ["-n", "shop"]
+        code = answer([*command, *options, "--kubeconfig", kubeconfig(tmp_path, port)])
+    said = capsys.readouterr()
+    assert (code, said.out) == (2, "")
+    (line,) = said.err.splitlines()
+    assert line.startswith(f"trimtab: http://127.0.0.1:{port} {text} {hint}")
+
+
+def test_a_text_of_the_api_server_itself_is_no_answer_of_another_program(tmp_path, capsys):
+    """It answers so where a group is not served."""
+    with answering(404, "text/plain; charset=utf-8", "404 page not found\n") as port:
+        code, said = ask(["top"], tmp_path, port, capsys)
+    assert code == 0
+    assert "there is no autoscaler in namespace shop" in said[0]
 
 
 @pytest.mark.parametrize("timeout", ["-1s", "soon", "1.5"])
