@@ -11,11 +11,15 @@ from trimtab.backtest.results import OnProgress
 from trimtab.backtest.trace import TraceError, single_series, trace_from_series
 from trimtab.clock import Clock
 from trimtab.cluster.http import HttpTransport
-from trimtab.metrics.prometheus import PrometheusClient, PrometheusError
+from trimtab.metrics.prometheus import NoPrometheusError, PrometheusClient, PrometheusError
 from trimtab.metrics.range_queries import Progress, Range, read_history
 
 DEADLINE = 60.0
 """Seconds for the answer to one query. A week of many series takes long."""
+
+
+class UnreachableError(TraceError):
+    """No Prometheus answers at the address."""
 
 
 def range_until(clock: Clock, since: timedelta, step: timedelta) -> Range:
@@ -33,7 +37,7 @@ async def record_load(
 ) -> backtest.Trace:
     """Return a trace with a column per query.
 
-    Raise TraceError if a query fails or does not return a single series.
+    Raise UnreachableError if no Prometheus answers, and TraceError if a query fails or does not return a single series.
     """
     try:
         transport = HttpTransport(clock, connection_to(clock, address, Path()))
@@ -43,6 +47,8 @@ async def record_load(
             return await _read(client, queries, wanted, on_progress)
         finally:
             await client.close()
+    except NoPrometheusError as error:
+        raise UnreachableError(f"no Prometheus answers at {address.url}: {error}") from error
     except (PrometheusError, ConfigurationError) as error:
         raise TraceError(str(error)) from error
 

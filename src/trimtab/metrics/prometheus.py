@@ -28,6 +28,9 @@ HISTORY_MAX_BYTES = 256 * 1024 * 1024
 QUERIES_IN_FLIGHT = 32
 """Maximum queries in flight. Prometheus evaluates 20 at a time by default. Further queries wait."""
 
+_REFUSALS = frozenset({401, 403})
+"""What a proxy with a login in front of Prometheus answers in its own words."""
+
 _FORM = {"Content-Type": "application/x-www-form-urlencoded"}
 
 T = TypeVar("T")
@@ -35,6 +38,10 @@ T = TypeVar("T")
 
 class PrometheusError(MetricsError):
     """Prometheus gave no usable answer."""
+
+
+class NoPrometheusError(PrometheusError):
+    """No server answers at the address, or one that is no Prometheus."""
 
 
 class QueryRefusedError(PrometheusError):
@@ -129,13 +136,15 @@ class PrometheusClient:
         return list((await self._send(request, _NamesAnswer)).data)
 
     async def reach(self) -> None:
-        """Raise PrometheusError if the server does not answer at all. Queries over a long time may take much longer."""
+        """Raise NoPrometheusError if no Prometheus answers. Queries over a long time may take much longer."""
         query = [("query", "1")]
         request = Request("GET", "/api/v1/query", query, {}, None, REACH.within(self._deadline), MAX_BYTES)
         try:
-            await self._transport.request(request)
+            answer = await self._transport.request(request)
         except ClusterError as error:
-            raise PrometheusError(str(error)) from error
+            raise NoPrometheusError(str(error).removeprefix(f"{request}: ")) from error
+        if answer.status not in _REFUSALS and not _is_prometheus(answer):
+            raise NoPrometheusError(f"another program answers {answer.status}")
 
     async def close(self) -> None:
         """Close the connections."""
@@ -163,6 +172,13 @@ class PrometheusClient:
         if not isinstance(decoded, _Answer) or decoded.status != "success":
             raise PrometheusError(f'{request}: not an answer of Prometheus: no status "success"')
         return decoded
+
+
+def _is_prometheus(answer: Response) -> bool:
+    try:
+        return bool(decode(answer.body, _Answer).status)
+    except WireError:
+        return False
 
 
 def _samples(data: _Data, wanted: str) -> tuple[_Sample, ...]:

@@ -13,7 +13,7 @@ from trimtab.adapter.config import ServerAddress
 from trimtab.backtest import TraceError
 from trimtab.cli.errors import CommandError
 from trimtab.clock import SystemClock
-from trimtab.library.prometheus import range_until, record_load
+from trimtab.library.prometheus import UnreachableError, range_until, record_load
 from trimtab.model.times import parse_long_duration
 
 # A column may carry labels, `queue{name=mail}`: the sign that ends it stands outside of the braces.
@@ -82,6 +82,10 @@ def trace(
 
         try:
             found = asyncio.run(record_load(clock, address, queries, wanted, show))
+        except UnreachableError as error:
+            raise CommandError(
+                str(error), "start it, or correct the address and port of --prometheus"
+            ) from error
         except TraceError as error:
             raise CommandError(str(error)) from error
     output.writelines(f"{line}\n" for line in found.lines())

@@ -8,6 +8,7 @@ from http.server import BaseHTTPRequestHandler, HTTPServer
 
 import pytest
 
+from tests.unit.cli.api_server import answering
 from trimtab.backtest import read_trace
 from trimtab.cli import answer
 from trimtab.cluster.transport.transport import Deadlines
@@ -15,6 +16,9 @@ from trimtab.cluster.transport.transport import Deadlines
 
 class Prometheus(BaseHTTPRequestHandler):
     """Answers every range query with one series of two samples at the beginning of what is asked."""
+
+    def do_GET(self) -> None:
+        self._send(0.0, 1.0)
 
     def do_POST(self) -> None:
         body = self.rfile.read(int(self.headers["content-length"])).decode()
@@ -80,3 +84,27 @@ def test_a_server_that_never_answers_ends_it_in_one_line(monkeypatch, capsys):
     err = capsys.readouterr().err
     assert "no answer in time" in err
     assert err.count("\n") == 1
+
+
+HINT = "(start it, or correct the address and port of --prometheus)\n"
+
+
+def test_a_wrong_port_is_one_line_with_the_address_and_a_hint(capsys):
+    """It quoted the request, and gave no hint."""
+    with socket.socket() as bound:
+        bound.bind(("127.0.0.1", 0))  # and never listens
+        where = f"127.0.0.1:{bound.getsockname()[1]}"
+        assert answer(["trace", "--prometheus", f"http://{where}", "--query", "cpu=sum(x)"]) == 2
+    why = f"cannot connect to {where}: Connection refused"
+    assert capsys.readouterr().err == f"trimtab: no Prometheus answers at http://{where}: {why} {HINT}"
+
+
+@pytest.mark.parametrize("code", [200, 302, 404, 502])
+def test_a_page_of_another_program_is_one_line_with_a_hint(code, capsys):
+    """It quoted the page."""
+    with answering(code, "text/html", "<html>Sign in</html>") as port:
+        assert answer(["trace", "--prometheus", f"http://127.0.0.1:{port}", "--query", "cpu=sum(x)"]) == 2
+    why = f"another program answers {code}"
+    assert (
+        capsys.readouterr().err == f"trimtab: no Prometheus answers at http://127.0.0.1:{port}: {why} {HINT}"
+    )
