@@ -18,7 +18,7 @@ class Answers:
     async def request(self, request):
         if isinstance(self.answer, Exception):
             raise self.answer
-        return Response(self.answer, {}, b"{}")
+        return self.answer if isinstance(self.answer, Response) else Response(self.answer, {}, b"{}")
 
     def stream(self, request):
         raise NotImplementedError(f"{request}: a probe opens no watch")
@@ -33,7 +33,22 @@ class Answers:
         pytest.param(200, "", id="it answers"),
         pytest.param(403, "", id="a refusal is an answer"),
         pytest.param(401, "does not accept this program's credentials (401): log in again", id="not let in"),
-        pytest.param(503, "cannot be reached: its API server answers 503.", id="a proxy in front of nothing"),
+        pytest.param(500, "cannot be reached: its API server answers 500.", id="it fails"),
+        pytest.param(
+            Response(503, {}, b'{"kind": "Status", "status": "Failure", "code": 503}'),
+            "cannot be reached: its API server answers 503.",
+            id="it is not ready",
+        ),
+        pytest.param(
+            Response(502, {"content-type": "text/html"}, b"<html>"),
+            "its address answers 502 with an HTML page: a proxy or load balancer probably answers",
+            id="a proxy in front of nothing",
+        ),
+        pytest.param(
+            Response(200, {"content-type": "text/html"}, b"<html>"),
+            "its address answers 200 with an HTML page: probably a login page",
+            id="a login page",
+        ),
         pytest.param(
             errors.Unreachable("GET /version: cannot connect to 10.1.2.3:6443: Connection refused"),
             "cannot be reached: cannot connect to 10.1.2.3:6443: Connection refused.",
@@ -66,6 +81,21 @@ async def test_a_probe_says_what_is_wrong_and_keeps_the_time_of_the_last_answer(
     transport.answer = 200
     await connection.probe()
     assert connection.problem == ""
+
+
+async def test_each_problem_is_reported_once_and_so_is_its_end():
+    """The terminal of `trimtab dashboard` showed nothing of a server that does not answer."""
+    transport = Answers(200)
+    reported: list[str] = []
+    connection = ClusterConnection(SystemClock(), Client(SystemClock(), transport), reported.append)
+    silent = errors.TransportError("GET /version: https://10.1.2.3 sent no answer in time; is it reachable?")
+    for transport.answer in (200, silent, silent, 401, 200, 200):
+        await connection.probe()
+    assert [problem.partition(":")[0] for problem in reported] == [
+        "The cluster cannot be reached",
+        "The cluster does not accept this program's credentials (401)",
+        "",
+    ]
 
 
 @pytest.mark.parametrize(

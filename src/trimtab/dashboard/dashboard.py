@@ -57,11 +57,19 @@ _STANDBY_NOTICE: Final = Notice(
 
 
 class Dashboard:
-    """Serves the page while the component runs."""
+    """Serves the page while the component runs.
+
+    `announce` receives its address, and `report` each problem of the connection as soon as it changes.
+    """
 
     name = "dashboard"
 
-    def __init__(self, parts: Parts, announce: Callable[[str], None] | None = None) -> None:
+    def __init__(
+        self,
+        parts: Parts,
+        announce: Callable[[str], None] | None = None,
+        report: Callable[[str], None] = lambda _problem: None,
+    ) -> None:
         check(parts.settings.dashboard)
         self._parts = parts
         self._announce = announce
@@ -71,7 +79,7 @@ class Dashboard:
         )
         period = parts.settings.horizontal.sync_period.total_seconds()
         fence = ClosedFence() if is_alone else parts.fence
-        self._connection = ClusterConnection(parts.clock, parts.client)
+        self._connection = ClusterConnection(parts.clock, parts.client, report)
         self._decider = ReadOnlyDecider(
             parts.clock, self._horizontal, fence, period, self._connection.is_answering
         )

@@ -4,7 +4,7 @@ import click
 
 from trimtab.cli.commands.run import start
 from trimtab.cli.connection import context_option, kubeconfig_option
-from trimtab.cli.errors import CommandError
+from trimtab.cli.errors import CommandError, one_line
 from trimtab.cli.names import complete_namespace
 from trimtab.cli.operator_settings import GATES, operator_namespace_option
 from trimtab.cli.parameters import ListOption, Names, plugins_option
@@ -71,10 +71,27 @@ def dashboard(
     from trimtab.serving.server import ListenError  # noqa: PLC0415 - imported when it runs, so that --help is quick
 
     try:
-        start(settings, announce=_tell)
+        start(settings, Terminal())
     except ListenError as error:
         raise CommandError(f"cannot listen: {error.strerror or error}", "try --port 0") from error
 
 
-def _tell(address: str) -> None:
-    click.echo(f"dashboard: {address}\n\nIt reads with your own rights and writes nothing. Ctrl-C ends it.")
+class Terminal:
+    """Shows what happens to the user who started the dashboard."""
+
+    def show_server(self, server: str) -> None:
+        """Show which cluster is read, on standard error: scripts take the address of the page from the first line."""
+        click.echo(f"reading the cluster at {server} ...", err=True)
+
+    def show_address(self, address: str) -> None:
+        """Show the address of the page."""
+        click.echo(
+            f"dashboard: {address}\n\nIt reads with your own rights and writes nothing. Ctrl-C ends it."
+        )
+
+    def show_connection(self, problem: str) -> None:
+        """Show on standard error why the cluster cannot be read, or that it answers again."""
+        if problem:
+            click.echo(one_line(f"{problem[0].lower()}{problem[1:]} Trying again ..."), err=True)
+        else:
+            click.echo("the cluster answers again", err=True)

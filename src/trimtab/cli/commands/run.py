@@ -7,7 +7,7 @@ from copy import copy
 from dataclasses import Field
 from datetime import timedelta
 from itertools import groupby
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Any, Final, Protocol
 
 import click
 
@@ -251,8 +251,24 @@ def run_settings(settings: Settings) -> None:
         ) from error
 
 
-def start(settings: Settings, announce: Callable[[str], None] | None = None) -> None:
-    """Run an operator until stopped. `announce` receives the dashboard's address."""
+class Announcer(Protocol):
+    """Shows what happens to the user of a dashboard. Without one the operator logs it."""
+
+    def show_server(self, server: str) -> None:
+        """Show the address of the API server, before it is asked."""
+        ...
+
+    def show_address(self, address: str) -> None:
+        """Show the address of the page."""
+        ...
+
+    def show_connection(self, problem: str) -> None:
+        """Show why the cluster cannot be read, or that it can be read again if the text is empty."""
+        ...
+
+
+def start(settings: Settings, announcer: Announcer | None = None) -> None:
+    """Run an operator until stopped."""
     try:
         reject_invalid(settings)
     except ValueError as error:
@@ -267,14 +283,16 @@ def start(settings: Settings, announce: Callable[[str], None] | None = None) -> 
     from trimtab.operator.operator import Operator, Parts  # noqa: PLC0415
     from trimtab.operator.process import Component  # noqa: PLC0415
 
-    log_format.set_up(settings.log_format, verbosity=0 if announce is not None else settings.verbosity)
+    log_format.set_up(settings.log_format, verbosity=0 if announcer is not None else settings.verbosity)
     clock = SystemClock()
     token = operator_token()
 
     def page(parts: Parts) -> Component:
         from trimtab.dashboard.dashboard import Dashboard  # noqa: PLC0415 - most operators show no page
 
-        return Dashboard(parts, announce)
+        if announcer is None:
+            return Dashboard(parts)
+        return Dashboard(parts, announcer.show_address, announcer.show_connection)
 
     def adapter(parts: Parts) -> Component:
         from trimtab.adapter.adapter import AdapterComponent  # noqa: PLC0415 - most operators serve no metrics
@@ -293,6 +311,8 @@ def start(settings: Settings, announce: Callable[[str], None] | None = None) -> 
         connection = load_connection(
             clock, settings.client.kubeconfig or None, settings.client.context or None
         )
+        if announcer is not None:
+            announcer.show_server(connection.server)
         client = client_of(clock, connection, settings)
         try:
             beside = {"dashboard": page, "adapter": adapter}

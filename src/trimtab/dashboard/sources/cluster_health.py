@@ -1,7 +1,7 @@
 """What of the cluster can be read, in sentences for the page: the connection, missing rights, unfinished lists."""
 
 import logging
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
 from http import HTTPStatus
 from typing import Any, Final
@@ -10,7 +10,8 @@ from trimtab.clock import Clock
 from trimtab.cluster import errors
 from trimtab.cluster.cache.namespaced_informer import NamespacedInformer
 from trimtab.cluster.client import Client
-from trimtab.cluster.transport.transport import Deadlines, Request
+from trimtab.cluster.foreign_answers import foreign_answer
+from trimtab.cluster.transport.transport import Deadlines, Request, Response
 from trimtab.dashboard.pages.views import Notice
 from trimtab.operator.horizontal.inputs.kinds import INSTALL_CRDS, NATIVE_HPAS, OWN_HPAS, find_native_hpa
 from trimtab.operator.settings.settings import Settings
@@ -42,11 +43,17 @@ _RIGHTS_HINT: Final = "name the namespaces that it may read with -n, or grant it
 
 
 class ClusterConnection:
-    """Asks the API server for its version, again and again, and keeps what came of it."""
+    """Asks the API server for its version, again and again, and keeps what came of it.
 
-    def __init__(self, clock: Clock, client: Client) -> None:
+    `report` receives each problem once, and an empty text when the server answers again.
+    """
+
+    def __init__(
+        self, clock: Clock, client: Client, report: Callable[[str], None] = lambda _problem: None
+    ) -> None:
         self._clock = clock
         self._client = client
+        self._report = report
         self.problem = ""
         """Why the cluster cannot be read at all, as a sentence, or an empty text."""
         self.answered_at = 0.0
@@ -64,7 +71,16 @@ class ClusterConnection:
         return not self.problem
 
     async def probe(self) -> None:
-        """Ask once. A refusal is an answer too, except for one of the credentials.
+        """Ask once. A refusal is an answer too, except for one of the credentials."""
+        problem = await self._ask()
+        if not problem:
+            self.answered_at = self._clock.now().timestamp()
+        if problem != self.problem:
+            self.problem = problem
+            self._report(problem)
+
+    async def _ask(self) -> str:
+        """Return why the cluster cannot be read, or an empty text.
 
         The request bypasses the client's queue, which holds requests back during an outage and hides its cause.
         """
@@ -73,18 +89,17 @@ class ClusterConnection:
             answer = await self._client.sender.transport.request(request)
         except errors.ClusterError as error:
             cause = str(error).removeprefix(f"{request}: ")
-            self.problem = f"The cluster cannot be reached: {cause}{'' if cause.endswith('?') else '.'}"
-            return
-        self.problem = _refusal(answer.status)
-        if not self.problem:
-            self.answered_at = self._clock.now().timestamp()
+            return f"The cluster cannot be reached: {cause}{'' if cause.endswith('?') else '.'}"
+        return _refusal(request, answer)
 
 
-def _refusal(status: int) -> str:
-    if status == HTTPStatus.UNAUTHORIZED:
+def _refusal(request: Request, answer: Response) -> str:
+    if (foreign := foreign_answer(request, answer)) is not None:
+        return f"The cluster cannot be reached: its address {foreign.text}: {foreign.advice}."
+    if answer.status == HTTPStatus.UNAUTHORIZED:
         return "The cluster does not accept this program's credentials (401): log in again, or choose another context."
-    if status >= HTTPStatus.INTERNAL_SERVER_ERROR:
-        return f"The cluster cannot be reached: its API server answers {status}."
+    if answer.status >= HTTPStatus.INTERNAL_SERVER_ERROR:
+        return f"The cluster cannot be reached: its API server answers {answer.status}."
     return ""
 
 
