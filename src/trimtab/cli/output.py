@@ -65,7 +65,7 @@ def kubeconfig_option(default: Path) -> Callable[[F], F]:
         "--write-kubeconfig",
         "kubeconfig",
         type=click.Path(dir_okay=False, path_type=Path),
-        help=f"Where to write the kubeconfig (mode 0600).  [default: {default}, or the next free name]",
+        help=f"Where to write the kubeconfig (mode 0600). It is removed with the cluster.  [default: {default}, or the next free name]",
     )
 
 

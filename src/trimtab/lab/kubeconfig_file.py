@@ -2,9 +2,12 @@
 
 import fcntl
 import os
+from contextlib import suppress
 from pathlib import Path
 from types import TracebackType
-from typing import Self
+from typing import Any, Self
+
+import yaml
 
 from trimtab.lab.serve import write_kubeconfig
 from trimtab.lab.storage.codec import JsonObject
@@ -18,11 +21,13 @@ class KubeconfigFile:
     """A kubeconfig that belongs to this process while the context lasts.
 
     Raise KubeconfigInUseError if another process has it. The lock is on a file beside it, because the kubeconfig itself is
-    replaced. The system releases it with the process, however that ends.
+    replaced. The system releases it with the process, however that ends. A kubeconfig that was written is removed with the
+    context, because the cluster that it names ends too.
     """
 
     def __init__(self, path: Path) -> None:
         self.path = path
+        self._clusters: Any = None
         self._lock_path = path.with_name(f".{path.name}.lock")
         path.parent.mkdir(parents=True, exist_ok=True)
         while True:
@@ -46,6 +51,14 @@ class KubeconfigFile:
     def write(self, kubeconfig: JsonObject) -> None:
         """Write the kubeconfig, mode 0600."""
         write_kubeconfig(self.path, kubeconfig)
+        self._clusters = kubeconfig.get("clusters")
+
+    def _remove(self) -> None:
+        """Remove the kubeconfig, unless a user has added another cluster to it."""
+        with suppress(OSError, yaml.YAMLError, AttributeError):
+            found = yaml.safe_load(self.path.read_text(encoding="utf-8"))
+            if found.get("clusters") == self._clusters:
+                self.path.unlink()
 
     def __enter__(self) -> Self:
         return self
@@ -53,6 +66,8 @@ class KubeconfigFile:
     def __exit__(
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
+        if self._clusters is not None:
+            self._remove()
         self._lock_path.unlink(missing_ok=True)
         self._lock.close()
 
