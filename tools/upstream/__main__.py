@@ -32,20 +32,26 @@ def main() -> None:
     """Build, start, run and print."""
     options = _options()
     try:
-        run = _prepared(options)
-    except build.BuildFailedError as error:
+        run = None if options.list else _prepared(options)
+        cases = _listed(options)
+    except (build.BuildFailedError, chosen.UnknownTestError) as error:
         sys.exit(f"test-upstream: {error}")
     except (build.CannotBuildError, NoPackageError) as error:
         print(f"test-upstream: SKIPPED, none of Kubernetes' tests was run: {error}")
         return
-    try:
-        cases = run.listed()
-    except chosen.UnknownTestError as error:
-        sys.exit(f"test-upstream: {error}")
-    if options.list:
+    if run is None:
         print("\n".join(case.name for case in cases))
         return
     sys.exit(0 if run.execute(cases) else 1)
+
+
+def _listed(options: argparse.Namespace) -> list[Case]:
+    """Return the chosen tests. Listing needs the test program and no cluster, and leaves no files."""
+    with tempfile.TemporaryDirectory(prefix="trimtab-upstream-") as scratch:
+        program = TestProgram(programs.ensure_program("e2e"), Path("/nonexistent"), Path(scratch))
+        cases = program.cases()
+    names = chosen.ON_A_REAL_NODE if options.real_node and not options.match else None
+    return chosen.among(cases, options.match, options.skip, names)
 
 
 def _prepared(options: argparse.Namespace) -> "Run":
@@ -82,12 +88,6 @@ class Run:
         self._test_program = test_program
         self._start = start
         self._jobs = options.jobs or (chosen.JOBS_ON_A_REAL_NODE if options.real_node else chosen.JOBS)
-
-    def listed(self) -> list[Case]:
-        """Return the chosen tests; listing needs no cluster."""
-        program = TestProgram(self._test_program, Path("/nonexistent"), self._directory / "list")
-        names = chosen.ON_A_REAL_NODE if self._options.real_node and not self._options.match else None
-        return chosen.among(program.cases(), self._options.match, self._options.skip, names)
 
     def execute(self, cases: Sequence[Case]) -> bool:
         """Run the tests; return whether all passed, at once or by themselves."""

@@ -44,6 +44,10 @@ def _stress() -> dict[str, Path]:
 def ensure_program(folder: str) -> Path:
     """Return the program of a folder of Go sources, built once for each state of the sources."""
     place = place_of(folder)
+    if not place.exists() and shutil.which("go") is None:
+        raise build.CannotBuildError(
+            f"{place.name} not in {place.parent}, and there is no `go` to build with"
+        )
     with build.locked(place):
         if not place.exists():
             started = time.monotonic()

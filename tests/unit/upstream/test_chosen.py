@@ -3,11 +3,13 @@
 import os
 import subprocess
 import sys
+import tempfile
+from pathlib import Path
 
 import pytest
 
 from tools.release.version import ROOT
-from tools.upstream import chosen
+from tools.upstream import chosen, programs
 from tools.upstream.__main__ import main
 from tools.upstream.cases import Case
 
@@ -59,6 +61,42 @@ def test_arguments_that_cannot_be_used_are_named(arguments, said, monkeypatch, c
         main()
     assert ended.value.code == 2
     assert said in capsys.readouterr().err
+
+
+LISTING = """#!/usr/bin/env python3
+import json, sys
+report = dict(argument.split("=", 1) for argument in sys.argv[1:] if "=" in argument)["--ginkgo.json-report"]
+spec = {"ContainerHierarchyTexts": ["Horizontal pod autoscaling"], "ContainerHierarchyLabels": [None]}
+spec |= {"LeafNodeText": "up", "LeafNodeLabels": None, "LeafNodeType": "It", "State": "passed"}
+json.dump([{"SpecReports": [spec]}], open(report, "w"))
+"""
+
+
+def test_a_list_is_only_a_list_and_leaves_no_files(tmp_path, monkeypatch, capsys):
+    """It named a directory of logs, left it behind, and built programs that only a run needs."""
+    monkeypatch.setenv("PEERS_BIN", str(tmp_path / "peers"))
+    monkeypatch.setenv("PATH", f"{tmp_path}:{Path(sys.executable).parent}")  # where no `go` is
+    program = programs.place_of("e2e")
+    program.parent.mkdir(parents=True)
+    program.write_text(LISTING)
+    program.chmod(0o700)
+    scratch = tmp_path / "scratch"
+    scratch.mkdir()
+    monkeypatch.setattr(tempfile, "tempdir", str(scratch))
+    monkeypatch.setattr(sys, "argv", ["test-upstream", "--list"])
+    main()
+    assert capsys.readouterr().out == "Horizontal pod autoscaling up\n"
+    assert list(scratch.iterdir()) == []
+
+
+def test_without_go_a_list_is_skipped_with_the_reason(tmp_path, monkeypatch, capsys):
+    monkeypatch.setenv("PEERS_BIN", str(tmp_path / "peers"))
+    monkeypatch.setenv("PATH", str(tmp_path))
+    monkeypatch.setattr(sys, "argv", ["test-upstream", "--list"])
+    main()
+    said = capsys.readouterr().out
+    assert said.startswith("test-upstream: SKIPPED, none of Kubernetes' tests was run: e2e-")
+    assert said.endswith("and there is no `go` to build with\n")
 
 
 def test_without_a_real_node_the_run_is_skipped_with_the_reason(tmp_path):
