@@ -1,9 +1,10 @@
-"""`K8S` chooses a release of Kubernetes; `TIER` the tests."""
+"""`K8S` chooses a release of Kubernetes; `TIER` the tests, and the tests what is built."""
 
 import pytest
 
-from tools.peers import releases
-from tools.real import tier_of
+from tools.peers import build, releases
+from tools.real import OPTIONAL_TESTS, optional_programs, tier_of
+from tools.release.version import ROOT
 
 
 @pytest.mark.parametrize(
@@ -58,3 +59,33 @@ def test_the_tier_of_a_release(release, wanted, tier):
 def test_an_unknown_tier_is_refused():
     with pytest.raises(ValueError, match="TIER=tiny is unknown; use all or small"):
         tier_of("1.37.1", "tiny")
+
+
+@pytest.mark.parametrize(
+    ("arguments", "wanted"),
+    [
+        pytest.param([], ["helm", "kube-state-metrics"], id="all tests need all"),
+        pytest.param(["-x", "-k", "helm"], ["helm", "kube-state-metrics"], id="options name no tests"),
+        pytest.param(["tests/real/test_convert.py"], [], id="a file that needs none"),
+        pytest.param(["tests/real/test_state_metrics.py"], ["kube-state-metrics"], id="a file"),
+        pytest.param(
+            ["-x", "tests/real/test_state_metrics.py::test_it[a]"], ["kube-state-metrics"], id="one test"
+        ),
+        pytest.param(["tests/real/install"], ["helm"], id="a folder"),
+        pytest.param(
+            ["tests/real/test_convert.py", "tests/real"], ["helm", "kube-state-metrics"], id="two paths"
+        ),
+    ],
+)
+def test_an_optional_program_is_built_for_the_tests_that_need_it(arguments, wanted, monkeypatch):
+    """kube-state-metrics was built for any single file."""
+    monkeypatch.chdir(ROOT)
+    assert optional_programs(arguments) == wanted
+
+
+def test_the_tests_of_each_optional_program_are_known():
+    """And no other test on the real API server looks for it."""
+    assert set(OPTIONAL_TESTS) == set(build.OPTIONAL)
+    for name, place in OPTIONAL_TESTS.items():
+        users = [path for path in (ROOT / "tests/real").rglob("*.py") if f'"{name}"' in path.read_text()]
+        assert users == [ROOT / place]
