@@ -19,6 +19,10 @@ from tools.release.image import write_image
 from tools.release.version import CHANGELOG, ROOT, ReleaseError, close_changelog, epoch, notes, set_version
 
 DIST = ROOT / "dist"
+_CHANGED = (
+    "release: the version and the changelog of this clone are changed: commit them to publish (docs/releasing.md), or undo "
+    "them after a trial (git diff shows them)"
+)
 
 
 def main() -> None:
@@ -62,6 +66,7 @@ def build(version: str, date: str, *, with_image: bool) -> int:
     _chart(version, seconds)
     _say("checksums")
     _checksums()
+    print(_CHANGED, file=sys.stderr)
     return failed
 
 

@@ -135,6 +135,7 @@ def test_a_release_says_each_step_before_it_begins(with_image, tmp_path, monkeyp
     assert said.pop("_run") == "", "the second of two modules in one step"
     for part, text in said.items():
         assert re.fullmatch(r"release: .+ \.\.\.\n", text), part
+    assert "changelog of this clone are changed: commit them to publish" in capsys.readouterr().err
 
 
 PACKAGES_FOLDER = "usr/local/lib/python3.11/dist-packages"
