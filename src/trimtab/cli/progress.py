@@ -1,8 +1,9 @@
-"""Shows on a terminal that a command still waits."""
+"""Shows on a terminal that a command still waits, and how far it is."""
 
+import asyncio
 import sys
 import threading
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from typing import TextIO
 
@@ -37,3 +38,28 @@ def _show(what: str, stream: TextIO, period: float, is_over: threading.Event) ->
     if text:
         stream.write(f"\r{' ' * len(text)}\r")
         stream.flush()
+
+
+@contextmanager
+def reporting(report: Callable[[], None], period: float = 2 * PATIENCE_SECONDS) -> Iterator[None]:
+    """Call `report` in the running event loop every `period` seconds until the context ends.
+
+    The seconds are those of the machine's clock, whatever the clock of the event loop is.
+    """
+    loop, is_over = asyncio.get_running_loop(), threading.Event()
+
+    def call() -> None:
+        if not is_over.is_set():
+            report()
+
+    def run() -> None:
+        while not is_over.wait(period):
+            loop.call_soon_threadsafe(call)
+
+    thread = threading.Thread(target=run, daemon=True)
+    thread.start()
+    try:
+        yield
+    finally:
+        is_over.set()
+        thread.join()

@@ -1,11 +1,12 @@
 """A command that waits shows it on a terminal, and leaves nothing there."""
 
+import asyncio
 import io
 import threading
 
 import pytest
 
-from trimtab.cli.progress import waiting
+from trimtab.cli.progress import reporting, waiting
 
 
 class Terminal(io.StringIO):
@@ -44,3 +45,18 @@ def test_a_file_gets_nothing():
     with waiting("reading the cluster", stream, period=0):
         pass
     assert stream.getvalue() == ""
+
+
+async def test_progress_is_reported_in_the_event_loop_until_the_context_ends():
+    threads, is_reported = [], asyncio.Event()
+
+    def report():
+        threads.append(threading.get_ident())
+        is_reported.set()
+
+    with reporting(report, period=0.001):
+        await is_reported.wait()
+    count = len(threads)
+    await asyncio.sleep(0)  # what the thread has asked for by now
+    assert len(threads) == count
+    assert set(threads) == {threading.get_ident()}

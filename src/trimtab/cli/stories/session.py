@@ -12,6 +12,7 @@ from pathlib import Path
 
 import click
 
+from trimtab.cli.progress import reporting
 from trimtab.cli.stories import Story
 from trimtab.cli.stories.changes import ReplicaChanges
 from trimtab.cli.stories.stage import Cluster, Example, Programs, Stage
@@ -94,10 +95,14 @@ class Session:
         opened = await stack.enter_async_context(self._cluster)
         stage = Stage(self._clock, opened.cluster, say, self._plugins, speed=self._clock.speed)
         programs = await stage.open(self._examples, stack)
-        await self._clock.catch_up()
+        with reporting(self._show_past):
+            await self._clock.catch_up()
         self._kubeconfig.write(opened.kubeconfig)
         await self._serve(opened, programs, stack)
         return stage
+
+    def _show_past(self) -> None:
+        say(f"  {self._clock.behind:.0f} s until the cluster has caught up with the time of day")
 
     async def _serve(self, opened: OpenCluster, programs: Programs, stack: AsyncExitStack) -> None:
         """Serve the operator's port and the dashboard, and print where everything is."""

@@ -9,10 +9,12 @@ from collections.abc import Callable, Iterable, Mapping
 from contextlib import AsyncExitStack, suppress
 from dataclasses import dataclass
 from datetime import timedelta
+from functools import partial
 from typing import Any, Final, Protocol
 
 from prometheus_client import CollectorRegistry
 
+from trimtab.cli.progress import reporting
 from trimtab.cli.stories import Story
 from trimtab.cli.top.rows import NO_RECOMMENDATION, NONE_DECIDED, decided_by, rows_of
 from trimtab.clock import Clock
@@ -116,6 +118,7 @@ class Stage:
         self._speed = speed
         self._stories: list[StoryView] = []
         self._horizontal: HpaController | None = None
+        self._decided = 0
         self.settings = Settings.of(
             components=("horizontal", "recommender", "updater"),
             feature_gates=GATES,
@@ -136,7 +139,8 @@ class Stage:
         plugins = ", ".join(self.settings.plugins)  # importing them may take a while
         self._show(f"starting Trimtab with plug-ins {plugins}" if plugins else "starting Trimtab")
         programs = await self._start(stack)
-        await self._wait_decided()
+        with reporting(partial(self._show_decided, programs.horizontal)):
+            await self._wait_decided()
         return programs
 
     async def _put_up(self, examples: Iterable[Example]) -> None:
@@ -213,6 +217,12 @@ class Stage:
             await self._clock.sleep(_POLL_SECONDS)
             if all(map(_is_decided, await self.rows())):
                 return
+
+    def _show_decided(self, horizontal: HpaController) -> None:
+        decided = sum(bool(hpa_state.records) for hpa_state in horizontal.hpas)
+        if decided > self._decided:
+            self._decided = decided
+            self._show(f"  {decided} of {len(horizontal.hpas)} HPAs decided")
 
     async def rows(self) -> list[dict[str, Any]]:
         """Return the autoscalers as `trimtab top` shows them, with the operator's own reasons."""

@@ -1,14 +1,15 @@
 """What a newcomer finds when `trimtab up` says that it is up, in virtual time."""
 
 import json
-from contextlib import AsyncExitStack
+from contextlib import AsyncExitStack, contextmanager
 
 import pytest
 
 from tests.plugin_packages import install
 from trimtab.cli.stories import STORIES
+from trimtab.cli.stories import stage as stages
 from trimtab.cli.stories.changes import ReplicaChanges
-from trimtab.cli.stories.examples import UserFiles
+from trimtab.cli.stories.examples import ManyWorkloads, UserFiles
 from trimtab.cli.stories.stage import PAST_SECONDS, Stage
 from trimtab.cli.top.rows import rows_of
 from trimtab.clock import VirtualClock
@@ -93,6 +94,28 @@ def test_the_past_of_the_clock_is_long_enough_for_the_start():
     opened, (statuses,) = watch(0, look)
     assert set(statuses) == {"True"}
     assert opened <= PAST_SECONDS
+
+
+def test_the_number_of_decided_hpas_is_shown(monkeypatch):
+    """With many workloads the terminal was silent after "starting Trimtab"."""
+
+    @contextmanager
+    def reporting(report):
+        report()
+        yield
+        report()
+        report()
+
+    monkeypatch.setattr(stages, "reporting", reporting)
+    clock, steps = VirtualClock(), list[str]()
+
+    async def main():
+        async with AsyncExitStack() as stack:
+            cluster = await stack.enter_async_context(EmbeddedCluster(clock, seed=1))
+            await Stage(clock, cluster, steps.append).open([ManyWorkloads(3)], stack)
+
+    clock.run(main())
+    assert steps[-2:] == ["starting Trimtab", "  3 of 3 HPAs decided"]
 
 
 ESTIMATOR = """
