@@ -4,6 +4,7 @@ import inspect
 import sysconfig
 from pathlib import Path
 from traceback import walk_tb
+from types import TracebackType
 from typing import Any
 
 from trimtab.plugins.time_limit import CtrlC, TookTooLong
@@ -52,7 +53,7 @@ def plain_error(error: BaseException, chain: int = LONGEST_CHAIN) -> Exception:
         plain: Exception = _group_of(error, [plain_error(found, chain - 1) for found in inner])
     else:
         plain = _class_of(error)(quote(error))
-    plain.__traceback__ = error.__traceback__
+    plain.__traceback__ = plugin_frames(error) or error.__traceback__
     if chain:
         if error.__cause__ is not None:
             plain.__cause__ = plain_error(error.__cause__, chain - 1)
@@ -109,6 +110,27 @@ def place_of(error: BaseException) -> str:
     if first is None:
         return ""
     return describe_place(first, next(line for file, line in reversed(lines) if file == first))
+
+
+ExcInfo = tuple[type[BaseException], BaseException, TracebackType | None]
+
+
+def plugin_exc_info(error: BaseException) -> ExcInfo:
+    """Return what the log shows of an exception: its last line below the frames of the plug-in."""
+    return type(error), error, plugin_frames(error)
+
+
+def plugin_frames(error: BaseException) -> TracebackType | None:
+    """Return the traceback of an exception without the frames of Trimtab and of Python's own modules."""
+    frames, place = [], error.__traceback__
+    while place is not None:
+        if is_plugin_code(place.tb_frame.f_code.co_filename):
+            frames.append(place)
+        place = place.tb_next
+    found: TracebackType | None = None
+    for frame in reversed(frames):
+        found = TracebackType(found, frame.tb_frame, frame.tb_lasti, frame.tb_lineno)
+    return found
 
 
 def is_plugin_code(file: str) -> bool:

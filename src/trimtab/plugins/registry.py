@@ -19,7 +19,7 @@ from typing import Any
 
 from trimtab.model.plugin_names import RULE, is_plugin_name
 from trimtab.model.spelling import nearest
-from trimtab.plugins.errors import describe, place_of, plain_error
+from trimtab.plugins.errors import describe, place_of, plain_error, plugin_exc_info
 from trimtab.plugins.kinds import (
     LONGEST_BUDGET,
     NOTHING_DECLARED,
@@ -145,7 +145,8 @@ def load_usable_plugins(names: Iterable[str]) -> Plugins:
             loaded += load_plugins([name])
         except PluginError as error:
             errors[name] = str(error)
-            log.error("plug-in not loaded: %s", error, exc_info=error.__cause__)  # noqa: TRY400 - the cause's traceback
+            cause = error.__cause__
+            log.error("plug-in not loaded: %s", error, exc_info=plugin_exc_info(cause) if cause else None)  # noqa: TRY400 - the cause's traceback
     return Plugins(loaded, errors) if loaded or errors else NO_PLUGINS
 
 

@@ -208,6 +208,7 @@ def test_each_traceback_is_logged_once(caplog: pytest.LogCaptureFixture) -> None
     (record,) = caplog.records
     assert record.exc_info is not None
     assert "raised KeyError" in record.message
+    assert caplog.text.count("  File ") == 1, "the plug-in's own"
 
 
 def test_a_text_that_raises_or_is_long_is_still_a_sentence() -> None:

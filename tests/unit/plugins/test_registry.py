@@ -27,7 +27,7 @@ class Packages:
     """A folder on the path into which packages with plug-ins are installed."""
 
     def __init__(self, folder: Path) -> None:
-        self._folder = folder
+        self.folder = folder
 
     def install(
         self,
@@ -39,8 +39,8 @@ class Packages:
         version: str = "1.2",
     ) -> None:
         """Install a package of one module with one plug-in."""
-        (self._folder / f"{module}.py").write_text(code)
-        info = self._folder / f"{module}-{version}.dist-info"
+        (self.folder / f"{module}.py").write_text(code)
+        info = self.folder / f"{module}-{version}.dist-info"
         info.mkdir()
         (info / "METADATA").write_text(f"Metadata-Version: 2.1\nName: {module}\nVersion: {version}\n")
         (info / "entry_points.txt").write_text(f"[{group}]\n{name} = {module}:plugin\n")
@@ -197,6 +197,38 @@ def test_a_module_that_hangs_at_import_is_named_and_left_out(
     begun, ended = (record.getMessage() for record in caplog.records)
     assert begun.startswith("importing plug-in example.com/Plugin of hanging_plugin 1.2")
     assert ended.startswith("plug-in not loaded")
+
+
+FAILING = """import json
+
+def limit():
+    return json.loads("{nope")
+
+LIMIT = limit()
+"""
+
+
+def test_the_log_of_a_failed_import_has_the_frames_of_the_plugin_and_no_other(
+    packages: Packages, caplog: pytest.LogCaptureFixture
+) -> None:
+    """It had 25 lines of Trimtab's own frames and of importlib's before them."""
+    packages.install("failing_plugin", FAILING)
+    load_usable_plugins(["example.com/Plugin"])
+    _, first, *lines = caplog.text.splitlines()
+    assert first == "Traceback (most recent call last):"
+    frames = [line for line in lines if line.startswith("  File ")]
+    assert [line.rpartition("failing_plugin.py")[2] for line in frames] == [
+        '", line 6, in <module>',
+        '", line 4, in limit',
+    ]
+    assert lines[-1].startswith("json.decoder.JSONDecodeError: Expecting property name")
+
+
+def test_a_module_that_is_missing_has_no_frames(packages: Packages, caplog: pytest.LogCaptureFixture) -> None:
+    packages.install("missing_plugin")
+    (packages.folder / "missing_plugin.py").unlink()
+    load_usable_plugins(["example.com/Plugin"])
+    assert caplog.text.splitlines()[1:] == ["ModuleNotFoundError: No module named 'missing_plugin'"]
 
 
 def test_a_plugin_that_ends_the_program_when_it_is_looked_at_is_not_loaded(packages: Packages) -> None:
