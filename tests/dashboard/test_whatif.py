@@ -228,7 +228,7 @@ class TestCountingByOwner:
         pytest.param([{"index": 0, "value": 1}] * 2, "metrics[0]: it is edited twice", id="one metric twice"),
         pytest.param(
             [{"index": 0, "value": index} for index in range(2000)],
-            "metrics: there are 2000 edits, and the HPA has 2 metrics",
+            "metrics: 2000 edits for 2 metrics of the HPA",
             id="as many as fit into a body",
         ),
     ],

@@ -14,6 +14,7 @@ from datetime import UTC, datetime
 
 from trimtab.metrics.range_queries import Range, RangeSeries
 from trimtab.model.quantity import milli_value_of
+from trimtab.model.readable import counted
 from trimtab.model.times import format_time, parse_time
 
 RELATIVE_BELOW = 1e8
@@ -96,7 +97,7 @@ def trace_of_rows(header: Sequence[str], rows: Iterable[Row], name: str) -> Trac
     columns: list[list[int | None]] = [[] for _ in header[1:]]
     for where, row in rows:
         if len(row) != len(header):
-            raise TraceError(f"{where}: {len(row)} cells where the header has {len(header)}")
+            raise TraceError(f"{where}: {counted(len(row), 'cell')} where the header has {len(header)}")
         times.append(_later(_moment(row[0], where), times, where))
         for title, column, cell in zip(header[1:], columns, row[1:], strict=True):
             column.append(_value(cell, f"{where}: {title}"))

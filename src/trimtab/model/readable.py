@@ -1,4 +1,4 @@
-"""Readable text of amounts and time spans: `250m`, `18.2 cores`, `1,330 cores`, `250 MiB`, `250Mi`, `12 h`."""
+"""Readable text of amounts, time spans and numbers: `250m`, `18.2 cores`, `1,330 cores`, `250 MiB`, `12 h`, `1 pod`."""
 
 from datetime import timedelta
 from typing import Final
@@ -11,6 +11,11 @@ _MANY_MILLICORES: Final = 10_000
 _BYTES: Final = ("B", "KiB", "MiB", "GiB", "TiB", "PiB")
 _LARGE_UNITS: Final = ("M", "G", "T", "P", "E", "Mi", "Gi", "Ti", "Pi", "Ei")
 _SPANS: Final = (("d", 86_400), ("h", 3_600), ("min", 60), ("s", 1))
+
+
+def counted(number: int, noun: str, plural: str = "") -> str:
+    """Return a number with its noun, such as `1 pod`, `2 pods` or `3 queries`."""
+    return f"{number} {noun if number == 1 else plural or f'{noun}s'}"
 
 
 def readable_amount(resource: str, thousandths: int) -> str:

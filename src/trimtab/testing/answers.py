@@ -7,6 +7,7 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager, redirect_stdout
 from typing import Any, NamedTuple
 
+from trimtab.model.readable import counted
 from trimtab.plugins.errors import (
     DeclinedError,
     WrongAnswerError,
@@ -56,7 +57,7 @@ class AnswerCount:
         """Raise PluginTestError if the plug-in declined every input."""
         if len(self._refusals) == self._inputs:
             raise PluginTestError(
-                f"it declines all of the {self._inputs} inputs, so no answer could be checked; first: {self._refusals[0]}"
+                f"it declines all of the {counted(self._inputs, 'input')}, so no answer could be checked; first: {self._refusals[0]}"
             )
 
 

@@ -93,7 +93,7 @@ def test_a_busy_weekday_is_remembered_for_the_same_weekday_and_over_a_restart(pl
         assert records is not None
         again = replayed(records, packages, f"--plugins={WEEKDAY_PEAK}")
         assert f"base app: {WEEKDAY_PEAK} 1.0.0: cpu " in again
-        assert "1 decisions came out the same, 0 did not" in again
+        assert "1 decision came out the same, 0 did not" in again
         assert "recorded answer" not in again
         assert "(the recorded answer: the plug-in is not loaded)" in replayed(records, packages)
         install_example(packages, "weekday-peak", version="1.1.0")

@@ -39,7 +39,7 @@ def test_what_is_written_is_read_back(column):
         pytest.param(["time,", "0,1"], "load.csv:1: a column has no name", id="a column without a name"),
         pytest.param(["time,cpu", "0,1"], "at least two rows", id="one row"),
         pytest.param(
-            ["time,cpu", "0,1", "60"], "load.csv:3: 1 cells where the header has 2", id="a short row"
+            ["time,cpu", "0,1", "60"], "load.csv:3: 1 cell where the header has 2", id="a short row"
         ),
         pytest.param(["time,cpu", "0,1", "0,2"], "load.csv:3: its time is not later", id="the same time"),
         pytest.param(["time,cpu", "noon,1"], "load.csv:2: 'noon' is no time", id="no time"),

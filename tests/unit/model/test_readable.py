@@ -4,7 +4,7 @@ from datetime import timedelta
 
 import pytest
 
-from trimtab.model.readable import readable_amount, readable_span
+from trimtab.model.readable import counted, readable_amount, readable_span
 
 
 @pytest.mark.parametrize(
@@ -35,3 +35,18 @@ def test_an_amount_is_written_for_people(resource, thousandths, want):
 def test_a_span_is_written_in_its_two_largest_units(seconds, want):
     """The explanation of a pod said 12:00:00."""
     assert readable_span(timedelta(seconds=seconds)) == want
+
+
+@pytest.mark.parametrize(
+    ("number", "nouns", "want"),
+    [
+        (0, ("decision",), "0 decisions"),
+        (1, ("decision",), "1 decision"),
+        (2, ("decision",), "2 decisions"),
+        (1, ("query", "queries"), "1 query"),
+        (3, ("query", "queries"), "3 queries"),
+    ],
+)
+def test_a_noun_has_the_number_that_is_counted(number, nouns, want):
+    """`trimtab replay` said `1 decisions came out the same`."""
+    assert counted(number, *nouns) == want

@@ -11,6 +11,7 @@ from enum import StrEnum
 
 from trimtab.adapter.api.requests import MetricQuery
 from trimtab.clock import Clock
+from trimtab.model.readable import counted
 
 log = logging.getLogger(__name__)
 
@@ -107,7 +108,9 @@ class PausedQueries:
         if not self._rejected:
             return ""
         query, (_, reason) = next(reversed(self._rejected.items()))
-        return f"{len(self._rejected)} queries are rejected, the last about {query}: {reason}"
+        number = len(self._rejected)
+        are = "is" if number == 1 else "are"
+        return f"{counted(number, 'query', 'queries')} {are} rejected, the last about {query}: {reason}"
 
 
 class RuleHealth:

@@ -9,6 +9,7 @@ from trimtab.cli.parameters import plugins_option_with
 from trimtab.library.decisions import RecordError, Replay
 from trimtab.library.decisions import replay as repeat
 from trimtab.model.json.wire import WireError
+from trimtab.model.readable import counted
 from trimtab.plugins.guard import Guards
 from trimtab.plugins.registry import PluginError, Plugins, load_plugins
 
@@ -45,7 +46,7 @@ def replay(records: BinaryIO, quiet: bool, plugins: tuple[str, ...]) -> None:
                 click.echo(repeated.difference)
         if not quiet:
             click.echo(repeated.summary)
-    click.echo(f"{same} decisions came out the same, {different} did not", err=True)
+    click.echo(f"{counted(same, 'decision')} came out the same, {different} did not", err=True)
     if different:
         raise click.exceptions.Exit(FOUND)
 

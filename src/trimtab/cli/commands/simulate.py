@@ -334,8 +334,9 @@ def _show(
         click.echo(to_json(data) if output == "json" else to_yaml(data), nl=False)
         return
     span = (trace.end - trace.start) / 3600
+    syncs = (results or sizes)[0].figures.syncs
     click.echo(
-        f"{span:,.1f} hours of load from {_time(trace.start)}, {(results or sizes)[0].figures.syncs:,} syncs"
+        f"{span:,.1f} hours of load from {_time(trace.start)}, {syncs:,} {'sync' if syncs == 1 else 'syncs'}"
     )
     Console().print(_table(figures))
     for result in results if with_changes else ():

@@ -13,6 +13,7 @@ from trimtab.manifests.findings import ERROR, Finding, find_problems
 from trimtab.manifests.yaml_nodes import Document
 from trimtab.model.feature_gates import FeatureGates, GateError, with_own_features
 from trimtab.model.manifest import Manifest, read_manifest
+from trimtab.model.readable import counted
 
 
 def print_table(findings: Sequence[Finding]) -> None:
@@ -29,11 +30,6 @@ def print_table(findings: Sequence[Finding]) -> None:
         cells = (str(found.place), found.subject, found.severity, found.field, found.message)
         table.add_row(*(Text(cell) for cell in cells))
     Console().print(table)
-
-
-def counted(count: int, noun: str) -> str:
-    """Return `1 error`, `2 errors`."""
-    return f"{count} {noun}" if count == 1 else f"{count} {noun}s"
 
 
 @click.command()

@@ -12,6 +12,7 @@ from trimtab.lab.load.plan import KIND as LOAD_PLAN
 from trimtab.lab.load.plan import LoadPlan, WorkloadLoad, parse_plan
 from trimtab.manifests.documents import read_documents, unpacked
 from trimtab.model.quantity import Quantity
+from trimtab.model.readable import counted
 
 _WORKLOADS: Final = ("Deployment", "StatefulSet", "ReplicaSet")
 _DEFAULT_NAMESPACE: Final = "default"
@@ -97,7 +98,7 @@ class ManyWorkloads:
 
     def __init__(self, count: int) -> None:
         self._numbers = range(count)
-        self.title = f"{count} workloads"
+        self.title = counted(count, "workload")
 
     def objects(self) -> list[dict[str, Any]]:
         """Return a Deployment and its HPA for each workload."""

@@ -31,6 +31,7 @@ from trimtab.lab.controllers.base.kinds import DEPLOYMENTS, STATEFUL_SETS
 from trimtab.lab.data_plane import DataPlane, NotSettledError
 from trimtab.lab.load.plan import LoadPlan
 from trimtab.model.crds import all_crds
+from trimtab.model.readable import counted
 from trimtab.operator.health import HealthApp
 from trimtab.operator.horizontal.config import decision_config
 from trimtab.operator.horizontal.controller import HpaController
@@ -222,7 +223,7 @@ class Stage:
         decided = sum(bool(hpa_state.records) for hpa_state in horizontal.hpas)
         if decided > self._decided:
             self._decided = decided
-            self._show(f"  {decided} of {len(horizontal.hpas)} HPAs decided")
+            self._show(f"  {decided} of {counted(len(horizontal.hpas), 'HPA')} decided")
 
     async def rows(self) -> list[dict[str, Any]]:
         """Return the autoscalers as `trimtab top` shows them, with the operator's own reasons."""

@@ -33,6 +33,7 @@ from trimtab.model import hpa as hpa_rules
 from trimtab.model.hpa.selection_strategy import ANNOTATIONS
 from trimtab.model.hpa.types import HorizontalPodAutoscaler, MetricSpec, SelectionStrategy
 from trimtab.model.json import wire
+from trimtab.model.readable import counted
 
 MAX_REPLICAS: Final = 100_000
 MAX_VALUE: Final = 1e15
@@ -190,7 +191,9 @@ def _edit_metrics(observation: Observation, now: datetime, edits: tuple[MetricEd
 def _check_metrics(observation: Observation, edits: tuple[MetricEdit, ...]) -> None:
     number = min(len(observation.samples), len(observation.hpa.spec.metrics))
     if len(edits) > number:
-        raise RefusedEditsError(f"metrics: there are {len(edits)} edits, and the HPA has {number} metrics")
+        raise RefusedEditsError(
+            f"metrics: {counted(len(edits), 'edit')} for {counted(number, 'metric')} of the HPA"
+        )
     seen: set[int] = set()
     for edit in edits:
         where = f"metrics[{edit.index}]"

@@ -12,6 +12,7 @@ from trimtab.decide.horizontal.metrics.proposal import Failure, LossFallback
 from trimtab.decide.horizontal.observation.observation import policies_of
 from trimtab.decide.horizontal.status.dry_run import must_not_scale
 from trimtab.model.hpa.types import HPAScalingPolicy, HPAScalingRules
+from trimtab.model.readable import counted
 
 _OUT_OF_BOUNDS = {DecisionReason.ABOVE_MAXIMUM, DecisionReason.BELOW_MINIMUM}
 
@@ -161,5 +162,5 @@ def _rules(observation: Observation, *, is_up: bool) -> HPAScalingRules | None:
 
 
 def _policy(policy: HPAScalingPolicy) -> str:
-    unit = " %" if policy.type == "Percent" else (" pod" if policy.value == 1 else " pods")
-    return f"{policy.value}{unit} per {policy.period_seconds} s"
+    amount = f"{policy.value} %" if policy.type == "Percent" else counted(policy.value, "pod")
+    return f"{amount} per {policy.period_seconds} s"

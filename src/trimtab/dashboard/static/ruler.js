@@ -12,7 +12,7 @@ export function Ruler({ decision, before }) {
   const place = (replicas) => LEFT + (Math.min(replicas, top) / top) * (width - 2 * LEFT);
   const asked = decision.asked;
   const words =
-    `${decision.current} replicas now, ${decision.desired} decided` +
+    `${decision.current} ${decision.current === 1 ? "replica" : "replicas"} now, ${decision.desired} decided` +
     (asked === null ? "" : `, the metrics ask for ${asked}`) +
     `; bounds ${decision.low} to ${decision.high}; now allowed from ${decision.down.allowed} to ${decision.up.allowed}`;
   const step = tick(top, width);

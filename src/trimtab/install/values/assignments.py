@@ -14,6 +14,7 @@ from trimtab.install.values.schema import Problem, problems, values_schema
 from trimtab.install.values.set_syntax import Assignment, BadPath, Path, parse, parse_path, unescape
 from trimtab.install.values.table import CHART_VALUES, default_values
 from trimtab.install.values.types import NAMESPACE_NAME, Schema
+from trimtab.model.readable import counted
 
 _HELM_SCALAR = re.compile(r"true|false|null|0|-?[1-9][0-9]*", re.ASCII)
 """The scalars that Helm does not take for texts, where the schema names no type."""
@@ -96,7 +97,7 @@ def _put(typed: str, container: Any, part: str | int, value: Any, *, replace: bo
         container.append(value)
     elif part > len(container):
         raise ValueProblem(
-            f"{typed}: the list has {len(container)} items, so the next index is {len(container)}"
+            f"{typed}: the list has {counted(len(container), 'item')}, so the next index is {len(container)}"
         )
     elif replace:
         container[part] = value

@@ -18,6 +18,7 @@ from trimtab.cluster.client import Client, ListOptions
 from trimtab.cluster.resource import LEASES
 from trimtab.model.core.objects import Lease
 from trimtab.model.json import wire
+from trimtab.model.readable import counted
 from trimtab.model.times import format_duration, parse_duration
 from trimtab.operator.settings.settings import Settings, declared
 
@@ -164,7 +165,7 @@ def describe_settings(settings: Settings, loops: Iterable[str]) -> str:
             f"margin {settings.estimation.recommendation_margin_fraction:g}",
         ]
     if "updater" in loops:
-        parts += [f"at least {settings.updater.min_replicas} replicas for an eviction"]
+        parts += [f"at least {counted(settings.updater.min_replicas, 'replica')} for an eviction"]
     if loops:
         parts += [f"gates {settings.feature_gates or 'at their defaults'}"]
         parts += [f"compat {settings.compat}"] if settings.compat else []

@@ -9,6 +9,7 @@ from collections.abc import Sequence
 from trimtab.decide.horizontal.arithmetic import wire_time
 from trimtab.decide.horizontal.memory import LONGEST_WINDOW, Recommendation, overwrite_outdated, remember
 from trimtab.model.json.wire import Wire
+from trimtab.model.readable import counted
 from trimtab.model.times import format_time
 
 SCALE_DOWN_STABILIZED = "ScaleDownStabilized"
@@ -43,9 +44,9 @@ def earlier_recommendation(stabilized: Stabilized) -> str:
     """Return which earlier recommendation is carried out although the metrics ask for less now."""
     earlier = stabilized.earlier
     at = "" if earlier is None else f" at {format_time(wire_time(earlier.at))}"
-    return (
-        f"{stabilized.replicas} replicas were recommended{at}, within the window of {stabilized.window:g} s"
-    )
+    were = "was" if stabilized.replicas == 1 else "were"
+    number = counted(stabilized.replicas, "replica")
+    return f"{number} {were} recommended{at}, within the window of {stabilized.window:g} s"
 
 
 def stabilize(

@@ -17,6 +17,7 @@ from trimtab.decide.horizontal.metrics.proposal import Proposal, ProposalOutcome
 from trimtab.decide.horizontal.observation.observation import Observation
 from trimtab.decide.horizontal.observation.plugin_answers import PolicyAnswer
 from trimtab.model.hpa.metric_names import label_of, plain_names
+from trimtab.model.readable import counted
 
 _LIMITS = {
     "TooManyReplicas": "this is maxReplicas",
@@ -70,15 +71,15 @@ def _need(decision: Decision, winner: Proposal, label: str) -> str:
     """Return how many replicas a metric needs where pods and replicas differ."""
     current, replicas, extra = decision.current, winner.replicas, decision.trace.extra_pods
     if winner.outcome is ProposalOutcome.WITHIN_TOLERANCE:
-        return f"{label} is within its tolerance, which keeps the {replicas} replicas of the target's status"
+        return f"{label} is within its tolerance, which keeps the {counted(replicas, 'replica')} of the target's status"
     target = f"at the target of {format_value(winner, winner.target)}, and {current} {_are(current)} set"
     if winner.total is not None:
-        text = f"{label} is {format_amount(winner, winner.total)} in all, which needs {_replicas(replicas)} {target}"
+        text = f"{label} is {format_amount(winner, winner.total)} in all, which needs {counted(replicas, 'replica')} {target}"
     else:
         number, ready = winner.measured_pods, "" if winner.counts is not None else "ready "
-        subject = f"{number} {ready}pod{'s' if number != 1 else ''}"
+        subject = counted(number, f"{ready}pod")
         needs = "needs" if number == 1 else "need"
-        text = f"{subject} with {label} at {format_value(winner, winner.value)} {needs} {_replicas(replicas)} {target}"
+        text = f"{subject} with {label} at {format_value(winner, winner.value)} {needs} {counted(replicas, 'replica')} {target}"
     if not extra or replicas < current:
         return text
     return f"{text}; {extra_pods_text(extra)}"
@@ -86,11 +87,7 @@ def _need(decision: Decision, winner: Proposal, label: str) -> str:
 
 def extra_pods_text(extra: int) -> str:
     """Return how many pods count beyond those that the target has."""
-    return f"the selector counts {extra} {'pod' if extra == 1 else 'pods'} more than the target has"
-
-
-def _replicas(number: int) -> str:
-    return f"{number} replica{'s' if number != 1 else ''}"
+    return f"the selector counts {counted(extra, 'pod')} more than the target has"
 
 
 def _are(number: int) -> str:

@@ -30,6 +30,7 @@ from trimtab.decide.horizontal.status.dry_run import annotation_problem, must_no
 from trimtab.decide.horizontal.status.ignored_fields import ignored_annotations, ignored_fields
 from trimtab.model.hpa.metric_names import label_of, plain_names
 from trimtab.model.json.wire import Wire
+from trimtab.model.readable import counted
 from trimtab.model.times import format_time
 
 
@@ -244,7 +245,7 @@ def _notes(proposal: Proposal, edges: Edges) -> list[str]:
         notes.append(f"ratio {proposal.filled_ratio:.3g} once gaps are filled")
     if proposal.rejected_samples:
         name, rule = proposal.rejected_samples[0]
-        notes.append(f"{len(proposal.rejected_samples)} samples refused, first {name}: {rule}")
+        notes.append(f"{counted(len(proposal.rejected_samples), 'sample')} refused, first {name}: {rule}")
     if not proposal.value:
         notes.append("every sample is zero")
     return notes
@@ -264,8 +265,8 @@ def _limit(trace: DecisionTrace) -> str:
     if limited.limit.policy is None:
         return f"at most {limited.limit.replicas} in one sync"
     policy = limited.limit.policy
-    unit = "%" if policy.type == "Percent" else " pods"
-    return f"{policy.value}{unit} per {policy.period_seconds} s"
+    amount = f"{policy.value}%" if policy.type == "Percent" else counted(policy.value, "pod")
+    return f"{amount} per {policy.period_seconds} s"
 
 
 def _lines(story: Explanation) -> list[str]:

@@ -35,6 +35,7 @@ from trimtab.model.hpa.types import (
     ScalingPolicySelect,
 )
 from trimtab.model.json.wire import Wire
+from trimtab.model.readable import counted
 from trimtab.model.times import format_time
 
 NOT_ALLOWED = "NotAllowed"
@@ -278,7 +279,7 @@ def _last_decision(hpa: HorizontalPodAutoscaler) -> list[str]:
     scaled = (
         "" if status.last_scale_time is None else f", last scaled at {format_time(status.last_scale_time)}"
     )
-    lines = [f"{status.current_replicas} replicas, {status.desired_replicas} desired{scaled}"]
+    lines = [f"{counted(status.current_replicas, 'replica')}, {status.desired_replicas} desired{scaled}"]
     for kind in _CONDITIONS:
         found = status.condition(kind)
         if found is not None:

@@ -156,7 +156,8 @@ def format_amount(proposal: Proposal, amount: float) -> str:
         # People write 12.6 messages per pod, machines 12600m.
         return _decimal(amount / 1000)
     if resource.name == CPU:
-        return f"{_decimal(amount / 1000)} cores"
+        text = _decimal(amount / 1000)
+        return f"{text} core" if text == "1" else f"{text} cores"
     return _bytes(amount / 1000) if resource.name == MEMORY else str(Quantity.from_milli(round(amount)))
 
 

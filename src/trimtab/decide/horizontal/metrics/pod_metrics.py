@@ -37,6 +37,7 @@ from trimtab.model.hpa.types import (
     ResourceMetricStatus,
 )
 from trimtab.model.quantity import Quantity
+from trimtab.model.readable import counted
 
 NO_RESOURCE_TARGET = "invalid resource metric source: neither an average utilization target nor an average value (usage) target was set"
 NO_PODS_TARGET = "invalid pods metric source: no average value target was set"
@@ -160,7 +161,9 @@ def group_counted(samples: PodSamples, context: ProposalContext, *, is_cpu: bool
     if not groups.ready and not groups.stray:
         if groups.rejected:
             name, rule = min(groups.rejected)
-            raise Rejected(f"refused the samples of {len(groups.rejected)} pods, first {name}: {rule}")
+            raise Rejected(
+                f"refused the samples of {counted(len(groups.rejected), 'pod')}, first {name}: {rule}"
+            )
         if context.all_left_out:
             raise UnusableMetric(context.all_left_out)
         raise Unmeasured(NO_SAMPLES)

@@ -14,6 +14,7 @@ from trimtab.decide.horizontal.status.conditions import (
     StatusChange,
 )
 from trimtab.model.hpa.types import SelectionStrategy
+from trimtab.model.readable import counted
 
 OVERLAP = "SelectorOverlap"
 UNREADABLE = "OwnersUnreadable"
@@ -26,7 +27,7 @@ def extra_pods_changes(extra: int, expected: int, before: Mapping[str, str]) -> 
     """
     if extra:
         message = (
-            f"the selector of the target matches {expected + extra} active pods, {extra} more than the target has; "
+            f"the selector of the target matches {counted(expected + extra, 'active pod')}, {extra} more than the target has; "
             "the usage of all of them is averaged: give the others labels of their own, or set selectionStrategy "
             "to OwnerReference"
         )

@@ -13,6 +13,7 @@ from trimtab.model.core.objects import Node
 from trimtab.model.core.pod import ResourceList
 from trimtab.model.core.scheduling import PlacedSpec, find_untolerated_taint, matches_node_affinity
 from trimtab.model.json.wire import Wire
+from trimtab.model.readable import counted
 
 
 class PlacedPod(Wire):
@@ -54,7 +55,7 @@ def no_node_fits(spec: PlacedSpec, rooms: Sequence[NodeRoom]) -> NoNodeFits | No
     fitting = [room for room in rooms if can_schedule(room.node, spec)]
     if not fitting:
         return NoNodeFits(
-            f"none of {len(rooms)} nodes takes the pod: see its node selector and tolerations", {}
+            f"none of {counted(len(rooms), 'node')} takes the pod: see its node selector and tolerations", {}
         )
     return no_room(scheduler_requests(spec), fitting)
 

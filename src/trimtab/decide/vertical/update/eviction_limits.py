@@ -14,6 +14,7 @@ from trimtab.decide.vertical.admission.startup_boost import without_boosts
 from trimtab.decide.vertical.resources.container_resources import requests_and_limits
 from trimtab.model.core.pod import Pod, ResourceList
 from trimtab.model.json.wire import Wire
+from trimtab.model.readable import counted
 from trimtab.model.times import ZERO_TIME
 
 MINUTE = timedelta(minutes=1)
@@ -111,7 +112,7 @@ def evaluate_trial(
 def ineffective_message(creator: str, trial: EvictionTrial) -> str:
     """Return the text of the event about a paused controller."""
     return (
-        f"{trial.ineffective} pods of {creator} in a row came back from eviction with unchanged requests, so something "
+        f"{counted(trial.ineffective, 'pod')} of {creator} in a row came back from eviction with unchanged requests, so something "
         f"else sets them; no more evictions until {trial.paused_until:%Y-%m-%dT%H:%M:%SZ}. "
         "Check that the admission webhook is called and that no other webhook or operator sets requests"
     )

@@ -28,6 +28,7 @@ from trimtab.decide.vertical.input.history_pods import HistoricalPods
 from trimtab.model import times
 from trimtab.model.core.meta import NamespacedName
 from trimtab.model.core.pod import Pod
+from trimtab.model.readable import counted
 from trimtab.model.usage_history import UsageHistory
 from trimtab.model.vpa.types import VerticalPodAutoscalerCheckpoint as Checkpoint
 from trimtab.operator.vertical.cluster_view import ClusterView, ControlSnapshot
@@ -261,15 +262,15 @@ def _selector_keys(claim: VpaClaim) -> set[str]:
 
 def _log_replay(namespace: str, replayed: ReplayReport) -> None:
     log.info(
-        "history of namespace %s: %d samples of %d containers",
+        "history of namespace %s: %s of %s",
         namespace,
-        replayed.samples,
-        replayed.containers,
+        counted(replayed.samples, "sample"),
+        counted(replayed.containers, "container"),
     )
     if replayed.skipped_pods:
         log.info(
-            "history of namespace %s: skipped %d pods that cannot be assigned to one VPA: %s",
+            "history of namespace %s: skipped %s that cannot be assigned to one VPA: %s",
             namespace,
-            len(replayed.skipped_pods),
+            counted(len(replayed.skipped_pods), "pod"),
             ", ".join(replayed.skipped_pods[:5]),
         )

@@ -244,7 +244,7 @@ class TestExplanation:
         )
 
     def test_it_names_the_policy_that_limits(self):
-        assert explained(STANDING_STILL[DecisionReason.UP_RATE]).limit == "1 pods per 600 s"
+        assert explained(STANDING_STILL[DecisionReason.UP_RATE]).limit == "1 pod per 600 s"
         assert explained(by_queue(2000)).limit == "at most 8 in one sync"
 
     def test_the_winner_and_the_failures_are_marked(self):
@@ -449,6 +449,7 @@ def test_a_dry_run_is_told_in_the_first_line():
         (external(value(30)), series(78), "queue is 78, target 30"),
         (cpu(50), usage_of(pods(3), 50), "cpu is 50 %, target 50 %"),
         (cpu_value("70m"), usage_of(pods(3), 50), "cpu is 0.05 cores per pod, target 0.07 cores per pod"),
+        (cpu_value("2"), usage_of(pods(3), 1000), "cpu is 1 core per pod, target 2 cores per pod"),
         (memory_value("64Mi"), usage_of(pods(3), 32 * 2**20 * 1000), "memory is 32 MiB per pod, target 64 MiB per pod"),
         (pods_metric("30"), usage_of(pods(3), 20_000), "qps is 20 per pod, target 30 per pod"),
     ],
