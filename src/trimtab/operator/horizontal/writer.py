@@ -362,8 +362,10 @@ def status_patch(
     text = memories.dumps(memory).decode()
     if hpa_state.is_native:
         return {"metadata": {"annotations": {MEMORY_ANNOTATION: text}}, "status": status}
-    # This field has no omitempty upstream, so readers may rely on it from the first write on.
-    status.setdefault("desiredReplicas", new.desired_replicas)
+    # This field has no omitempty upstream, so readers may rely on it from the first decision on. Until then the number is
+    # not known, and `kubectl get thpa` would print DESIRED 0 for a target that is missing.
+    if decision.observed_desired is not None:
+        status.setdefault("desiredReplicas", new.desired_replicas)
     status["reason"] = str(reason_for(decision))
     status["targets"] = targets_text(hpa_state.hpa.spec.metrics, new.current_metrics)
     status["memory"] = text

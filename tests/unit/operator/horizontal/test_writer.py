@@ -295,13 +295,12 @@ STATUS = HorizontalPodAutoscalerStatus(
             {
                 "status": {
                     "currentReplicas": 3,
-                    "desiredReplicas": 4,
                     "reason": "FailedGetScale",
                     "targets": "cpu: <unknown>/50%",
                     "memory": "{}",
                 }
             },
-            id="only what changed, and desiredReplicas",
+            id="only what changed",
         ),
         pytest.param(
             NATIVE_HPAS,
@@ -315,7 +314,6 @@ STATUS = HorizontalPodAutoscalerStatus(
             {
                 "status": {
                     "conditions": None,
-                    "desiredReplicas": 4,
                     "reason": "FailedGetScale",
                     "targets": "cpu: <unknown>/50%",
                     "memory": "{}",
@@ -330,3 +328,15 @@ def test_a_status_is_patched_by_what_changed(resource, new, want):
     state.replace_hpa(msgspec.structs.replace(state.hpa, status=STATUS), "")
     lost = Decision(now=0.0, status=new, trace=DecisionTrace(stopped_by="FailedGetScale"))
     assert status_patch(state, new, lost) == want
+
+
+@pytest.mark.parametrize(
+    ("observed", "want"), [(4, 4), (0, 0), (None, None)], ids=["decided", "decided to be zero", "not known"]
+)
+def test_desired_replicas_are_written_once_they_are_decided(observed, want):
+    """They were written as zero for a target that is missing."""
+    state = hpa_state()
+    new = HorizontalPodAutoscalerStatus(desired_replicas=observed or 0)
+    state.replace_hpa(msgspec.structs.replace(state.hpa, status=new), "")
+    patch = status_patch(state, new, Decision(now=0.0, status=new, observed_desired=observed))
+    assert patch["status"].get("desiredReplicas") == want
