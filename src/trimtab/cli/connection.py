@@ -118,6 +118,7 @@ def with_client(
     act: Callable[[Client, str], Awaitable[T]],
     *,
     timeout: timedelta | None = None,
+    forbidden_hint: str = _FORBIDDEN,
 ) -> T:
     """Connect, call `act` with the client and the context's namespace, and disconnect."""
 
@@ -134,7 +135,7 @@ def with_client(
         with _without_warnings():
             return asyncio.run(main())
     except ApiError as error:
-        raise CommandError(str(error), _FORBIDDEN if isinstance(error, Forbidden) else "", 2) from error
+        raise CommandError(str(error), forbidden_hint if isinstance(error, Forbidden) else "", 2) from error
     except ClusterError as error:
         raise CommandError(str(error), _hint(error), 2) from error
 

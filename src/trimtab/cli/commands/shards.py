@@ -19,6 +19,7 @@ from trimtab.cli.connection import (
 from trimtab.cli.errors import CommandError
 from trimtab.cli.operator_settings import Choice, operator_namespace_option, settings_for
 from trimtab.cli.output import output_option, to_json, to_yaml
+from trimtab.cli.progress import waiting
 from trimtab.cluster import errors
 from trimtab.cluster.client import Client, ListOptions
 from trimtab.cluster.codec.objects import PartialObject
@@ -27,6 +28,7 @@ from trimtab.cluster.leases.balance import (
     ShardContents,
     best_layout,
     contents_of_shards,
+    find_largest,
     largest_share,
     shares,
 )
@@ -34,13 +36,17 @@ from trimtab.cluster.leases.layout import MOST_SEED, MOST_SHARDS, ShardLayout
 from trimtab.cluster.resource import LEASES, PODS, Resource
 from trimtab.model.core.meta import ListMeta
 from trimtab.model.json import wire
+from trimtab.model.readable import counted
 from trimtab.operator.horizontal.inputs.kinds import NATIVE_HPAS, OWN_HPAS
 from trimtab.operator.process import shard_layout
-from trimtab.operator.settings.published import FoundSettings
+from trimtab.operator.settings.published import FoundSettings, is_held
 from trimtab.operator.vertical.kinds import VPAS
 
 _AT_ONCE: Final = 8
 """How many namespaces are counted at the same time."""
+
+_KINDS: Final = {"horizontal": "HPA", "recommender": "VPA"}
+_RIGHTS: Final = "get that right: the whole cluster is counted, as an operator with shards does"
 
 _NAMESPACES: Final = Resource("", "v1", "namespaces", "Namespace", PartialObject, namespaced=False)
 
@@ -83,6 +89,10 @@ class Report:
     better: ShardLayout
     largest_then: float
     """The largest share with the better seed."""
+    split_pods: int = 0
+    """How many pods split namespaces have. They are in no shard, because every replica watches them."""
+    unknown: tuple[str, ...] = ()
+    """Split namespaces that the cluster does not have."""
 
 
 @click.command("shards")
@@ -123,14 +133,18 @@ def shards(  # noqa: PLR0913 - one parameter per option
     kubeconfig: str,
     context: str,
 ) -> None:
-    """Show how even the shards of an operator are, their holders, and the --shard-seed that would be better."""
+    """Show how even the shards of an operator are, and their holders.
+
+    If another --shard-seed divides the HPAs and pods of this cluster better, it is named.
+    """
     wanted = Wanted(component, operator_namespace, count, seed, _names(split))
 
     async def act(client: Client, _namespace: str) -> None:
         report = await make_report(client, wanted)
         click.echo(text_of(report, output), nl=False)
 
-    with_client(kubeconfig, context, act, timeout=request_timeout)
+    with waiting("counting HPAs and pods"):
+        with_client(kubeconfig, context, act, timeout=request_timeout, forbidden_hint=_RIGHTS)
 
 
 def _names(split: Sequence[str]) -> tuple[str, ...] | None:
@@ -159,17 +173,25 @@ async def make_report(client: Client, wanted: Wanted) -> Report:
         contents_of_shards(layout, cluster),
         better,
         largest_share(contents_of_shards(better, cluster)),
+        sum(cluster[name].pods for name in layout.split if name in cluster),
+        tuple(sorted(name for name in layout.split if name not in cluster)),
     )
 
 
 async def _holders(client: Client, found: FoundSettings, count: int) -> tuple[str, ...]:
-    """Return the holder of each shard of the operator whose settings were found on one of their Leases."""
+    """Return the holder of each shard of the operator whose settings were found on one of their Leases.
+
+    A holder that does not renew its Lease any more is none.
+    """
     lease = found.lease
     if lease is None:
         return ()
     stem = lease.metadata.name.rpartition("-")[0]
     listed = await client.list(LEASES, ListOptions(lease.metadata.namespace))
-    by_name = {one.metadata.name: one.spec.holder_identity for one in listed.items}
+    now = client.clock.now()
+    by_name = {
+        lease.metadata.name: lease.spec.holder_identity for lease in listed.items if is_held(lease, now)
+    }
     return tuple(by_name.get(f"{stem}-{number}") or "" for number in range(count))
 
 
@@ -225,7 +247,7 @@ def text_of(report: Report, output: str) -> str:
 
 
 def _table(report: Report) -> list[str]:
-    autoscalers = "hpas" if report.component == "horizontal" else "vpas"
+    autoscalers = f"{_KINDS[report.component]}s".lower()
     rows = [
         {
             "shard": str(number),
@@ -244,11 +266,25 @@ def _table(report: Report) -> list[str]:
 
 
 def _advice(report: Report) -> list[str]:
-    layout, better = report.layout, report.better
-    largest = largest_share(report.contents)
-    lines = [
-        f"the largest share is {largest:.2f} (of pods or autoscalers), an even one {1 / layout.count:.2f}"
-    ]
+    layout, better, kind = report.layout, report.better, _KINDS[report.component]
+    lines = []
+    if report.split_pods:
+        lines.append(
+            f"not counted: {counted(report.split_pods, 'pod')} of split namespaces, which every replica watches"
+        )
+    if report.unknown:
+        lines.append(f"not in this cluster: {', '.join(report.unknown)} of --split-namespaces")
+    if orphans := [str(number) for number, holder in enumerate(report.holders) if not holder]:
+        shard = f"shard {orphans[0]}" if len(orphans) == 1 else f"shards {', '.join(orphans)}"
+        lines.append(f"no replica holds {shard}: nothing is decided about the {kind}s there")
+    largest = find_largest(report.contents)
+    if not largest.share:
+        return [*lines, f"there are no pods and no {kind}s to divide"]
+    of = "pods" if largest.is_of_pods else f"{kind}s"
+    lines.append(
+        f"the largest share is {largest.share:.2f} of the {of} (shard {largest.shard}), an even one "
+        f"{1 / layout.count:.2f}"
+    )
     if better.seed != layout.seed:
         lines.append(
             f"--shard-seed={better.seed} in all replicas would make the largest share {report.largest_then:.2f}"

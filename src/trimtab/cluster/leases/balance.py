@@ -51,9 +51,29 @@ def shares(amounts: Sequence[int]) -> list[float]:
     return [amount / whole if whole else 0.0 for amount in amounts]
 
 
+@dataclass(frozen=True, slots=True)
+class LargestShare:
+    """The largest part of all pods, or of all autoscalers, that one shard has."""
+
+    share: float
+    shard: int
+    is_of_pods: bool
+
+
 def largest_share(shards: Sequence[ShardContents]) -> float:
     """Return the largest part of all pods, or of all autoscalers, that one shard has."""
-    return max(*shares([shard.pods for shard in shards]), *shares([shard.autoscalers for shard in shards]))
+    return find_largest(shards).share
+
+
+def find_largest(shards: Sequence[ShardContents]) -> LargestShare:
+    """Return the largest share and whose it is. Of equal ones it is that of the first shard, and of pods before autoscalers."""
+    pods, autoscalers = [shard.pods for shard in shards], [shard.autoscalers for shard in shards]
+    found = [
+        LargestShare(share, number, is_of_pods)
+        for is_of_pods, amounts in ((True, pods), (False, autoscalers))
+        for number, share in enumerate(shares(amounts))
+    ]
+    return max(found, key=lambda largest: largest.share)
 
 
 def best_layout(layout: ShardLayout, cluster: Mapping[str, NamespaceContents]) -> ShardLayout:

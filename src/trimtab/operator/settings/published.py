@@ -221,7 +221,7 @@ async def find_settings(
     if found:
         now = client.clock.now()
         lease, settings, version = max(found, key=lambda entry: _rank(entry[0], entry[1], now))
-        source = _source(lease, version, is_held=_is_held(lease, now))
+        source = _source(lease, version, is_held=is_held(lease, now))
         return FoundSettings(settings, source, is_published=True, lease=lease)
     what = f"{loop} {recommender}".strip()
     why = f"because no operator in namespace {namespace} has published settings for {what}"
@@ -247,10 +247,11 @@ def _published(leases: Iterable[Lease], loop: str) -> list[tuple[Lease, Settings
 def _rank(lease: Lease, settings: Settings, now: datetime) -> tuple[bool, bool, float]:
     """Rank Leases of running operators first, then those without dry run, then the youngest."""
     renewed = lease.spec.renew_time
-    return _is_held(lease, now), not settings.dry_run, renewed.timestamp() if renewed else 0.0
+    return is_held(lease, now), not settings.dry_run, renewed.timestamp() if renewed else 0.0
 
 
-def _is_held(lease: Lease, now: datetime) -> bool:
+def is_held(lease: Lease, now: datetime) -> bool:
+    """Return whether a replica holds a Lease, with patience for clocks that differ."""
     renewed, patience = lease.spec.renew_time, timedelta(seconds=2 * lease.spec.lease_duration_seconds)
     return bool(lease.spec.holder_identity) and renewed is not None and now - renewed < patience
 

@@ -4,6 +4,8 @@ import json
 
 import pytest
 
+from tests.unit.cli.api_server import kubeconfig, refusing
+from trimtab.cli import answer
 from trimtab.cli.commands.shards import Wanted, make_report, text_of
 from trimtab.cli.errors import CommandError
 from trimtab.clock import VirtualClock
@@ -27,17 +29,20 @@ USED = Wanted()
 """What the operator uses."""
 
 
-def shown(wanted=USED, operator=SHARDED, output="table"):
-    """Return what is printed for six teams. Team N has N pods, and all but the first have an HPA."""
+def shown(wanted=USED, operator=SHARDED, output="table", *, silence=0, teams=TEAMS):
+    """Return what is printed for six teams. Team N has N pods, and all but the first have an HPA.
+
+    The operator stopped `silence` seconds ago.
+    """
     clock = VirtualClock()
 
     async def main():
         async with Server(clock, seed=1) as server:
             headers = {"authorization": f"Bearer {server.tokens.admin}"}
             client = Client(clock, InProcessTransport(server, headers=headers), seed=1)
-            for name in [*TEAMS, "trimtab"]:
+            for name in [*teams, "trimtab"]:
                 await client.create(NAMESPACES, {"metadata": {"name": name}})
-            for number, team in enumerate(TEAMS):
+            for number, team in enumerate(teams):
                 for pod in range(number):
                     body = {
                         "metadata": {"name": f"web-{pod}"},
@@ -54,6 +59,7 @@ def shown(wanted=USED, operator=SHARDED, output="table"):
                     await clock.sleep(2)
             elif operator is not None:
                 await make_elector(client, operator, "one", lambda _leads: None).step()
+            await clock.sleep(silence)
             return text_of(await make_report(client, wanted), output)
 
     return clock.run(main())
@@ -130,3 +136,42 @@ def test_without_shards_the_user_is_told_how_to_plan_them(operator, reason):
     with pytest.raises(CommandError, match=reason) as raised:
         shown(operator=operator)
     assert "--shards=4" in str(raised.value.hint)
+
+
+def test_a_replica_that_does_not_renew_its_leases_holds_nothing():
+    """A killed replica was shown as the holder for ever."""
+    header, *rows, orphans, _largest, _better = shown(silence=60).splitlines()
+    assert header.split()[-1] == "HOLDER"
+    assert [row.split()[-1] for row in rows] == ["-"] * 3
+    assert orphans == "no replica holds shards 0, 1, 2: nothing is decided about the HPAs there"
+
+
+def test_the_largest_share_says_what_it_is_a_share_of():
+    """SHARE was 0.94 in the table and 1.00 in the line below it, of pods or autoscalers."""
+    split = ("team-5", "team-4")
+    text = shown(Wanted(count=2, split=split), operator=None)
+    layout = ShardLayout(2, split)
+    pods, hpas = ([row[place] for row in expected(layout)] for place in (2, 1))
+    shares = {"pods": max(pods) / sum(pods), "HPAs": max(hpas) / sum(hpas)}
+    kind = max(shares, key=shares.__getitem__)
+    assert f"the largest share is {shares[kind]:.2f} of the {kind} (shard " in text
+
+
+def test_what_a_split_namespace_changes_is_said():
+    lines = shown(Wanted(count=2, split=("team-5", "nope")), operator=None).splitlines()
+    assert "not counted: 5 pods of split namespaces, which every replica watches" in lines
+    assert "not in this cluster: nope of --split-namespaces" in lines
+
+
+def test_a_cluster_without_pods_has_nothing_to_divide():
+    """The largest share was 0.00."""
+    lines = shown(Wanted(count=2), operator=None, teams=[]).splitlines()
+    assert lines[-1] == "there are no pods and no HPAs to divide"
+
+
+def test_a_user_without_the_right_to_read_the_cluster_is_not_told_to_name_a_namespace(tmp_path, capsys):
+    """The command has no -n."""
+    with refusing(403, "Forbidden") as port:
+        assert answer(["shards", "--shards=2", "--kubeconfig", kubeconfig(tmp_path, port)]) == 2
+    (line,) = capsys.readouterr().err.splitlines()
+    assert line.endswith("(get that right: the whole cluster is counted, as an operator with shards does)")
