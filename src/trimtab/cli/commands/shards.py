@@ -216,9 +216,9 @@ async def contents_of(
             listed = await client.list(kind.into(PartialObject))
         except errors.NotFound:
             continue  # its CRD is not installed
-        for one in listed.items:
-            names[one.metadata.namespace].append(one.metadata.name)
-    namespaces = watched or [one.metadata.name for one in (await client.list(_NAMESPACES)).items]
+        for autoscaler in listed.items:
+            names[autoscaler.metadata.namespace].append(autoscaler.metadata.name)
+    namespaces = watched or [found.metadata.name for found in (await client.list(_NAMESPACES)).items]
     gate = asyncio.Semaphore(_AT_ONCE)
 
     async def count(namespace: str) -> int:
