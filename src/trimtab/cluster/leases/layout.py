@@ -19,8 +19,8 @@ _BY_NAMESPACE = 100
 MOST_SEED = 999
 """The largest seed."""
 
-_OTHERS = 1_000_000
-"""How many marks there are for seeds and sets of split namespaces."""
+_SEEDED = 2_000_000
+"""What a mark has, in hundreds, with a seed or split namespaces. Releases without seeds have less, so none is equal."""
 
 
 def rank(key: str, number: int, seed: int = 0) -> bytes:
@@ -40,10 +40,11 @@ class ShardLayout:
 
     @property
     def mark(self) -> int:
-        """Return the number that ends a holder's name. Equal layouts have equal marks."""
-        seed = f"/{self.seed}" if self.seed else ""
-        others = ",".join(sorted(self.split)) + seed
-        return _BY_NAMESPACE * (1 + (1 + crc32(others.encode()) % _OTHERS if others else 0)) + self.count
+        """Return the number that ends a holder's name. Equal layouts have equal marks, and different ones different marks."""
+        if not self.split and not self.seed:
+            return _BY_NAMESPACE + self.count
+        split = 1 + crc32(",".join(sorted(self.split)).encode()) if self.split else 0
+        return _BY_NAMESPACE * (_SEEDED + (MOST_SEED + 1) * split + self.seed) + self.count
 
     def shard_of(self, key: str) -> int:
         """Return the shard of `namespace/name`."""
@@ -55,6 +56,4 @@ class ShardLayout:
         return None if namespace in self.split else self._winner(namespace)
 
     def _winner(self, unit: str) -> int:
-        if self.count == 1:
-            return 0
         return max(range(self.count), key=lambda number: rank(unit, number, self.seed))

@@ -56,6 +56,8 @@ class Shard:
         self.number = number
         self.elector = elector
         self.is_closing = False
+        self.is_unconfirmed = False
+        """Whether it was taken and replicas with another layout may have taken shards at the same moment."""
 
     @property
     def epoch(self) -> Epoch | None:
@@ -69,11 +71,11 @@ class Shard:
 
     def may_write(self) -> bool:
         """Return whether a write for this shard may be sent now."""
-        return not self.is_closing and self.elector.may_write()
+        return not (self.is_closing or self.is_unconfirmed) and self.elector.may_write()
 
     def time_left(self) -> float:
         """Return for how many seconds writes are allowed."""
-        return 0.0 if self.is_closing else self.elector.time_left()
+        return 0.0 if self.is_closing or self.is_unconfirmed else self.elector.time_left()
 
 
 class Shards:
@@ -109,6 +111,8 @@ class Shards:
         self._looked_at = self._clock.monotonic()
         self._handing_over: dict[int, asyncio.Task[None]] = {}
         self._start_up = StartUp(self._clock, self._times)
+        self._waits_for = 0
+        """The mark of replicas with another layout that this one waits for."""
         self._shards = [Shard(number, self._elector("shard", number)) for number in range(count)]
         self._beyond = [self._elector("shard", number) for number in range(count, MOST_SHARDS)]
         """Shards that exist only for replicas with a larger N."""
@@ -166,9 +170,11 @@ class Shards:
         living = [number for number, member in enumerate(self._members) if self._is_one_of_us(member)]
         free = [shard.number for shard in self._shards if not shard.is_held and not shard.elector.is_taken]
         self._start_up.observe([self._members[number].holder for number in living], free)
+        await self._confirm()
         if others := self._other_marks():
             self._give_way(max(others))
             return
+        self._waits_for = 0
         # Replicas with another layout take no shard while this one holds any, so that none is left for them.
         wanted = quota(self.count, len(living), living.index(slot))
         held = [shard for shard in self._shards if shard.is_held and not shard.is_closing]
@@ -207,7 +213,27 @@ class Shards:
         return next((number for number in ours if self._members[number].is_leader), None)
 
     async def _take(self, wanted: list[int]) -> None:
+        """Take shards. Nothing is written for them until they are confirmed."""
+        for number in wanted:
+            self._shards[number].is_unconfirmed = True
         await asyncio.gather(*(self._shards[number].elector.step() for number in wanted))
+        if await self._look():
+            await self._confirm()
+
+    async def _confirm(self) -> None:
+        """Use the shards that were taken, or release them if a replica with another layout holds any.
+
+        Two replicas that take shards at the same moment both read the Leases after they wrote theirs, so that at least
+        one of them sees the other and releases what it took. If both do, they try again.
+        """
+        taken = [shard for shard in self._shards if shard.is_unconfirmed]
+        has_others = bool(self._other_marks())
+        for shard in taken:
+            if shard.is_held and has_others:
+                await shard.elector.release()
+            shard.is_unconfirmed = False
+            if shard.is_held:
+                self._tell_gained(shard)
 
     def _hand_over(self, held: list[Shard], number: int) -> None:
         kept = self._preferred([shard.number for shard in held])[: len(held) - number]
@@ -235,11 +261,14 @@ class Shards:
     def _give_way(self, other: int) -> None:
         """Acquire no shard until replicas with another layout are gone. If both hold shards, the larger mark stays."""
         held = [shard for shard in self._shards if shard.is_held and not shard.is_closing]
-        log.info(
-            "waiting for replicas with other shards to stop (their names end with /%d, this one's with /%d)",
-            other,
-            self._mark,
-        )
+        if other != self._waits_for:
+            self._waits_for = other
+            log.info(
+                "waiting for replicas with another --shards, --split-namespaces or --shard-seed to stop "
+                "(their holder names end with /%d, this one's with /%d)",
+                other,
+                self._mark,
+            )
         if held and self._mark < other:
             self._hand_over(held, len(held))
 
@@ -288,12 +317,16 @@ class Shards:
 
     def _changed(self, number: int, held: bool) -> None:
         shard = self._shards[number]
-        if not held:
-            if not shard.is_closing:
-                self._tell_lost(shard)
-            return
+        if shard.is_unconfirmed:
+            return  # the components are told when it is confirmed
+        if held:
+            self._tell_gained(shard)
+        elif not shard.is_closing:
+            self._tell_lost(shard)
+
+    def _tell_gained(self, shard: Shard) -> None:
         for user in self._users:
-            user.shard_gained(number)
+            user.shard_gained(shard.number)
 
     def _tell_lost(self, shard: Shard) -> None:
         for user in self._users:

@@ -7,7 +7,7 @@ from hypothesis import strategies as st
 from tests.unit.cluster.fake_objects import FakeObjects
 from trimtab.clock import VirtualClock
 from trimtab.cluster.client import Client
-from trimtab.cluster.leases.layout import MOST_SHARDS, ShardLayout
+from trimtab.cluster.leases.layout import MOST_SEED, MOST_SHARDS, ShardLayout
 from trimtab.cluster.leases.shards import Shards, quota
 from trimtab.cluster.transport.asgi import AsgiTransport
 
@@ -32,8 +32,9 @@ def test_a_split_namespace_is_divided_by_name_and_others_are_not():
 
 def test_layouts_have_marks_of_their_own():
     """While a holder's mark differs, no shard changes hands; marks up to 16 are of releases that went by name."""
-    splits: list[list[str]] = [[], ["a"], ["a", "b"]]
-    layouts = [ShardLayout(count, split, seed) for count in (4, 6) for split in splits for seed in range(100)]
+    splits: list[list[str]] = [[], ["a"], ["a", "b"], ["team-02"]]
+    seeds = range(MOST_SEED + 1)
+    layouts = [ShardLayout(count, split, seed) for count in (4, 6) for split in splits for seed in seeds]
     marks = {layout.mark for layout in layouts}
     assert len(marks) == len(layouts)
     assert min(marks) > MOST_SHARDS

@@ -69,9 +69,9 @@ class World:
         self.api = Leases()
         self.tasks = {}
 
-    def replica(self, name, count, users=1, **options):
+    def replica(self, name, count, users=1, seed=0, **options):
         client = Client(self.clock, AsgiTransport(self.api), seed=len(self.tasks))
-        shards = Shards(client, "trimtab", "hpa", name, ShardLayout(count), **options)
+        shards = Shards(client, "trimtab", "hpa", name, ShardLayout(count, seed=seed), **options)
         components = [User() for _ in range(users)]
         for user in components:
             shards.serve(user)
@@ -120,6 +120,38 @@ def test_a_single_replica_holds_all_shards_and_tells_every_component():
         assert {world.api.holder(f"hpa-member-{number}") for number in range(16)} == {""}
         assert shard.epoch is None
         assert shard.time_left() == 0.0
+
+    run(scenario)
+
+
+class Meeting(Leases):
+    """Lets lists of two processes wait for each other, so that both see the Leases as they were before either wrote."""
+
+    def __init__(self):
+        super().__init__()
+        self.lists = 0
+        self.met = asyncio.Event()
+
+    async def __call__(self, scope, receive, send):
+        if scope["method"] == "GET" and scope["path"] == LEASES and not self.met.is_set():
+            self.lists += 1
+            if self.lists == 2:
+                self.met.set()
+            await self.met.wait()
+        await super().__call__(scope, receive, send)
+
+
+def test_replicas_with_different_seeds_that_take_shards_at_once_never_both_work():
+    async def scenario(world):
+        world.api = Meeting()
+        (old, _), (new, user) = (world.replica(name, 4, seed=seed) for name, seed in (("a", 0), ("b", 7)))
+        worked = set()
+        for _ in range(400):
+            await world.clock.sleep(0.05)
+            assert not (old.may_write() and new.may_write())
+            worked |= {name for name, shards in (("a", old), ("b", new)) if shards.may_write()}
+        assert worked, "neither of them worked"
+        assert user.shards == set(new.held())
 
     run(scenario)
 
