@@ -67,7 +67,7 @@ class HorizontalSettings:
     status_max_age: timedelta = setting(
         timedelta(seconds=60),
         "--status-max-age",
-        "How old the metric values in a status may be. Replicas and conditions are written at once. 0 writes every change in every sync.",
+        "How long metric values in a status may differ from the newest ones. Replicas and conditions are written at once. 0 writes every change in every sync.",
         why="Status writes are most of the load on the API server. 60 s save 4 of 5 of them where usage moves. 0 with --compat.",
     )
     status_visible_change: float = setting(
