@@ -9,11 +9,12 @@ from trimtab.cluster.resource import Json, Resource
 from trimtab.operator.horizontal.inputs.kinds import INSTALL_CRDS
 
 INSTALL: Final = f"install them with: {INSTALL_CRDS}"
+NOT_INSTALLED: Final = "; Trimtab's CRDs are not installed in this cluster"
 
 
 async def because_of_missing_crds(client: Client, resource: Resource[Any], namespace: str) -> str:
     """Return the end of a sentence about an object that was not found, or nothing if its kind is served."""
-    return "" if await _is_served(client, resource, namespace) else _NOT_INSTALLED
+    return "" if await _is_served(client, resource, namespace) else NOT_INSTALLED
 
 
 async def _is_served(client: Client, resource: Resource[Any], namespace: str) -> bool:
@@ -27,6 +28,3 @@ async def _is_served(client: Client, resource: Resource[Any], namespace: str) ->
     except Forbidden:
         pass
     return True
-
-
-_NOT_INSTALLED: Final = "; Trimtab's CRDs are not installed in this cluster"

@@ -79,10 +79,14 @@ def with_compat(settings: Settings, compat: str) -> Settings:
     return settings.replace(feature_gates=as_flag(settings.gates.own), compat=compat)
 
 
-async def settings_for(client: Client, loop: str, choice: Choice) -> FoundSettings:
-    """Return the settings of the operator that runs a component, or the assumed ones."""
+async def settings_for(client: Client, loop: str, choice: Choice, *, recommender: str = "") -> FoundSettings:
+    """Return the settings of the operator that runs a component, or the assumed ones.
+
+    `recommender` selects one of several recommenders by name.
+    """
     fallback = Settings.of(feature_gates=GATES)
-    return choice.over(await find_settings(client, choice.namespace, loop, fallback))
+    found = await find_settings(client, choice.namespace, loop, fallback, recommender=recommender)
+    return choice.over(found)
 
 
 async def vertical_settings(client: Client, choice: Choice, recommender: str = "") -> FoundSettings:

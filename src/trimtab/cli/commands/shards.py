@@ -1,7 +1,5 @@
 """`trimtab shards` shows how even the shards are, the replicas that hold them, and the seed that divides best."""
 
-import asyncio
-from collections import defaultdict
 from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import timedelta
@@ -17,14 +15,12 @@ from trimtab.cli.connection import (
     with_client,
 )
 from trimtab.cli.errors import CommandError
+from trimtab.cli.namespace_contents import count_cluster, counted_kinds
 from trimtab.cli.operator_settings import Choice, operator_namespace_option, settings_for
 from trimtab.cli.output import output_option, to_json, to_yaml
 from trimtab.cli.progress import waiting
-from trimtab.cluster import errors
 from trimtab.cluster.client import Client, ListOptions
-from trimtab.cluster.codec.objects import PartialObject
 from trimtab.cluster.leases.balance import (
-    NamespaceContents,
     ShardContents,
     best_layout,
     contents_of_shards,
@@ -33,29 +29,13 @@ from trimtab.cluster.leases.balance import (
     shares,
 )
 from trimtab.cluster.leases.layout import MOST_SEED, MOST_SHARDS, ShardLayout
-from trimtab.cluster.resource import LEASES, PODS, Resource
-from trimtab.model.core.meta import ListMeta
-from trimtab.model.json import wire
+from trimtab.cluster.resource import LEASES
 from trimtab.model.readable import counted
-from trimtab.operator.horizontal.inputs.kinds import NATIVE_HPAS, OWN_HPAS
+from trimtab.model.vpa.defaults import DEFAULT_RECOMMENDER
 from trimtab.operator.process import shard_layout
 from trimtab.operator.settings.published import FoundSettings, is_held
-from trimtab.operator.vertical.kinds import VPAS
 
-_AT_ONCE: Final = 8
-"""How many namespaces are counted at the same time."""
-
-_KINDS: Final = {"horizontal": "HPA", "recommender": "VPA"}
-_RIGHTS: Final = "get that right: the whole cluster is counted, as an operator with shards does"
-
-_NAMESPACES: Final = Resource("", "v1", "namespaces", "Namespace", PartialObject, namespaced=False)
-
-
-class _CountedList(wire.Wire, frozen=True):
-    """One object of a list, and how many more there are."""
-
-    metadata: ListMeta = ListMeta()
-    items: list[PartialObject] = []
+_RIGHTS: Final = "get that right: every namespace that the operator watches is counted"
 
 
 @dataclass(frozen=True, slots=True)
@@ -67,6 +47,8 @@ class Wanted:
     count: int | None = None
     seed: int | None = None
     split: tuple[str, ...] | None = None
+    recommender: str = DEFAULT_RECOMMENDER
+    """Which recommender, if the component is one."""
 
     def over(self, used: ShardLayout) -> ShardLayout:
         """Return the layout of an operator with what the user wants instead."""
@@ -93,6 +75,10 @@ class Report:
     """How many pods split namespaces have. They are in no shard, because every replica watches them."""
     unknown: tuple[str, ...] = ()
     """Split namespaces that the cluster does not have."""
+    noun: str = "HPAs"
+    """What the counted autoscalers are called."""
+    notes: tuple[str, ...] = ()
+    """What is not known about the operator and the cluster."""
 
 
 @click.command("shards")
@@ -101,7 +87,14 @@ class Report:
     type=click.Choice(["horizontal", "recommender"]),
     default="horizontal",
     show_default=True,
-    help="Whose shards: those of the HPAs or those of the VPAs.",
+    help="Whose shards: those of the HPAs or those of the VPAs. A process that runs both has one seed, for which both are counted.",
+)
+@click.option(
+    "--recommender-name",
+    "recommender",
+    default=DEFAULT_RECOMMENDER,
+    show_default=True,
+    help="Which recommender, with --component=recommender.",
 )
 @click.option(
     "--shards",
@@ -124,6 +117,7 @@ class Report:
 def shards(  # noqa: PLR0913 - one parameter per option
     *,
     component: str,
+    recommender: str,
     count: int | None,
     seed: int | None,
     split: tuple[str, ...],
@@ -135,16 +129,18 @@ def shards(  # noqa: PLR0913 - one parameter per option
 ) -> None:
     """Show how even the shards of an operator are, and their holders.
 
-    If another --shard-seed divides the HPAs and pods of this cluster better, it is named.
+    If another --shard-seed divides the autoscalers and pods of this cluster better, it is named.
     """
-    wanted = Wanted(component, operator_namespace, count, seed, _names(split))
+    wanted = Wanted(component, operator_namespace, count, seed, _names(split), recommender)
 
-    async def act(client: Client, _namespace: str) -> None:
-        report = await make_report(client, wanted)
-        click.echo(text_of(report, output), nl=False)
+    async def act(client: Client, _namespace: str) -> Report:
+        return await make_report(client, wanted)
 
-    with waiting("counting HPAs and pods"):
-        with_client(kubeconfig, context, act, timeout=request_timeout, forbidden_hint=_RIGHTS)
+    with waiting("counting autoscalers and pods"):
+        report = with_client(kubeconfig, context, act, timeout=request_timeout, forbidden_hint=_RIGHTS)
+    for note in report.notes:
+        click.echo(note, err=True)
+    click.echo(text_of(report, output), nl=False)
 
 
 def _names(split: Sequence[str]) -> tuple[str, ...] | None:
@@ -153,7 +149,8 @@ def _names(split: Sequence[str]) -> tuple[str, ...] | None:
 
 async def make_report(client: Client, wanted: Wanted) -> Report:
     """Read the cluster. Raise CommandError if there are no shards to show."""
-    found = await settings_for(client, wanted.component, Choice(wanted.operator_namespace))
+    name = wanted.recommender if wanted.component == "recommender" else ""
+    found = await settings_for(client, wanted.component, Choice(wanted.operator_namespace), recommender=name)
     used = shard_layout(found.settings.leases)
     layout = wanted.over(used)
     if layout.count == 1:
@@ -164,8 +161,11 @@ async def make_report(client: Client, wanted: Wanted) -> Report:
         )
     is_used = found.is_published and layout.mark == used.mark
     holders = await _holders(client, found, layout.count) if is_used else ()
-    cluster = await contents_of(client, _kinds(wanted.component, found), found.settings.watch_namespaces)
+    kinds = counted_kinds(wanted.component, wanted.recommender, found)
+    counts = await count_cluster(client, kinds, found.settings.watch_namespaces)
+    cluster = counts.namespaces
     better = best_layout(layout, cluster)
+    assumed = () if found.is_published else (f"what the operator uses is not known, {found.source}",)
     return Report(
         wanted.component,
         layout,
@@ -173,8 +173,10 @@ async def make_report(client: Client, wanted: Wanted) -> Report:
         contents_of_shards(layout, cluster),
         better,
         largest_share(contents_of_shards(better, cluster)),
-        sum(cluster[name].pods for name in layout.split if name in cluster),
-        tuple(sorted(name for name in layout.split if name not in cluster)),
+        split_pods=sum(cluster[name].pods for name in layout.split if name in cluster),
+        unknown=tuple(sorted(name for name in layout.split if name not in cluster)),
+        noun=kinds.noun,
+        notes=(*assumed, *counts.notes),
     )
 
 
@@ -195,50 +197,6 @@ async def _holders(client: Client, found: FoundSettings, count: int) -> tuple[st
     return tuple(by_name.get(f"{stem}-{number}") or "" for number in range(count))
 
 
-def _kinds(component: str, found: FoundSettings) -> tuple[Resource[Any], ...]:
-    """Return the kinds of autoscalers that the operator acts on. Without an operator both kinds of HPAs are."""
-    if component == "recommender":
-        return (VPAS,)
-    is_acted_on = {
-        OWN_HPAS: found.settings.horizontal.own_hpas,
-        NATIVE_HPAS: found.settings.horizontal.native_hpas,
-    }
-    return tuple(kind for kind, wanted in is_acted_on.items() if wanted or not found.is_published)
-
-
-async def contents_of(
-    client: Client, kinds: Sequence[Resource[Any]], watched: Sequence[str]
-) -> dict[str, NamespaceContents]:
-    """Return the autoscalers and the number of pods of each watched namespace. None watched means all."""
-    names: defaultdict[str, list[str]] = defaultdict(list)
-    for kind in kinds:
-        try:
-            listed = await client.list(kind.into(PartialObject))
-        except errors.NotFound:
-            continue  # its CRD is not installed
-        for autoscaler in listed.items:
-            names[autoscaler.metadata.namespace].append(autoscaler.metadata.name)
-    namespaces = watched or [found.metadata.name for found in (await client.list(_NAMESPACES)).items]
-    gate = asyncio.Semaphore(_AT_ONCE)
-
-    async def count(namespace: str) -> int:
-        async with gate:
-            return await _count_pods(client, namespace)
-
-    pods = await asyncio.gather(*map(count, namespaces))
-    return {
-        namespace: NamespaceContents(number, tuple(names[namespace]))
-        for namespace, number in zip(namespaces, pods, strict=True)
-    }
-
-
-async def _count_pods(client: Client, namespace: str) -> int:
-    listed = await client.read(
-        f"counting pods of {namespace}", PODS.path(namespace), _CountedList, query=[("limit", "1")]
-    )
-    return len(listed.items) + listed.metadata.remaining_item_count
-
-
 def text_of(report: Report, output: str) -> str:
     """Return the report as a table with advice, or as data."""
     if output == "table":
@@ -247,7 +205,7 @@ def text_of(report: Report, output: str) -> str:
 
 
 def _table(report: Report) -> list[str]:
-    autoscalers = f"{_KINDS[report.component]}s".lower()
+    autoscalers = report.noun.lower()
     rows = [
         {
             "shard": str(number),
@@ -266,7 +224,7 @@ def _table(report: Report) -> list[str]:
 
 
 def _advice(report: Report) -> list[str]:
-    layout, better, kind = report.layout, report.better, _KINDS[report.component]
+    layout, better, noun = report.layout, report.better, report.noun
     lines = []
     if report.split_pods:
         lines.append(
@@ -276,14 +234,14 @@ def _advice(report: Report) -> list[str]:
         lines.append(f"not in this cluster: {', '.join(report.unknown)} of --split-namespaces")
     if orphans := [str(number) for number, holder in enumerate(report.holders) if not holder]:
         shard = f"shard {orphans[0]}" if len(orphans) == 1 else f"shards {', '.join(orphans)}"
-        lines.append(f"no replica holds {shard}: nothing is decided about the {kind}s there")
+        lines.append(f"no replica holds {shard}: nothing is decided about the {noun} there")
     largest = find_largest(report.contents)
     if not largest.share:
-        return [*lines, f"there are no pods and no {kind}s to divide"]
-    of = "pods" if largest.is_of_pods else f"{kind}s"
+        return [*lines, f"there are no pods and no {noun} to divide"]
+    of = "pods" if largest.is_of_pods else noun
     lines.append(
-        f"the largest share is {largest.share:.2f} of the {of} (shard {largest.shard}), an even one "
-        f"{1 / layout.count:.2f}"
+        f"the largest share is {largest.share:.2f} of the {of} (shard {largest.shard}) "
+        f"with --shard-seed={layout.seed}, an even one {1 / layout.count:.2f}"
     )
     if better.seed != layout.seed:
         lines.append(

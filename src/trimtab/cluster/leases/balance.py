@@ -18,7 +18,7 @@ class NamespaceContents:
 
     pods: int = 0
     autoscalers: tuple[str, ...] = ()
-    """The names of its HPAs, or of its VPAs."""
+    """The names of its HPAs, of its VPAs, or of both."""
 
 
 @dataclass(slots=True)
