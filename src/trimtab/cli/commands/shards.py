@@ -21,10 +21,12 @@ from trimtab.cli.output import output_option, to_json, to_yaml
 from trimtab.cli.progress import waiting
 from trimtab.cluster.client import Client, ListOptions
 from trimtab.cluster.leases.balance import (
+    LargeNamespace,
     ShardContents,
     best_layout,
     contents_of_shards,
     find_largest,
+    large_namespaces,
     largest_share,
     shares,
 )
@@ -75,6 +77,8 @@ class Report:
     """How many pods split namespaces have. They are in no shard, because every replica watches them."""
     unknown: tuple[str, ...] = ()
     """Split namespaces that the cluster does not have."""
+    large: tuple[LargeNamespace, ...] = ()
+    """Namespaces that no seed can divide."""
     noun: str = "HPAs"
     """What the counted autoscalers are called."""
     notes: tuple[str, ...] = ()
@@ -129,7 +133,8 @@ def shards(  # noqa: PLR0913 - one parameter per option
 ) -> None:
     """Show how even the shards of an operator are, and their holders.
 
-    If another --shard-seed divides the autoscalers and pods of this cluster better, it is named.
+    If another --shard-seed divides the autoscalers and pods of this cluster better, it is named. So are namespaces
+    that are too large for any seed.
     """
     wanted = Wanted(component, operator_namespace, count, seed, _names(split), recommender)
 
@@ -175,6 +180,7 @@ async def make_report(client: Client, wanted: Wanted) -> Report:
         largest_share(contents_of_shards(better, cluster)),
         split_pods=sum(cluster[name].pods for name in layout.split if name in cluster),
         unknown=tuple(sorted(name for name in layout.split if name not in cluster)),
+        large=large_namespaces(layout, cluster),
         noun=kinds.noun,
         notes=(*assumed, *counts.notes),
     )
@@ -247,6 +253,25 @@ def _advice(report: Report) -> list[str]:
         lines.append(
             f"--shard-seed={better.seed} in all replicas would make the largest share {report.largest_then:.2f}"
         )
+    return [*lines, *_large(report)]
+
+
+def _large(report: Report) -> list[str]:
+    """Return lines about namespaces that no seed can divide."""
+    if not report.large:
+        return []
+    named = [
+        f"{large.name} ({large.share:.2f} of the {'pods' if large.is_of_pods else report.noun})"
+        for large in report.large
+    ]
+    lines = [f"too large for an even share, with any seed: {', '.join(named)}"]
+    if names := [large.name for large in report.large if large.can_be_split]:
+        split = ",".join(sorted({*report.layout.split, *names}))
+        its = "its" if len(names) == 1 else "their"
+        lines.append(
+            f"--split-namespaces={split} in all replicas would divide {its} {report.noun} by name; every replica then "
+            f"watches {its} pods"
+        )
     return lines
 
 
@@ -269,4 +294,5 @@ def _data(report: Report) -> dict[str, Any]:
         ],
         "betterSeed": report.better.seed,
         "largestShareThen": report.largest_then,
+        "largeNamespaces": [large.name for large in report.large],
     }

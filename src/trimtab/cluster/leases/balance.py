@@ -11,6 +11,9 @@ _MOST_HASHES = 1_000_000
 _WORTH = 0.01
 """By how much the largest share must shrink for another seed: a change of the seed moves most namespaces."""
 
+_LARGE = 1.2
+"""How many even shares a namespace may have. No seed divides a larger one."""
+
 
 @dataclass(frozen=True, slots=True)
 class NamespaceContents:
@@ -74,6 +77,37 @@ def find_largest(shards: Sequence[ShardContents]) -> LargestShare:
         for number, share in enumerate(shares(amounts))
     ]
     return max(found, key=lambda largest: largest.share)
+
+
+@dataclass(frozen=True, slots=True)
+class LargeNamespace:
+    """A namespace that alone has far more than an even share."""
+
+    name: str
+    share: float
+    is_of_pods: bool
+    can_be_split: bool
+    """Whether it has several autoscalers, which can be divided by name."""
+
+
+def large_namespaces(
+    layout: ShardLayout, cluster: Mapping[str, NamespaceContents]
+) -> tuple[LargeNamespace, ...]:
+    """Return the namespaces that no seed can divide, the largest first. Those that are split are left out.
+
+    One autoscaler makes no namespace large, because it cannot be divided.
+    """
+    whole = [name for name in cluster if name not in layout.split]
+    pods = shares([cluster[name].pods for name in whole])
+    total = sum(len(contents.autoscalers) for contents in cluster.values())
+    found = []
+    for name, of_pods in zip(whole, pods, strict=True):
+        count = len(cluster[name].autoscalers)
+        of_autoscalers = count / total if count > 1 else 0.0
+        share = max(of_pods, of_autoscalers)
+        if share > _LARGE / layout.count:
+            found.append(LargeNamespace(name, share, of_pods >= of_autoscalers, count > 1))
+    return tuple(sorted(found, key=lambda large: (-large.share, large.name)))
 
 
 def best_layout(layout: ShardLayout, cluster: Mapping[str, NamespaceContents]) -> ShardLayout:

@@ -322,6 +322,39 @@ def test_a_process_with_both_components_gets_one_proposal():
     assert text_of(by_hpas, "table").split()[2] == "AUTOSCALERS"
 
 
+async def create_bulk(client):
+    """Create a namespace with most of all pods, and two HPAs."""
+    await client.create(NAMESPACES, {"metadata": {"name": "bulk"}})
+    await create_pods(client, "bulk", 15)
+    for name in ("web", "api"):
+        hpa = {"metadata": {"name": name}, "spec": {"scaleTargetRef": TARGET, "maxReplicas": 3}}
+        await client.create(NATIVE_HPAS.untyped(), hpa, "bulk")
+
+
+def test_a_namespace_that_is_too_large_for_any_seed_is_named():
+    lines = shown(Wanted(split=("team-5",)), prepare=create_bulk).splitlines()
+    assert "too large for an even share, with any seed: bulk (0.60 of the pods)" in lines
+    assert lines[-1] == (
+        "--split-namespaces=bulk,team-5 in all replicas would divide its HPAs by name; every replica then watches its pods"
+    )
+    data = json.loads(shown(output="json", prepare=create_bulk))
+    assert data["largeNamespaces"] == ["bulk"]
+
+
+async def create_pods_of_agents(client):
+    await create_pods(client, "kube-system", 15, "agent")
+
+
+def test_a_large_namespace_without_hpas_cannot_be_split():
+    text = shown(prepare=create_pods_of_agents)
+    assert "too large for an even share, with any seed: kube-system (0.50 of the pods)" in text
+    assert "--split-namespaces" not in text
+
+
+def test_no_namespace_is_too_large_if_it_has_little_more_than_an_even_share():
+    assert "too large" not in shown(Wanted(count=3))
+
+
 def test_missing_crds_are_named():
     """VPAS was 0 without a word."""
     (note,) = reported(Wanted("recommender"), RECOMMENDER).notes
