@@ -117,7 +117,7 @@ async def create_vpas(client):
     """Create three VPAs in team-1 and one of another recommender in team-2."""
     for crd in all_crds():
         await client.create(CRDS, crd)
-    named = [("team-1", name, {}) for name in "abc"]
+    named: list[tuple[str, str, Json]] = [("team-1", name, {}) for name in "abc"]
     for namespace, name, spec in [*named, ("team-2", "d", {"recommenders": [{"name": "other"}]})]:
         vpa = {"metadata": {"name": name}, "spec": {"targetRef": TARGET, **spec}}
         await client.create(VPAS.untyped(), vpa, namespace)
@@ -255,7 +255,7 @@ def test_vpas_of_other_recommenders_are_not_counted():
 
 
 def test_the_recommender_is_named_on_the_command_line(tmp_path, capsys):
-    leases = {f"/apis/{LEASES.api_version}/namespaces/trimtab/leases": {"items": []}}
+    leases: dict[str, object] = {f"/apis/{LEASES.api_version}/namespaces/trimtab/leases": {"items": []}}
     with refusing(403, "Forbidden", leases) as port:
         arguments = ["shards", "--component=recommender", "--recommender-name=other"]
         assert answer([*arguments, "--kubeconfig", kubeconfig(tmp_path, port)]) == 2
