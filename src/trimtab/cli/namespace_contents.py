@@ -2,7 +2,7 @@
 
 import asyncio
 from collections import defaultdict
-from collections.abc import Awaitable, Callable, Iterable, Sequence
+from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
 from typing import Any, Final, TypeVar
@@ -88,18 +88,21 @@ async def count_cluster(client: Client, kinds: CountedKinds, watched: Sequence[s
     for noun, lists in (("HPAs", hpas), ("VPAs", vpas)):
         if lists and all(found is None for found in lists):
             notes.append(f"there are no {noun}{NOT_INSTALLED} ({INSTALL})")
-    names: defaultdict[str, list[str]] = defaultdict(list)
-    for meta in [
-        *(hpa.metadata for found in hpas for hpa in found or ()),
-        *(vpa.metadata for found in vpas for vpa in found or () if is_served_by(vpa, {kinds.recommender})),
-    ]:
-        names[meta.namespace].append(meta.name)
+    served = [vpa for found in vpas for vpa in found or () if is_served_by(vpa, {kinds.recommender})]
+    names = _names_by_namespace([*(hpa for found in hpas for hpa in found or ()), *served])
     pods = await _some_at_once(partial(_count_pods, client), namespaces)
     contents = {
-        namespace: NamespaceContents(number, tuple(names[namespace]))
+        namespace: NamespaceContents(number, tuple(names.get(namespace, ())))
         for namespace, number in zip(namespaces, pods, strict=True)
     }
     return ClusterContents(contents, tuple(notes))
+
+
+def _names_by_namespace(autoscalers: Iterable[Any]) -> Mapping[str, list[str]]:
+    names: defaultdict[str, list[str]] = defaultdict(list)
+    for autoscaler in autoscalers:
+        names[autoscaler.metadata.namespace].append(autoscaler.metadata.name)
+    return names
 
 
 async def _namespaces(client: Client, watched: Sequence[str]) -> list[str]:

@@ -40,7 +40,11 @@ class ShardLayout:
 
     @property
     def mark(self) -> int:
-        """Return the number that ends a holder's name. Equal layouts have equal marks, and different ones different marks."""
+        """Return the number that ends a holder's name.
+
+        Equal layouts have equal marks. Layouts that differ have different ones, but for two sets of split namespaces in
+        four billion.
+        """
         if not self.split and not self.seed:
             return _BY_NAMESPACE + self.count
         split = 1 + crc32(",".join(sorted(self.split)).encode()) if self.split else 0
