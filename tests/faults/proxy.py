@@ -8,7 +8,6 @@
 
 import asyncio
 import contextlib
-import json
 from collections import Counter
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
@@ -80,18 +79,6 @@ class Alter:
 
 
 Fault = Status | Cut | Silence | Half | Swallow | Alter
-
-
-def failure(code: int, reason: str) -> bytes:
-    body = {
-        "kind": "Status",
-        "apiVersion": "v1",
-        "status": "Failure",
-        "code": code,
-        "reason": reason,
-        "message": reason,
-    }
-    return json.dumps(body).encode()
 
 
 class FaultProxy:

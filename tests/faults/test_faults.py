@@ -6,7 +6,8 @@ import pytest
 
 from tests.client_suite.objects import config_map
 from tests.faults.conftest import MAPS
-from tests.faults.proxy import Alter, Cut, Half, Silence, Status, Swallow, failure
+from tests.faults.proxy import Alter, Cut, Half, Silence, Status, Swallow
+from tests.support.transport import failure
 from trimtab.cluster import errors
 from trimtab.cluster.client import Preconditions, retry_on_conflict
 from trimtab.cluster.discovery import Discovery

@@ -7,7 +7,7 @@ see a list that forgot its namespace.
 from collections.abc import AsyncIterator, Sequence
 from contextlib import asynccontextmanager
 
-from tests.faults.proxy import failure
+from tests.support.transport import failure
 from trimtab.cluster.transport.transport import (
     Request,
     Response,

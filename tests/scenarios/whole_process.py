@@ -8,9 +8,9 @@ from datetime import timedelta
 from typing import Any
 
 from tests.scenarios.containers import container_sizes
-from tests.scenarios.line import Line
 from tests.scenarios.metrics_stub import MetricsStub, WithMetrics
 from tests.scenarios.vertical.stage import CRDS
+from tests.support.transport import Line
 from trimtab.clock import VirtualClock
 from trimtab.cluster.client import Client, DeleteOptions, ListOptions
 from trimtab.cluster.resource import DEPLOYMENTS, LEASES, PODS, REPLICA_SETS, Json, Resource

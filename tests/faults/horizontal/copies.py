@@ -7,7 +7,7 @@ from datetime import datetime, timedelta
 from typing import Any
 
 from tests.scenarios.horizontal.stage import Stage
-from tests.scenarios.line import Line
+from tests.support.transport import Line
 from trimtab.clock import Clock
 from trimtab.cluster import errors
 from trimtab.cluster.client import Client

@@ -25,8 +25,8 @@ from tests.faults.horizontal.copies import WallClock, is_about_leases
 from tests.faults.horizontal.scene import load, queue
 from tests.scenarios.horizontal.conftest import play_on_lab
 from tests.scenarios.horizontal.stage import Stage
-from tests.scenarios.line import Break, Line, status
 from tests.scenarios.metrics_stub import Send
+from tests.support.transport import Break, Line, status
 from trimtab.cluster.client import Client
 from trimtab.cluster.errors import TransportError
 from trimtab.cluster.leases.election import LeaderElector, LeaseTimes

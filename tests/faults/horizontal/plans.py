@@ -9,7 +9,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from tests.scenarios.horizontal.stage import Actor, Stage
-from tests.scenarios.line import Break, Written
+from tests.support.transport import Break, Written
 from trimtab.cluster.resource import DEPLOYMENTS, Json
 
 Act = Callable[[Stage], Awaitable[None]]

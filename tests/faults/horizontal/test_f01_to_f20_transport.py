@@ -5,9 +5,8 @@ import json
 import pytest
 
 from tests.faults.horizontal.scene import becomes, first, held, is_watch, lists, load, queue, working
-from tests.faults.proxy import failure
 from tests.scenarios.horizontal.stage import Stage
-from tests.scenarios.line import status
+from tests.support.transport import failure, status
 from trimtab.cluster.errors import TransportError, Unreachable
 from trimtab.cluster.resource import DEPLOYMENTS, STATEFUL_SETS
 from trimtab.cluster.transport.transport import Request, Response

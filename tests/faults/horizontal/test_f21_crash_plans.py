@@ -6,7 +6,7 @@ from tests.faults.horizontal.plans import Story, Teller, Told, check_writes
 from tests.faults.horizontal.stories import STORIES
 from tests.scenarios.horizontal.conftest import play_on_lab, play_on_real
 from tests.scenarios.horizontal.stage import Stage
-from tests.scenarios.line import Break
+from tests.support.transport import Break
 
 SAMPLED = ("to zero and back", "up by two pods per minute")
 PLAYED = [

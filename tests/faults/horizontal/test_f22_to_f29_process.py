@@ -7,7 +7,7 @@ import pytest
 
 from tests.faults.horizontal.scene import held, load
 from tests.scenarios.horizontal.stage import Actor, Stage
-from tests.scenarios.line import Break
+from tests.support.transport import Break
 from trimtab.clock import VirtualClock
 from trimtab.cluster.client import Client
 from trimtab.cluster.leases.election import LeaderElector, LeaseTimes

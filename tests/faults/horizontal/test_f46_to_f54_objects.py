@@ -7,7 +7,7 @@ import pytest
 from tests.faults.horizontal.scene import becomes, held, load, queue, working
 from tests.scenarios.horizontal.bodies import NO_WINDOW, cpu_metric, external_metric, owner_of
 from tests.scenarios.horizontal.stage import Stage
-from tests.scenarios.line import status
+from tests.support.transport import status
 from trimtab.cluster import errors
 from trimtab.cluster.resource import DEPLOYMENTS, Json, Resource
 

@@ -13,7 +13,7 @@ from tests.faults.horizontal.copies import PERIOD, Copy, holder, is_about_leases
 from tests.faults.horizontal.scene import becomes, held, load
 from tests.scenarios.horizontal.conftest import play_on_lab
 from tests.scenarios.horizontal.stage import Stage
-from tests.scenarios.line import Break, status
+from tests.support.transport import Break, status
 from trimtab.cluster.transport.transport import Request
 
 WINDOW = 300.0

@@ -15,11 +15,10 @@ from typing import Any
 import pytest
 
 from tests.faults.horizontal.scene import first, is_watch, lists
-from tests.faults.proxy import failure
 from tests.scenarios.copies import cached
 from tests.scenarios.horizontal.sharing import LEASE, LOOK, PERIOD, Copy
 from tests.scenarios.horizontal.teams import PLACES, Teams, selectors, team, with_teams
-from tests.scenarios.line import Answer, Line, status
+from tests.support.transport import Answer, Line, failure, status
 from trimtab.cluster.errors import TransportError
 from trimtab.cluster.resource import DEPLOYMENTS, PODS
 from trimtab.cluster.transport.transport import Request, Response

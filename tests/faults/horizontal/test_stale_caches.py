@@ -7,7 +7,7 @@ import pytest
 
 from tests.faults.horizontal.scene import becomes, held, is_watch, load, queue, working
 from tests.scenarios.horizontal.stage import CRDS, NAMESPACES, Stage
-from tests.scenarios.line import Break, status
+from tests.support.transport import Break, status
 from trimtab.cluster.resource import DEPLOYMENTS
 from trimtab.model.crds import all_crds
 from trimtab.operator.horizontal.inputs.kinds import NATIVE_HPAS, OWN_HPAS

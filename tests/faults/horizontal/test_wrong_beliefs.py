@@ -12,8 +12,8 @@ import pytest
 from tests.faults.horizontal.scene import becomes, first, held, load, working
 from tests.scenarios.horizontal.bodies import NO_WINDOW, external_metric
 from tests.scenarios.horizontal.stage import Stage
-from tests.scenarios.line import Break, status
 from tests.scenarios.metrics_stub import Send
+from tests.support.transport import Break, status
 from trimtab.cluster.errors import TransportError
 from trimtab.cluster.transport.transport import Request, Response
 from trimtab.operator.horizontal.inputs.hpa_state import HpaState

@@ -10,7 +10,7 @@ from typing import Any
 from tests.faults.horizontal.scene import held, load
 from tests.scenarios.copies import Copies
 from tests.scenarios.horizontal.stage import Actor, Stage
-from tests.scenarios.line import Break, Line
+from tests.support.transport import Break, Line
 from trimtab.cluster.client import Client
 from trimtab.cluster.leases.layout import ShardLayout
 from trimtab.cluster.leases.shards import Shards

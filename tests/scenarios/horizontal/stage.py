@@ -14,10 +14,10 @@ from prometheus_client import CollectorRegistry
 from tests.scenarios.clocks import ShiftedClock, pass_time
 from tests.scenarios.horizontal.bodies import NO_WINDOW, pod_spec
 from tests.scenarios.horizontal.workloads import Controllers, Played, make_workloads
-from tests.scenarios.line import Line
 from tests.scenarios.metrics_stub import MetricsStub, WithMetrics
 from tests.scenarios.narrow import narrowed
 from tests.scenarios.waiting import equal_the_server, wait_for
+from tests.support.transport import Line
 from trimtab.clock import Clock
 from trimtab.cluster import errors
 from trimtab.cluster.client import Client, ListOptions

@@ -13,7 +13,7 @@ from tests.scenarios.horizontal.bodies import (
 )
 from tests.scenarios.horizontal.stage import NAMESPACES, Actor, Stage
 from tests.scenarios.horizontal.test_tolerance import NATIVE_V1
-from tests.scenarios.line import Break, status
+from tests.support.transport import Break, status
 from trimtab.cluster.resource import STATEFUL_SETS, Json, Resource
 from trimtab.decide.horizontal import explain
 from trimtab.operator.horizontal.inputs.kinds import KUBE_CONTROLLER_MANAGER, RivalControllerError

@@ -8,7 +8,7 @@ from tests.faults.horizontal.scene import first
 from tests.scenarios.horizontal.conftest import play_on_lab
 from tests.scenarios.horizontal.stage import Actor, Stage
 from tests.scenarios.horizontal.teams import team
-from tests.scenarios.line import status
+from tests.support.transport import status
 from trimtab.cluster.transport.transport import Request
 
 PLACES = [f"team-{letter}" for letter in "abcdefghijk"]

@@ -8,7 +8,7 @@ import pytest
 from tests.scenarios.horizontal.bodies import NO_WINDOW, cpu_metric, external_metric
 from tests.scenarios.horizontal.stage import Stage
 from tests.scenarios.horizontal.test_selection import F1, f1
-from tests.scenarios.line import Line, status
+from tests.support.transport import Line, status
 from trimtab.cli.explain.hpas import explain_replicas
 from trimtab.cli.operator_settings import Choice
 from trimtab.cluster.client import Client

@@ -9,7 +9,7 @@ import yaml
 from tests.scenarios.horizontal.bodies import cpu_metric, external_metric, memory_metric, owner_of
 from tests.scenarios.horizontal.stage import Actor, Stage
 from tests.scenarios.horizontal.workloads import Controlled
-from tests.scenarios.line import status
+from tests.support.transport import status
 from trimtab.cluster.client import DeleteOptions, ListOptions
 from trimtab.cluster.resource import DEPLOYMENTS, JOBS, PODS, REPLICA_SETS, Json, Resource
 

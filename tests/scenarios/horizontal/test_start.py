@@ -9,7 +9,7 @@ import pytest
 from tests.scenarios.horizontal.bodies import cpu_metric
 from tests.scenarios.horizontal.stage import Actor, Stage
 from tests.scenarios.horizontal.test_economy import beside
-from tests.scenarios.line import status
+from tests.support.transport import status
 from trimtab.cluster.cache.informer import Informer
 from trimtab.cluster.client import DeleteOptions
 from trimtab.cluster.resource import PODS

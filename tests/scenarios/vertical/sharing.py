@@ -6,8 +6,8 @@ from collections.abc import Awaitable, Callable, Coroutine, Iterable
 from typing import Any
 
 from tests.scenarios.copies import Copies
-from tests.scenarios.line import Break, Line
 from tests.scenarios.vertical.stage import Actor, Stage
+from tests.support.transport import Break, Line
 from trimtab.cluster.client import Client
 from trimtab.cluster.leases.layout import ShardLayout
 from trimtab.cluster.leases.shards import Shards

@@ -16,12 +16,12 @@ from prometheus_client import CollectorRegistry
 
 from tests.scenarios.clocks import ShiftedClock
 from tests.scenarios.horizontal.workloads import Controllers
-from tests.scenarios.line import Line
 from tests.scenarios.metrics_stub import MetricsStub, WithMetrics
 from tests.scenarios.narrow import narrowed
 from tests.scenarios.vertical.webhooks import BROKEN_BACKENDS, Broken, backend, standing_in
 from tests.scenarios.vertical.workloads import AT_ONCE, Played, make_workloads
 from tests.scenarios.waiting import equal_the_server, wait_for
+from tests.support.transport import Line
 from trimtab.clock import Clock, VirtualClock
 from trimtab.cluster import errors
 from trimtab.cluster.client import Client, ListOptions, PatchType

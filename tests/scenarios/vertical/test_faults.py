@@ -7,8 +7,8 @@ from typing import Any
 
 import pytest
 
-from tests.scenarios.line import Break, status
 from tests.scenarios.vertical.stage import FOLLOWER, FOLLOWER_TARGET, MINUTE, Actor, Stage
+from tests.support.transport import Break, status
 from trimtab.cluster.errors import TransportError
 from trimtab.cluster.transport.transport import Request
 from trimtab.decide.vertical.update.lost_responses import FIRST_CHECK

@@ -2,8 +2,8 @@
 
 import pytest
 
-from tests.scenarios.line import Line, status
 from tests.scenarios.vertical.stage import LEADER, Stage
+from tests.support.transport import Line, status
 from trimtab.cluster.client import Client
 from trimtab.operator.settings.settings import Settings
 from trimtab.operator.vertical.explain import Explainer, NotFoundError

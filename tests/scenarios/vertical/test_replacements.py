@@ -6,7 +6,6 @@ from typing import Any
 import pytest
 
 from tests.dashboard.asking import EVERYTHING
-from tests.scenarios.line import status
 from tests.scenarios.vertical.conftest import play_on_real
 from tests.scenarios.vertical.stage import (
     FOLLOWER,
@@ -17,6 +16,7 @@ from tests.scenarios.vertical.stage import (
     Stage,
 )
 from tests.scenarios.vertical.test_published_settings import publish
+from tests.support.transport import status
 from trimtab.cli.explain.sizes import explain_size
 from trimtab.cli.operator_settings import Choice
 from trimtab.cluster.client import ListOptions

@@ -1,8 +1,8 @@
 """A role moves although a pod of it is deleted meanwhile, and ends with its Lease."""
 
-from tests.scenarios.line import status
 from tests.scenarios.vertical.stage import Stage
 from tests.scenarios.vertical.test_roles_from_leases import hold, keeping, roles, settled
+from tests.support.transport import status
 from trimtab.cluster.resource import LEASES
 from trimtab.decide.vertical.control.role_labels import LEASE_ANNOTATION
 

@@ -4,8 +4,8 @@ import asyncio
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 
-from tests.scenarios.line import Break, status
 from tests.scenarios.vertical.stage import FOLLOWER, FOLLOWER_TARGET, LEADER, LEADER_TARGET, Actor, Stage
+from tests.support.transport import Break, status
 from trimtab.cluster.client import ListOptions
 from trimtab.cluster.resource import LEASES, Json
 from trimtab.cluster.transport.transport import Request

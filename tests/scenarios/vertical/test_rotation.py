@@ -11,9 +11,9 @@ from cryptography.hazmat.primitives import serialization
 from cryptography.hazmat.primitives.asymmetric import ec
 from prometheus_client import generate_latest
 
-from tests.scenarios.line import status
 from tests.scenarios.vertical.conftest import play_on_real
 from tests.scenarios.vertical.stage import Stage
+from tests.support.transport import status
 from trimtab.operator.vertical.admission import webhook
 from trimtab.operator.vertical.admission.certificates import (
     PUBLISHED_BEFORE_USE,

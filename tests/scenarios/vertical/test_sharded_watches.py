@@ -12,7 +12,6 @@ from typing import Any
 import pytest
 
 from tests.scenarios.copies import cached
-from tests.scenarios.line import status
 from tests.scenarios.vertical.sharing import Copy
 from tests.scenarios.vertical.stage import Stage
 from tests.scenarios.vertical.teams import (
@@ -30,6 +29,7 @@ from tests.scenarios.vertical.teams import (
     use,
     with_teams,
 )
+from tests.support.transport import status
 from trimtab.cluster.client import ListOptions
 from trimtab.cluster.leases.layout import MOST_SHARDS, ShardLayout, rank
 from trimtab.cluster.resource import CORE_EVENTS, LEASES, PODS, Json

@@ -5,9 +5,9 @@ from contextlib import asynccontextmanager
 
 import pytest
 
-from tests.scenarios.line import status
 from tests.scenarios.vertical.stage import FOLLOWER, NAMESPACES, Stage
 from tests.scenarios.vertical.test_roles_from_leases import hold, keeping, roles
+from tests.support.transport import status
 from trimtab.cluster.client import ListOptions
 from trimtab.cluster.resource import PODS
 from trimtab.decide.vertical.control.role_labels import LEASE_ANNOTATION

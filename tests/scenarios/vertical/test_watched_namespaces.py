@@ -5,9 +5,9 @@ from datetime import timedelta
 
 import pytest
 
-from tests.scenarios.line import status
 from tests.scenarios.vertical.stage import FOLLOWER, NAMESPACES, Actor, Stage
 from tests.scenarios.vertical.test_stale_caches import in_namespace
+from tests.support.transport import status
 from trimtab.cluster.client import ListOptions
 from trimtab.cluster.resource import CORE_EVENTS, Json
 from trimtab.operator.vertical.kinds import CHECKPOINTS, VPAS

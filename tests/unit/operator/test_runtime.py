@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from tests.matrix.recording import ADAPTER, CRDS, NAMESPACES, ignore, make_adapter
-from tests.scenarios.line import Line
+from tests.support.transport import Line
 from trimtab.clock import VirtualClock
 from trimtab.cluster.client import Client
 from trimtab.cluster.resource import DEPLOYMENTS

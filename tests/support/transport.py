@@ -10,7 +10,6 @@ from contextlib import asynccontextmanager
 from dataclasses import dataclass
 from enum import Enum
 
-from tests.faults.proxy import failure
 from trimtab.cluster.errors import TransportError
 from trimtab.cluster.resource import Json
 from trimtab.cluster.transport.transport import (
@@ -55,6 +54,18 @@ class Written:
 
 Answer = Response | TransportError | None
 Alter = Callable[[bytes], list[bytes]]
+
+
+def failure(code: int, reason: str) -> bytes:
+    body = {
+        "kind": "Status",
+        "apiVersion": "v1",
+        "status": "Failure",
+        "code": code,
+        "reason": reason,
+        "message": reason,
+    }
+    return json.dumps(body).encode()
 
 
 def status(code: int, reason: str = "", **headers: str) -> Response:
