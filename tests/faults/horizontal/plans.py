@@ -4,7 +4,7 @@ After each the end must be the same, the replicas must have gone the same way, a
 """
 
 import asyncio
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Hashable, Iterator
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -18,7 +18,7 @@ QUIET_ROUNDS = 6
 MOST_ROUNDS = 60
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, eq=False)
 class Story:
     """A workload, what happens to it, and what its operator is told."""
 
@@ -44,8 +44,25 @@ class Told:
     is_broken: bool = False
     """Whether the fault really happened."""
 
+    def moments(self) -> list[tuple[Hashable, Hashable]]:
+        """Return, for each write, what it and the write before it say; equal moments break in the same way."""
+        said = list(_what_is_said(self.writes))
+        return list(zip([None, *said], said, strict=False))
+
     def accepted(self, kind: str) -> int:
         return sum(one.request.path.endswith(kind) and one.status == 200 for one in self.writes)
+
+
+def _what_is_said(writes: list[Written]) -> Iterator[Hashable]:
+    """Yield the direction of each new scale, and the reasons of each new status."""
+    size: int | None = None
+    for written in writes:
+        if written.is_scale:
+            before, size = size, written.body["spec"]["replicas"]
+            yield before is None, before == 0, size == 0, size > (before or 0)
+        else:
+            conditions = written.body.get("status", {}).get("conditions", [])
+            yield tuple(sorted((one["type"], one["status"], one["reason"]) for one in conditions))
 
 
 class Teller:
