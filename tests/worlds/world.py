@@ -3,6 +3,8 @@
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field, replace
 from enum import Enum
+from importlib import import_module
+from importlib.util import find_spec
 from typing import Any, Protocol
 
 
@@ -37,10 +39,17 @@ class World:
     start: Mapping[str, Any]
     """The workload, its autoscalers and its load, as the family reads them: texts, numbers, lists and maps only."""
     happenings: tuple[Happening, ...] = ()
+    is_short: bool = False
+    """Whether it was made for `make test`, which plays a few hundred of them."""
 
     @property
     def name(self) -> str:
-        return f"{self.family}-{self.seed}"
+        return f"{self.family}-short-{self.seed}" if self.is_short else f"{self.family}-{self.seed}"
+
+    @property
+    def kinds(self) -> frozenset[str]:
+        """Return the kinds of its happenings."""
+        return frozenset(happening.what for happening in self.happenings)
 
     def with_only(self, happenings: Iterable[Happening]) -> "World":
         """Return the world with some of its happenings."""
@@ -56,19 +65,25 @@ class Life:
     broken: list[str] = field(default_factory=list)
     """Promises that were broken, whatever upstream does: each a sentence that begins with the promise's name and a colon."""
     log: list[tuple[float, str]] = field(default_factory=list)
-    """What happened and what was done, by time, as a story tells it."""
+    """What was done by autoscalers and what came of it, by time, as a story tells it; happenings are told by the family."""
 
     def note(self, at: float, text: str) -> None:
         self.log.append((at, text))
 
+    def add(self, outcome: str, amount: float = 1.0) -> None:
+        self.outcomes[outcome] = self.outcomes.get(outcome, 0.0) + amount
+
 
 class Family(Protocol):
-    """Worlds of one kind."""
+    """Worlds of one kind. The module `tests.worlds.NAME` has it as `FAMILY`."""
 
     name: str
 
-    def make(self, seed: int) -> World:
-        """Return the world of a seed. The same seed gives the same world, on any machine."""
+    def make(self, seed: int, *, is_short: bool = False) -> World:
+        """Return the world of a seed. The same seed gives the same world, on any machine.
+
+        A short one is for `make test`: both lives together cost a few tenths of a second.
+        """
         ...
 
     def play(self, world: World, rules: Rules) -> Life:
@@ -76,7 +91,10 @@ class Family(Protocol):
         ...
 
     def simpler(self, world: World) -> Iterable[World]:
-        """Yield worlds that differ from this one by something that a story can do without, happenings aside."""
+        """Yield worlds that differ from this one by something that a story can do without.
+
+        The most promising ones come first. Happenings are left out by `shrink` itself; simpler facts of them belong here.
+        """
         ...
 
     def tell(self, world: World) -> list[str]:
@@ -86,3 +104,29 @@ class Family(Protocol):
     def tell_happening(self, happening: Happening) -> str:
         """Return one happening in a few words."""
         ...
+
+
+FAMILIES = tuple(name for name in ("hpas", "sizes") if find_spec(f"tests.worlds.{name}"))
+
+
+def family_of(name: str) -> Family:
+    """Return a family by its name."""
+    family: Family = import_module(f"tests.worlds.{name}").FAMILY
+    return family
+
+
+def as_data(world: World) -> dict[str, Any]:
+    """Return a world as maps and lists, for a file."""
+    return {
+        "family": world.family,
+        "seed": world.seed,
+        "seconds": world.seconds,
+        "start": world.start,
+        "happenings": [[one.at, one.what, dict(one.facts)] for one in world.happenings],
+    }
+
+
+def from_data(data: Mapping[str, Any]) -> World:
+    """Return the world that `as_data` wrote."""
+    happenings = tuple(Happening(at, what, facts) for at, what, facts in data["happenings"])
+    return World(data["family"], data["seed"], data["seconds"], data["start"], happenings)
