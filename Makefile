@@ -9,7 +9,7 @@ VECTORS ?= tests/data/vectors
 export UV_PYTHON_DOWNLOADS := never
 
 .DEFAULT_GOAL := help
-.PHONY: help up docs docs-version first-scale test test-real test-upstream test-node test-neighbours peers check format lint types layers conformance mutants hand-overs soak fuzz scorecard bench build release lock lock-image clean
+.PHONY: help up docs docs-version first-scale test test-real test-upstream test-node test-neighbours peers check quick format lint types layers budget conformance mutants hand-overs soak fuzz scorecard bench build release lock lock-image clean
 
 help: ## show this list
 	@awk -F ':.*## ' '/^[a-z-]+:.*## /{printf "  make %-13s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -35,7 +35,10 @@ test-neighbours: $(VENV)/.dev ## Trimtab beside KEDA and Argo Rollouts, on a rea
 peers: $(VENV)/.dev ## build the real programs of `make test-real`: K8S=1.37 or 1.36, ARGS=kube-apiserver
 	@K8S=$(K8S) $(BIN)/python -m tools.peers.build $(ARGS)
 
-check: format-check lint types layers conformance test ## everything before a commit: format, lint, types, layers, recorded answers, tests
+check: format-check lint types layers budget conformance test ## everything before a commit: format, lint, types, layers, budget, recorded answers, tests
+
+quick: format-check lint types layers budget ## the same with the tests of values and of HPA decisions only, within a minute
+	@echo "tests" && $(BIN)/pytest -n 2 tests/unit/model tests/unit/decide/horizontal
 
 .PHONY: format-check
 format-check: $(VENV)/.dev
@@ -52,6 +55,9 @@ types: $(VENV)/.dev ## strict type check
 
 layers: $(VENV)/.dev ## imports point down only
 	@echo "layers" && $(BIN)/lint-imports --no-cache | tail -n 4
+
+budget: $(VENV)/.dev ## no package has more lines of code than pyproject.toml allows; ARGS=--table counts them
+	@echo "budget" && $(BIN)/python -m tools.budget $(ARGS)
 
 conformance: $(VENV)/.dev ## all recorded answers of upstream, or those of VECTORS=DIR
 	@echo "conformance" && $(BIN)/python -m tests.conformance $(VECTORS)
