@@ -1,0 +1,10 @@
+"""Random lives of autoscaled workloads on a real API server, where upstream's own programs are the judge.
+
+Each world is played twice at once. Upstream's controller scales the workload of one namespace, Trimtab that of another, and both
+meet the same load and the same faults at the same moments. Reading order: `hpas` (which worlds there are), `profiles` (what
+befalls the controllers, and the worlds of known defects), `workload` (plays a Deployment and its load), `metrics` (serves its usage),
+`server` (the API server, the programs and their faults), `batch` (plays worlds), `oracle` (which sizes were allowed),
+`judge` (outcomes, allowances, stories), `vpas` (the same beside upstream's VPA programs), `play` (the command).
+
+What does not belong here: anything that knows how a decision is made.
+"""

@@ -1,0 +1,95 @@
+"""The command: `python -m tests.worlds --real [BATCH...]`."""
+
+import argparse
+import tempfile
+from collections.abc import Iterable, Sequence
+from pathlib import Path
+
+import click
+import uvloop
+
+from tests.worlds.real import judge
+from tests.worlds.real.batch import Batch
+from tests.worlds.real.metrics import Server
+from tests.worlds.real.profiles import KNOWN, Profile, draw_profile
+from tests.worlds.real.server import VALUES, Api, audit_flags
+from tools.peers import build
+from tools.peers.beside import Beside
+from tools.peers.cluster import RealCluster
+
+OUT = Path(".trimtab/worlds")
+NIGHTLY = ("plain", "kill", "api", "sync5", "real")
+"""Syncs of 1, 5 and 15 s."""
+_REPLAYS = 3
+
+Plan = tuple[Profile, Sequence[str]]
+
+
+def main(arguments: list[str]) -> int:
+    """Play worlds on a real API server, print the stories, and return 1 if some outcome of ours is worse."""
+    parser = argparse.ArgumentParser("python -m tests.worlds --real", description=__doc__)
+    parser.add_argument("--seed", type=int, default=1, help="of the first batch; default 1")
+    parser.add_argument(
+        "--count", type=int, default=0, help="of batches; default one of each of " + ", ".join(NIGHTLY)
+    )
+    parser.add_argument("--worlds", type=int, default=12, help="of a batch; default 12")
+    parser.add_argument("--profile", help="instead of the one that the batch's seed draws")
+    parser.add_argument(
+        "--only", default="", metavar="WORLD,...", help=f"such as 21.3; known defects: {', '.join(KNOWN)}"
+    )
+    parser.add_argument(
+        "--repeat", type=int, default=1, help="how often each world is played at once; 3 for a verdict"
+    )
+    parser.add_argument("--out", type=Path, default=OUT, help=f"directory of records and logs; default {OUT}")
+    parser.add_argument(
+        "--read", type=Path, nargs="+", metavar="FILE", help="judge these records, and play nothing"
+    )
+    parser.add_argument("--story", metavar="WORLD", help="with --read: tell this world")
+    options = parser.parse_args(arguments)
+    if options.read:
+        lines, is_worse = judge.report(options.read)
+        click.echo("\n".join(judge.stories(options.read, options.story) if options.story else lines))
+        return int(is_worse)
+    out = options.out.resolve()
+    out.mkdir(parents=True, exist_ok=True)
+    files = uvloop.run(_play_all(list(_plans(options)), options.repeat, out))
+    lines, is_worse = judge.report(files)
+    click.echo("\n".join(lines))
+    click.echo(f"one of these worlds in full: --read {' '.join(map(str, files))} --story WORLD")
+    return int(is_worse)
+
+
+def _plans(options: argparse.Namespace) -> Iterable[Plan]:
+    if options.only:
+        by_batch: dict[tuple[str, str | None], list[str]] = {}
+        for name in options.only.split(","):
+            profile = KNOWN[name].profile if name in KNOWN else options.profile
+            by_batch.setdefault((name.partition(".")[0], profile), []).append(name)
+        for (batch, profile), names in by_batch.items():
+            yield draw_profile(batch, profile), names
+        return
+    count = options.count or (1 if options.profile else 0)
+    profiles = [options.profile] * count or NIGHTLY
+    for number, profile in enumerate(profiles, options.seed):
+        yield draw_profile(str(number), profile), [f"{number}.{each}" for each in range(options.worlds)]
+
+
+async def _play_all(plans: Sequence[Plan], repeat: int, out: Path) -> list[Path]:
+    """Play each plan, then the worlds again in which ours was worse once; return the records."""
+    build.ensure(["kube-controller-manager"])
+    files: list[Path] = []
+    with tempfile.TemporaryDirectory(prefix="worlds-") as scratch:
+        directory = Path(scratch)
+        cluster = RealCluster(directory, apiserver_args=audit_flags(directory))
+        with cluster, Beside(cluster, directory) as beside:
+            beside.install(VALUES, 0)
+            async with Api(cluster) as api, Server(api, directory) as metrics:
+                for profile, names in plans:
+                    click.echo(f"{', '.join(names)}: {profile.tell()}")
+                    files.append(await Batch(beside, api, metrics, profile, out).play(names, repeat))
+                    flagged = judge.flagged(files[-1])
+                    if flagged and repeat < _REPLAYS:
+                        click.echo(f"again, {_REPLAYS} times: {', '.join(flagged)}")
+                        batch = Batch(beside, api, metrics, profile, out)
+                        files.append(await batch.play(flagged, _REPLAYS))
+    return files
