@@ -7,6 +7,7 @@ from typing import TypeVar
 
 import pytest
 
+from tests.support.cluster import as_admin
 from trimtab.clock import SystemClock
 from trimtab.cluster.cache.informer import Informer
 from trimtab.cluster.client import Client
@@ -14,7 +15,6 @@ from trimtab.cluster.codec.objects import Object
 from trimtab.cluster.config import load_kubeconfig
 from trimtab.cluster.http import HttpTransport
 from trimtab.cluster.resource import Json, Resource
-from trimtab.cluster.transport.in_process import InProcessTransport
 from trimtab.lab.apiserver.server import Server
 
 T = TypeVar("T", bound=Object)
@@ -59,8 +59,7 @@ async def api_server(request: pytest.FixtureRequest) -> AsyncIterator[ApiServer]
     clock = SystemClock()
     if request.param == "lab":
         async with Server(clock) as server:
-            headers = {"authorization": f"Bearer {server.tokens.admin}"}
-            async for api in _started("lab", Client(clock, InProcessTransport(server, headers=headers))):
+            async for api in _started("lab", Client(clock, as_admin(server))):
                 yield api
     else:
         cluster = request.getfixturevalue("real_cluster")

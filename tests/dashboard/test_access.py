@@ -7,13 +7,13 @@ from urllib.parse import urlencode
 
 from tests.dashboard import stage
 from tests.dashboard.asking import Browser, app_of, ask
+from tests.support.cluster import as_admin
 from tests.unit.lab.api import running
 from tests.unit.lab.apiserver.test_access import grant
 from trimtab.clock import SystemClock, VirtualClock
 from trimtab.cluster.access_reviews import MAX_CACHE_SECONDS
 from trimtab.cluster.client import Client
 from trimtab.cluster.errors import TransportError
-from trimtab.cluster.transport.in_process import InProcessTransport
 from trimtab.cluster.transport.transport import Response, Transport
 from trimtab.dashboard import ClusterAccess
 from trimtab.dashboard.auth.access import DENIED_SECONDS
@@ -29,9 +29,8 @@ LISTING = [
 async def cluster():
     """A lab, a dashboard of two namespaces in it, and a way to get a user's token."""
     async with running() as api:
-        headers = {"authorization": f"Bearer {api.server.tokens.admin}"}
         clock = SystemClock()
-        client = Client(clock, InProcessTransport(api.server, headers=headers))
+        client = Client(clock, as_admin(api.server))
         book = [stage.steady("web", "shop"), stage.steady("ledger", "bank")]
         app = app_of(*book, access=ClusterAccess(clock, client))
         for namespace in ("shop", "bank"):

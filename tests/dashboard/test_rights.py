@@ -4,9 +4,9 @@ import itertools
 from contextlib import asynccontextmanager
 
 from tests.dashboard import viewers
+from tests.support.cluster import as_admin
 from trimtab.clock import SystemClock
 from trimtab.cluster.client import Client
-from trimtab.cluster.transport.in_process import InProcessTransport
 from trimtab.lab.apiserver.server import Server
 
 
@@ -15,8 +15,7 @@ async def lab(*namespaces):
     """A lab with one object of each kind in each namespace, and a dashboard of it."""
     clock = SystemClock()
     async with Server(clock, seed=1) as server:
-        headers = {"authorization": f"Bearer {server.tokens.admin}"}
-        client = Client(clock, InProcessTransport(server, headers=headers))
+        client = Client(clock, as_admin(server))
         await viewers.install(client)
         for namespace in namespaces:
             await viewers.fill(client, namespace)

@@ -12,11 +12,11 @@ from dataclasses import dataclass
 import pytest
 
 from tests.firstrun import truth, vertical_truth
+from tests.support.cluster import as_admin
 from trimtab.cli.stories import STORIES
 from trimtab.cli.stories.stage import Stage
 from trimtab.clock import VirtualClock
 from trimtab.cluster.client import Client
-from trimtab.cluster.transport.in_process import InProcessTransport
 from trimtab.lab.embedded import EmbeddedCluster
 from trimtab.operator.horizontal.records import explain_page
 from trimtab.operator.settings.settings import Settings
@@ -49,8 +49,7 @@ class Late:
 
 def late_client(clock, cluster, seconds):
     """Return a client of the cluster whose requests take so long."""
-    headers = {"authorization": f"Bearer {cluster.server.tokens.admin}"}
-    return Client(clock, Late(clock, InProcessTransport(cluster.server, headers=headers), seconds), seed=2)
+    return Client(clock, Late(clock, as_admin(cluster.server), seconds), seed=2)
 
 
 @dataclass(frozen=True)

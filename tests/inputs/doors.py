@@ -17,6 +17,7 @@ from tests.scenarios.clocks import ShiftedClock
 from tests.scenarios.horizontal.bodies import workload
 from tests.scenarios.horizontal.workloads import Controllers
 from tests.scenarios.vertical.stage import Stage
+from tests.support.cluster import as_admin
 from tests.unit.model.crds.objects import SCOPE
 from tools.peers.cluster import RealCluster
 from trimtab import cli
@@ -24,7 +25,6 @@ from trimtab.clock import Clock
 from trimtab.cluster.config import load_kubeconfig
 from trimtab.cluster.http import HttpTransport
 from trimtab.cluster.transport.asgi import AsgiTransport
-from trimtab.cluster.transport.in_process import InProcessTransport
 from trimtab.cluster.transport.transport import Deadlines, Request, Transport
 from trimtab.lab.apiserver.outbound import Outbound
 from trimtab.lab.apiserver.server import Server
@@ -138,7 +138,7 @@ async def lab_door(directory: Path) -> AsyncIterator[ServerDoor]:
     clock = ShiftedClock()
     server = Server(clock)
     async with ServedLab(server):
-        transport = InProcessTransport(server, headers={"authorization": f"Bearer {server.tokens.admin}"})
+        transport = as_admin(server)
         async with server_door(clock, transport, directory, server.outbound) as door:
             yield door
 

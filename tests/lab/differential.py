@@ -16,11 +16,11 @@ from pathlib import Path
 
 from tests.lab.spoilt import BUILT_IN, OWN, Spoilt, spoilt_request
 from tests.scenarios.clocks import ShiftedClock
+from tests.support.cluster import as_admin
 from tools.peers.cluster import RealCluster
 from trimtab.cluster.config import load_kubeconfig
 from trimtab.cluster.errors import TransportError
 from trimtab.cluster.http import HttpTransport
-from trimtab.cluster.transport.in_process import InProcessTransport
 from trimtab.cluster.transport.transport import Request, Response, Transport
 from trimtab.lab.apiserver.server import Server
 from trimtab.model.crds import all_crds
@@ -121,7 +121,7 @@ async def differ(cluster: RealCluster, count: int, seed: int) -> Comparison:
     """Put up a lab beside a real cluster and compare them."""
     clock = ShiftedClock()
     async with Server(clock, seed=1) as server:
-        lab = InProcessTransport(server, headers={"authorization": f"Bearer {server.tokens.admin}"})
+        lab = as_admin(server)
         real = HttpTransport(clock, load_kubeconfig(clock, str(cluster.kubeconfig), environ={}))
         try:
             for each in (lab, real):

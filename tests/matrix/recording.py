@@ -7,11 +7,11 @@ from dataclasses import fields, is_dataclass
 from pathlib import Path
 from typing import Any, ClassVar
 
+from tests.support.cluster import as_admin
 from trimtab.adapter.adapter import AdapterComponent
 from trimtab.clock import VirtualClock
 from trimtab.cluster.client import Client
 from trimtab.cluster.resource import Json, Resource
-from trimtab.cluster.transport.in_process import InProcessTransport
 from trimtab.dashboard.dashboard import Dashboard
 from trimtab.lab.apiserver.server import Server
 from trimtab.model.crds import all_crds
@@ -101,8 +101,7 @@ def reads(program: str, directory: Path, **settings: Any) -> frozenset[str]:
 
     async def main() -> None:
         async with Server(clock, seed=1) as server:
-            headers = {"authorization": f"Bearer {server.tokens.admin}"}
-            client = Client(clock, InProcessTransport(server, headers=headers), seed=1)
+            client = Client(clock, as_admin(server), seed=1)
             for crd in all_crds():
                 await client.create(CRDS, crd)
             await client.create(NAMESPACES, {"metadata": {"name": "trimtab"}})

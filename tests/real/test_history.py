@@ -10,9 +10,9 @@ import pytest
 
 from tests.scenarios.clocks import ShiftedClock
 from tests.scenarios.vertical.stage import FOLLOWER_TARGET, LEADER_TARGET, Stage
+from tests.support.cluster import as_admin
 from tools.peers import prometheus
 from tools.peers.cluster import free_port
-from trimtab.cluster.transport.in_process import InProcessTransport
 from trimtab.lab.apiserver.server import Server
 
 pytestmark = pytest.mark.real
@@ -74,8 +74,7 @@ def play(scenario) -> None:
     async def main() -> None:
         clock = ShiftedClock()
         async with Server(clock, seed=1) as server:
-            headers = {"authorization": f"Bearer {server.tokens.admin}"}
-            stage = Stage(clock, InProcessTransport(server, headers=headers), server.outbound)
+            stage = Stage(clock, as_admin(server), server.outbound)
             await stage.open()
             await stage.statefulset("db", 3, labels={"role": "follower"})
             await stage.scope("leader", pods={"role": "leader"})

@@ -10,11 +10,11 @@ from typing import Any
 from tests.scenarios.containers import container_sizes
 from tests.scenarios.metrics_stub import MetricsStub, WithMetrics
 from tests.scenarios.vertical.stage import CRDS
+from tests.support.cluster import as_admin
 from tests.support.transport import Line
 from trimtab.clock import VirtualClock
 from trimtab.cluster.client import Client, DeleteOptions, ListOptions
 from trimtab.cluster.resource import DEPLOYMENTS, LEASES, PODS, REPLICA_SETS, Json, Resource
-from trimtab.cluster.transport.in_process import InProcessTransport
 from trimtab.lab.apiserver.server import Server
 from trimtab.model.crds import all_crds
 from trimtab.model.times import format_time
@@ -71,7 +71,7 @@ class Process:
 
     def __init__(self, clock: VirtualClock, server: Server) -> None:
         self.clock = clock
-        transport = InProcessTransport(server, headers={"authorization": f"Bearer {server.tokens.admin}"})
+        transport = as_admin(server)
         self.metrics = MetricsStub(now=lambda: format_time(clock.now()))
         self.user = Client(clock, transport, seed=1)
         settings = Settings.of(

@@ -6,11 +6,11 @@ import pytest
 
 from tests.scenarios.horizontal.conftest import Play, Scenario, on_stage
 from tests.scenarios.horizontal.stage import Stage
+from tests.support.cluster import as_admin
 from tools.peers.cluster import RealCluster
 from trimtab.clock import SystemClock
 from trimtab.cluster.config import load_kubeconfig
 from trimtab.cluster.http import HttpTransport
-from trimtab.cluster.transport.in_process import InProcessTransport
 from trimtab.lab.apiserver.server import Server
 
 
@@ -26,8 +26,7 @@ def both(request: pytest.FixtureRequest) -> Play:
 async def _on_lab(scenario: Scenario) -> None:
     clock = SystemClock()
     async with Server(clock) as server:
-        headers = {"authorization": f"Bearer {server.tokens.admin}"}
-        await on_stage(Stage(clock, InProcessTransport(server, headers=headers)), scenario)
+        await on_stage(Stage(clock, as_admin(server)), scenario)
 
 
 async def _on_real(cluster: RealCluster, scenario: Scenario) -> None:

@@ -13,10 +13,10 @@ import pytest
 from tests.scenarios.adapter.served import ServedStage, served_stage
 from tests.scenarios.clocks import ShiftedClock
 from tests.scenarios.horizontal.workloads import Controllers
+from tests.support.cluster import as_admin
 from tools.peers.cluster import WORKLOAD_CONTROLLERS, RealCluster
 from trimtab.cluster.config import load_kubeconfig
 from trimtab.cluster.http import HttpTransport
-from trimtab.cluster.transport.in_process import InProcessTransport
 from trimtab.lab.apiserver.server import Server
 from trimtab.lab.serve import ServedLab
 
@@ -50,7 +50,6 @@ async def _open(stack: AsyncExitStack, directory: Path, cluster: RealCluster | N
         return await stack.enter_async_context(by_real)
     server = Server(clock)
     await stack.enter_async_context(ServedLab(server))
-    headers = {"authorization": f"Bearer {server.tokens.admin}"}
-    inside = InProcessTransport(server, headers=headers)
+    inside = as_admin(server)
     by_lab = served_stage(clock, inside, directory, prunes=False, controlled=Controllers.LAB)
     return await stack.enter_async_context(by_lab)

@@ -12,11 +12,11 @@ from tests import reasons
 from tests.scenarios.clocks import ShiftedClock
 from tests.scenarios.horizontal.stage import Stage
 from tests.scenarios.horizontal.workloads import Controllers
+from tests.support.cluster import as_admin
 from tools.peers.cluster import WORKLOAD_CONTROLLERS, RealCluster
 from trimtab.clock import VirtualClock
 from trimtab.cluster.config import load_kubeconfig
 from trimtab.cluster.http import HttpTransport
-from trimtab.cluster.transport.in_process import InProcessTransport
 from trimtab.lab.apiserver.server import LAB_GATES, Server
 from trimtab.model.core.server_rules import KUBERNETES_1_36, ServerRules
 from trimtab.model.feature_gates import FeatureGates
@@ -93,8 +93,7 @@ def play_on_lab(
 
     async def main() -> None:
         async with Server(clock, seed=1, gates=gates, rules=rules) as server:
-            headers = {"authorization": f"Bearer {server.tokens.admin}"}
-            transport = InProcessTransport(server, headers=headers)
+            transport = as_admin(server)
             stage = Stage(clock, transport, native=native, controlled=by)
             stage.server = server
             await on_stage(stage, scenario)

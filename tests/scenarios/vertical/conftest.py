@@ -11,11 +11,11 @@ import pytest
 from tests.scenarios.clocks import ShiftedClock
 from tests.scenarios.horizontal.workloads import Controllers
 from tests.scenarios.vertical.stage import Stage
+from tests.support.cluster import as_admin
 from tools.peers.cluster import WORKLOAD_CONTROLLERS, RealCluster
 from trimtab.clock import VirtualClock
 from trimtab.cluster.config import load_kubeconfig
 from trimtab.cluster.http import HttpTransport
-from trimtab.cluster.transport.in_process import InProcessTransport
 from trimtab.lab.apiserver.server import Server
 from trimtab.model.core.server_rules import KUBERNETES_1_36, ServerRules
 
@@ -69,8 +69,7 @@ def play_on_lab(
 
     async def main() -> None:
         async with Server(clock, seed=1, rules=rules) as server:
-            headers = {"authorization": f"Bearer {server.tokens.admin}"}
-            transport = InProcessTransport(server, headers=headers)
+            transport = as_admin(server)
             await _on_stage(Stage(clock, transport, server.outbound, controlled=by), scenario)
 
     clock.run(main())
@@ -80,8 +79,7 @@ def _play_on_lab_in_real_time(scenario: Scenario) -> None:
     async def main() -> None:
         clock = ShiftedClock()
         async with Server(clock, seed=1) as server:
-            headers = {"authorization": f"Bearer {server.tokens.admin}"}
-            await _on_stage(Stage(clock, InProcessTransport(server, headers=headers)), scenario)
+            await _on_stage(Stage(clock, as_admin(server)), scenario)
 
     asyncio.run(main())
 

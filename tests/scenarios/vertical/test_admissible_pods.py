@@ -4,10 +4,10 @@ import pytest
 
 from tests.scenarios.vertical.admissible import Found, Trial
 from tests.scenarios.vertical.random_pods import namespace_of
+from tests.support.cluster import as_admin
 from trimtab.clock import VirtualClock
 from trimtab.cluster.client import Client
 from trimtab.cluster.discovery import Discovery
-from trimtab.cluster.transport.in_process import InProcessTransport
 from trimtab.lab.apiserver.server import Server
 from trimtab.model.core.server_rules import (
     KUBERNETES_1_34,
@@ -25,8 +25,7 @@ async def on_the_lab(
 ) -> Found:
     found = Found()
     async with Server(clock, seed=1, rules=rules) as server:
-        headers = {"authorization": f"Bearer {server.tokens.admin}"}
-        client = Client(clock, InProcessTransport(server, headers=headers))
+        client = Client(clock, as_admin(server))
         told = rules_of(await Discovery(client).kubernetes())
         for seed in seeds:
             await Trial(client, f"case-{seed}", found, told).run(namespace_of(seed, pods))

@@ -4,10 +4,10 @@ import asyncio
 
 import pytest
 
+from tests.support.cluster import as_admin
 from trimtab.clock import VirtualClock
 from trimtab.cluster.client import Client
 from trimtab.cluster.resource import Json, Resource
-from trimtab.cluster.transport.in_process import InProcessTransport
 from trimtab.lab.apiserver.server import Server
 from trimtab.model.crds import all_crds
 from trimtab.operator.operator import Operator
@@ -24,8 +24,7 @@ def log_of(caplog, **settings):
 
     async def main():
         async with Server(clock, seed=1) as server:
-            headers = {"authorization": f"Bearer {server.tokens.admin}"}
-            client = Client(clock, InProcessTransport(server, headers=headers), seed=1)
+            client = Client(clock, as_admin(server), seed=1)
             for crd in all_crds():
                 await client.create(CRDS, crd)
             values = Settings.of(port=0, webhook_port=0, bind_address="127.0.0.1", **settings)

@@ -7,11 +7,11 @@ from pathlib import Path
 import pytest
 
 from tests.matrix.recording import ADAPTER, CRDS, NAMESPACES, ignore, make_adapter
+from tests.support.cluster import as_admin
 from tests.support.transport import Line
 from trimtab.clock import VirtualClock
 from trimtab.cluster.client import Client
 from trimtab.cluster.resource import DEPLOYMENTS
-from trimtab.cluster.transport.in_process import InProcessTransport
 from trimtab.cluster.transport.transport import Request
 from trimtab.dashboard.dashboard import Dashboard
 from trimtab.lab.apiserver.server import Server
@@ -57,7 +57,7 @@ def requests_of(components: tuple[str, ...], folder: Path) -> list[Request]:
 
     async def main() -> list[Request]:
         async with Server(clock, seed=1) as server:
-            transport = InProcessTransport(server, headers={"authorization": f"Bearer {server.tokens.admin}"})
+            transport = as_admin(server)
             admin = Client(clock, transport, seed=1)
             for crd in all_crds():
                 await admin.create(CRDS, crd)

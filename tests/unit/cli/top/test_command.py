@@ -7,13 +7,13 @@ import click
 import msgspec
 import pytest
 
+from tests.support.cluster import as_admin
 from trimtab.cli.operator_settings import Choice, settings_for
 from trimtab.cli.top.command import asked_reasons, lines_of, notes_of, top
 from trimtab.cli.top.rows import cells_of, decided_by, hpa_row, reason_of, rows_of, vpa_row
 from trimtab.clock import VirtualClock
 from trimtab.cluster.client import Client
 from trimtab.cluster.resource import Json, Resource
-from trimtab.cluster.transport.in_process import InProcessTransport
 from trimtab.decide.horizontal.explain.reason import DecisionReason
 from trimtab.decide.horizontal.explain.wording import SUMMARIES
 from trimtab.lab.apiserver.server import Server
@@ -42,8 +42,7 @@ def rows(*kinds, crds=True, annotations=None, settings=NO_SETTINGS, selector="")
 
     async def main():
         async with Server(clock, seed=1) as server:
-            headers = {"authorization": f"Bearer {server.tokens.admin}"}
-            client = Client(clock, InProcessTransport(server, headers=headers), seed=1)
+            client = Client(clock, as_admin(server), seed=1)
             for crd in all_crds() if crds else ():
                 await client.create(CRDS, crd)
             for kind in kinds:
@@ -132,8 +131,7 @@ def notes(*, namespace="", **settings):
 
     async def main():
         async with Server(clock, seed=1) as server:
-            headers = {"authorization": f"Bearer {server.tokens.admin}"}
-            client = Client(clock, InProcessTransport(server, headers=headers), seed=1)
+            client = Client(clock, as_admin(server), seed=1)
             if settings:
                 await client.create(NAMESPACES, {"metadata": {"name": "trimtab"}})
                 await make_elector(client, Settings.of(**settings), "one", lambda _leads: None).step()

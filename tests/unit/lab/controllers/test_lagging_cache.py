@@ -5,6 +5,7 @@ from contextlib import asynccontextmanager
 
 import pytest
 
+from tests.support.cluster import as_admin
 from tests.unit.lab.controllers.builders import names, pods, workload
 from trimtab.clock import VirtualClock
 from trimtab.cluster.client import Client
@@ -59,9 +60,7 @@ class Delayed:
 
 
 def transport_to(cluster: EmbeddedCluster) -> InProcessTransport:
-    return InProcessTransport(
-        cluster.server, headers={"authorization": f"Bearer {cluster.server.tokens.admin}"}
-    )
+    return as_admin(cluster.server)
 
 
 def made_and_deleted(cluster: EmbeddedCluster) -> dict[str, int]:

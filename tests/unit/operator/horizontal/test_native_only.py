@@ -4,6 +4,7 @@ import asyncio
 
 import pytest
 
+from tests.support.cluster import as_admin
 from trimtab.clock import VirtualClock
 from trimtab.cluster.access_reviews import ResourceAttributes
 from trimtab.cluster.client import Client
@@ -39,8 +40,7 @@ def play(scenario, *kinds, crds=True):
 
     async def main():
         async with Server(clock, seed=1) as server:
-            headers = {"authorization": f"Bearer {server.tokens.admin}"}
-            client = Client(clock, InProcessTransport(server, headers=headers), seed=1)
+            client = Client(clock, as_admin(server), seed=1)
             for crd in all_crds() if crds else ():
                 await client.create(CRDS, crd)
             for kind in kinds:

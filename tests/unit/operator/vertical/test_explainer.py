@@ -8,11 +8,11 @@ from typing import Any
 import msgspec
 import pytest
 
+from tests.support.cluster import as_admin
 from tests.unit.decide.vertical.policy_builders import recommended, vpa
 from trimtab.clock import VirtualClock
 from trimtab.cluster.client import Client
 from trimtab.cluster.resource import STATEFUL_SETS, Json, Resource
-from trimtab.cluster.transport.in_process import InProcessTransport
 from trimtab.cluster.transport.transport import Request, Response
 from trimtab.lab.apiserver.server import Server
 from trimtab.model.crds import all_crds
@@ -59,8 +59,7 @@ def play(scenario: Callable[[Explainer, Failing, Client], Awaitable[None]], **se
 
     async def main() -> None:
         async with Server(clock, seed=1) as server:
-            headers = {"authorization": f"Bearer {server.tokens.admin}"}
-            client = Client(clock, InProcessTransport(server, headers=headers), seed=1)
+            client = Client(clock, as_admin(server), seed=1)
             for crd in all_crds():
                 await client.create(CRDS, crd)
             await client.create(NAMESPACES, {"metadata": {"name": "shop"}})

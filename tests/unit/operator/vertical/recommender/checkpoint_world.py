@@ -3,11 +3,11 @@
 from collections.abc import Awaitable, Callable
 from typing import Any
 
+from tests.support.cluster import as_admin
 from trimtab.clock import VirtualClock
 from trimtab.cluster.client import Client
 from trimtab.cluster.leases.fence import NoFence
 from trimtab.cluster.resource import Json, Resource
-from trimtab.cluster.transport.in_process import InProcessTransport
 from trimtab.decide.vertical.cluster_state.cluster import ClusterState
 from trimtab.lab.apiserver.server import Server
 from trimtab.model.core.meta import NamespacedName, ObjectMeta
@@ -69,8 +69,7 @@ def play(scenario: Callable[[World], Awaitable[None]], **options: Any) -> None:
 
     async def main() -> None:
         async with Server(clock, seed=1) as server:
-            headers = {"authorization": f"Bearer {server.tokens.admin}"}
-            client = Client(clock, InProcessTransport(server, headers=headers), seed=1)
+            client = Client(clock, as_admin(server), seed=1)
             for crd in all_crds():
                 await client.create(CRDS, crd)
             for namespace in ("shop", "mail"):

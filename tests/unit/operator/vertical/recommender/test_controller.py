@@ -6,10 +6,10 @@ from typing import Any
 
 import pytest
 
+from tests.support.cluster import as_admin
 from trimtab.clock import VirtualClock
 from trimtab.cluster.client import Client
 from trimtab.cluster.resource import STATEFUL_SETS, Json, Resource
-from trimtab.cluster.transport.in_process import InProcessTransport
 from trimtab.lab.apiserver.server import Server
 from trimtab.model.crds import all_crds
 from trimtab.operator.control_loop import NOT_STARTED
@@ -45,8 +45,7 @@ def play(scenario: Callable[[Recommender, VirtualClock], Awaitable[None]]) -> No
 
     async def main() -> None:
         async with Server(clock, seed=1) as server:
-            headers = {"authorization": f"Bearer {server.tokens.admin}"}
-            client = Client(clock, InProcessTransport(server, headers=headers), seed=1)
+            client = Client(clock, as_admin(server), seed=1)
             await prepare(client)
             settings = Settings.of(components=("recommender",))
             site = VerticalRuntime(Runtime(clock, client, settings))
