@@ -1,0 +1,58 @@
+"""The rows of the tables: what is observed, and what happens."""
+
+import re
+from dataclasses import dataclass, field
+from zlib import crc32
+
+from trimtab.cluster.resource import Json
+from trimtab.plugins.registry import Plugin
+
+
+@dataclass(frozen=True)
+class Group:
+    """What the decisions of one lab share."""
+
+    name: str
+    settings: Json = field(default_factory=dict)
+    components: tuple[str, ...] = ("horizontal",)
+    objects: tuple[Json, ...] = ()
+    """Objects without a namespace, such as nodes."""
+    refused: tuple[tuple[str, tuple[int, str]], ...] = ()
+    """Requests that are refused, by `METHOD part-of-path`, with code and message."""
+    refused_to_viewers: tuple[tuple[str, tuple[int, str]], ...] = ()
+    """The same for who runs `trimtab explain`."""
+    plugins: tuple[Plugin, ...] = ()
+    ahead: float = 0.0
+    """How far the clocks of the API server and of the metrics sources are ahead of the operator's, in seconds."""
+
+
+@dataclass(frozen=True)
+class Decision:
+    """One row of a table: a sentence, the objects of a namespace, and what happens before each loop.
+
+    Keys of a step: `usage` by pod or by the beginning of its name, `metrics` by name, `age` of all samples in seconds,
+    `set` merges by `Kind/name` (of metadata, spec, status, scale or resize), `refuse` answers by `METHOD part-of-path`,
+    `outage` does so in all namespaces, `spoil` merges into the spec past every check, `create` objects, `delete` objects by `Kind/name`, `wait` a number of loops instead of one.
+    """
+
+    sentence: str
+    group: Group
+    objects: tuple[Json, ...]
+    """The autoscaler that the decision is about is the last one."""
+    steps: tuple[Json, ...] = ({},)
+
+    @property
+    def path(self) -> str:
+        """Return the file, below the folder of all goldens."""
+        side = "horizontal" if self.group.components == ("horizontal",) else "vertical"
+        return f"{side}/{re.sub(r'[^a-z0-9]+', '-', self.sentence.lower()).strip('-')}.txt"
+
+    @property
+    def namespace(self) -> str:
+        """Return the namespace on the lab, which depends on nothing but the sentence."""
+        return f"g{crc32(self.sentence.encode()):08x}"
+
+    @property
+    def loops(self) -> list[Json]:
+        """Return what happens before each loop."""
+        return [part for step in self.steps for part in (step, *([{}] * (step.get("wait", 1) - 1)))]

@@ -1,0 +1,43 @@
+"""The files of the goldens, and how they differ from what is shown now."""
+
+import difflib
+from functools import cache
+from pathlib import Path
+
+from tests.goldens import horizontal
+from tests.goldens.decision import Decision
+from tests.goldens.play import play
+
+FOLDER = Path(__file__).parent / "decisions"
+DECISIONS: list[Decision] = [*horizontal.TABLE]
+TABLE = {decision.path: decision for decision in DECISIONS}
+"""Every decision, by its file."""
+
+
+@cache
+def shown_now(group: str) -> dict[str, str]:
+    """Play a group once, and return its texts by file."""
+    decisions = [decision for decision in TABLE.values() if decision.group.name == group]
+    return play(decisions[0].group, decisions)
+
+
+def difference(path: str) -> str:
+    """Return the difference between a golden and what is shown now, as a unified diff."""
+    file = FOLDER / path
+    before = file.read_text() if file.exists() else ""
+    after = shown_now(TABLE[path].group.name)[path]
+    names = (f"{path} (golden)", f"{path} (now)")
+    return "".join(difflib.unified_diff(before.splitlines(True), after.splitlines(True), *names))
+
+
+def renew(path: str) -> None:
+    """Write what is shown now."""
+    file = FOLDER / path
+    file.parent.mkdir(parents=True, exist_ok=True)
+    file.write_text(shown_now(TABLE[path].group.name)[path])
+
+
+def left_over() -> list[str]:
+    """Return the files that no decision has."""
+    present = [str(file.relative_to(FOLDER)) for file in sorted(FOLDER.rglob("*.txt"))]
+    return [path for path in present if path not in TABLE]

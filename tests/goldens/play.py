@@ -1,0 +1,236 @@
+"""Plays the decisions of a group, and writes down what users see of each."""
+
+import asyncio
+import json
+import logging
+import re
+import textwrap
+from datetime import datetime, timedelta
+from typing import Any
+
+from tests.goldens.decision import Decision, Group
+from tests.goldens.stage import HOME, Stage, resource_of
+from trimtab.cli.explain.command import _explain_decision
+from trimtab.cli.explain.hpas import explain_replicas, no_such_hpa
+from trimtab.cli.operator_settings import Choice
+from trimtab.cli.top.command import lines_of
+from trimtab.cli.top.rows import rows_of
+from trimtab.clock import VirtualClock
+from trimtab.cluster.client import ListOptions
+from trimtab.cluster.resource import CORE_EVENTS, Json
+from trimtab.lab.apiserver.server import Server
+from trimtab.model.times import parse_time
+from trimtab.operator.horizontal.records import record_pages
+
+#: When the steps begin, so that times do not depend on how many objects are made before.
+BEGINNING = 3600.0
+SYNC, LOOP = 15.0, 60.0
+PLACE = "shop"
+"""What the namespace of every decision is called in its text."""
+WIDTH = 118
+UNUSED = {"track", "conditions", "events", "spec", "histogram", "cookie"}
+"""Parts of a page that repeat other sections, or are drawn."""
+UID = re.compile(r"[0-9a-f]{8}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{12}")
+YEAR_2025 = 1735689600.0
+VERSION = re.compile(r"(baseVersion=|based on version )\d+")
+CHOICE = Choice(HOME)
+
+
+def play(group: Group, decisions: list[Decision]) -> dict[str, str]:
+    """Return the text of each decision, by its file."""
+    clock = VirtualClock()
+    texts: dict[str, str] = {}
+
+    async def main() -> None:
+        async with Server(clock, seed=1) as server:
+            stage = Stage(clock, server, group)
+            logger = logging.getLogger("trimtab")
+            level = logger.level
+            logger.addHandler(stage.log)
+            logger.setLevel(logging.INFO)
+            await stage.open(decisions)
+            await asyncio.sleep(BEGINNING - clock.monotonic())
+            await stage.start()
+            try:
+                await _play_steps(stage, decisions, texts)
+            finally:
+                logger.removeHandler(stage.log)
+                logger.setLevel(level)
+                await stage.close()
+
+    clock.run(main())
+    return texts
+
+
+async def _play_steps(stage: Stage, decisions: list[Decision], texts: dict[str, str]) -> None:
+    began, period = stage.clock.now(), timedelta(seconds=LOOP if stage.loops else SYNC)
+    for number in range(max(len(decision.loops) for decision in decisions)):
+        living = [decision for decision in decisions if len(decision.loops) > number]
+        for decision in living:
+            await stage.happen(decision.loops[number], decision)
+        await asyncio.sleep((began + (number + 1) * period - stage.clock.now()).total_seconds())
+        await stage.loop()
+        lines = list(stage.log.lines)
+        rows = {row["namespace"]: row for row in await rows_of(stage.user, "", stage.settings)}
+        ended = [decision for decision in living if len(decision.loops) == number + 1]
+        # All at the same virtual moment, so that no decision depends on how many others there are.
+        shown = [
+            _Shown(stage, decision, began, rows.get(decision.namespace)).text(lines) for decision in ended
+        ]
+        for decision, text in zip(ended, await asyncio.gather(*shown), strict=True):
+            texts[decision.path] = text
+            about = decision.objects[-1]
+            await stage.user.delete(resource_of(about), about["metadata"]["name"], decision.namespace)
+        for decision in living:
+            if decision not in ended:
+                await stage.follow(decision.namespace)
+
+
+class _Shown:
+    """What users see of one decision."""
+
+    def __init__(self, stage: Stage, decision: Decision, began: datetime, row: Json | None) -> None:
+        self._stage, self._decision, self._began = stage, decision, began
+        self._rows = [{**row, "namespace": PLACE}] if row else []
+        self._about = decision.objects[-1]
+        self._named = self._about["metadata"]["name"]
+
+    async def text(self, log: list[str]) -> str:
+        """Return the whole text."""
+        stage, place = self._stage, self._decision.namespace
+        found = await stage.user.get(resource_of(self._about), self._named, place)
+        sections = {
+            "given": self._given(),
+            "conditions": [
+                self._condition(condition) for condition in found.get("status", {}).get("conditions", ())
+            ],
+            "status": _shown(_without(found.get("status", {}), {"conditions", "memory"})),
+            "events": await self._events(),
+            "log": [line for line in log if place in line],
+            **(await (self._sizes() if stage.loops else self._replicas())),
+            "top -o wide": lines_of(self._rows, is_wide=True) if self._rows else [],
+            "dashboard": _shown(self._timed(_without(await self._page(), UNUSED))),
+        }
+        lines = [f"{self._decision.sentence}."]
+        for name, body in sections.items():
+            lines += ["", f"== {name}", *(line.rstrip() for line in body)]
+        text = UID.sub("UID", "\n".join(lines)).replace(place, PLACE)
+        return VERSION.sub(r"\1N", text) + "\n"
+
+    def _given(self) -> list[str]:
+        group, lines = self._decision.group, []
+        for name, value in group.settings.items():
+            lines.append(f"setting {name}: {value}")
+        for what, answer in group.refused:
+            lines.append(f"refused {what}: {answer[0]} {answer[1]}")
+        for body in (*group.objects, *self._decision.objects):
+            same = [other["metadata"]["name"] for other in self._decision.objects if _alike(other, body)]
+            if not same or same[0] == body["metadata"]["name"]:
+                kept = {key: value for key, value in body.items() if key not in ("apiVersion", "kind")}
+                kept["metadata"] = {key: value for key, value in body["metadata"].items() if key != "name"}
+                kept = {key: value for key, value in kept.items() if value}
+                name = body["metadata"]["name"] if len(same) < 2 else f"{same[0]} to {same[-1]}"
+                lines.append(f"{body['kind']} {name} ({body.get('apiVersion', 'v1')})")
+                lines += _wrapped(kept, "  ")
+        for step in self._decision.steps:
+            lines += _wrapped(step, "then ")
+        return lines
+
+    def _condition(self, condition: Json) -> str:
+        since = self._seconds(condition["lastTransitionTime"])
+        reason = condition.get("reason", "")
+        return f"{condition['type']} {condition['status']} {reason} since {since}: {condition.get('message', '')}"
+
+    def _seconds(self, time: str) -> str:
+        return f"{(parse_time(time) - self._began).total_seconds():.0f} s"
+
+    def _timed(self, value: Any) -> Any:
+        """Return JSON with times in seconds since the steps began."""
+        if isinstance(value, dict):
+            return {key: self._timed(item) for key, item in value.items()}
+        if isinstance(value, list):
+            return [self._timed(item) for item in value]
+        is_time = isinstance(value, float) and value > YEAR_2025
+        return f"{value - self._began.timestamp():.0f} s" if is_time else value
+
+    async def _events(self) -> list[str]:
+        listed = (await self._stage.user.list(CORE_EVENTS, ListOptions(self._decision.namespace))).items
+        lines = []
+        for event in listed:
+            about = event["involvedObject"]
+            other = "" if about["name"] == self._named else f" of {about['kind']} {about['name']}"
+            count = event.get("count", 1)
+            at = self._seconds(event.get("eventTime") or event["firstTimestamp"])
+            times = f", {count} times" if count > 1 else ""
+            lines.append((at, f"{event['type']} {event['reason']}{other} at {at}{times}: {event['message']}"))
+        return [line for _, line in sorted(lines)]
+
+    async def _replicas(self) -> dict[str, list[str]]:
+        stage, place = self._stage, self._decision.namespace
+        page = record_pages(stage.horizontal.hpas, stage.horizontal.ownership)["/explain"](
+            f"{place}/{self._named}"
+        )
+        operators: Json = json.loads(page) if page else {"text": "", "explanation": {}}
+        looked = await explain_replicas(stage.viewer, place, self._named, CHOICE)
+        if looked is None:
+            return {"explain": [str(no_such_hpa(self._named, place))]}
+        here = _explain_decision(looked, is_users=True)
+        same = here["text"].startswith(operators["text"]) and page
+        if same:
+            here["text"] = "(as the operator's)" + here["text"].removeprefix(operators["text"])
+        return {
+            "explain --operator": operators["text"].splitlines(),
+            "explain": here["text"].splitlines(),
+            "explain -o json": _shown(_without(operators["explanation"] or here["explanation"], set())),
+        }
+
+    async def _sizes(self) -> dict[str, list[str]]:
+        return {}
+
+    async def _page(self) -> Json:
+        kind = {"VerticalPodAutoscaler": "vpa"}.get(self._about["kind"]) or (
+            "native" if self._about["apiVersion"].startswith("autoscaling/") else "hpa"
+        )
+        query = f"id={kind}/{self._decision.namespace}/{self._named}"
+        answer = await self._stage.browser.get(f"/api/{'vpa' if kind == 'vpa' else 'hpa'}", query=query)
+        page: Json = answer.json()
+        return page
+
+
+def _wrapped(value: Json, before: str) -> list[str]:
+    text = json.dumps(value, ensure_ascii=False)
+    return textwrap.wrap(text, WIDTH, initial_indent=before, subsequent_indent="    ", break_long_words=False)
+
+
+def _alike(first: Json, second: Json) -> bool:
+    """Return whether two objects differ by their names only."""
+    return {**first, "metadata": {**first["metadata"], "name": ""}} == {
+        **second,
+        "metadata": {**second["metadata"], "name": ""},
+    }
+
+
+def _without(value: Any, names: set[str]) -> Any:
+    """Return JSON without some members, and without empty ones."""
+    if isinstance(value, dict):
+        kept = {key: _without(item, names) for key, item in value.items() if key not in names}
+        return {
+            key: item for key, item in kept.items() if item is not False and item not in ("", None, [], {})
+        }
+    return [_without(item, names) for item in value] if isinstance(value, list) else value
+
+
+def _shown(value: Any, width: int = WIDTH) -> list[str]:
+    """Return JSON in lines: what fits is on one line."""
+    text = json.dumps(value, ensure_ascii=False)
+    if len(text) <= width or not isinstance(value, dict | list) or not value:
+        return [text]
+    ends, lines = ("{", "}") if isinstance(value, dict) else ("[", "]"), []
+    items = value.items() if isinstance(value, dict) else (("", item) for item in value)
+    for key, item in items:
+        name = f"{json.dumps(key)}: " if isinstance(value, dict) else ""
+        first, *rest = _shown(item, width - 2 - len(name))
+        lines += [f"  {name}{first}", *(f"  {line}" for line in rest)]
+        lines[-1] += ","
+    lines[-1] = lines[-1].removesuffix(",")
+    return [ends[0], *lines, ends[1]]
