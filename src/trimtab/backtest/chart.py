@@ -5,8 +5,8 @@ from datetime import UTC, datetime
 from functools import partial
 from html import escape
 
-from trimtab.backtest.backtest import Candidate
 from trimtab.backtest.model import Model, model_metrics, replicas_for
+from trimtab.backtest.production.horizontal import Candidate
 from trimtab.backtest.results import Results
 from trimtab.backtest.trace import Trace
 from trimtab.model.core.pod import CPU

@@ -70,6 +70,10 @@ class MetricModel:
     """Maximum load of one pod, in thousandths, if known."""
     max_reported: int | None
     """Maximum usage that one pod reports, whatever its load."""
+    resource: str = ""
+    """The resource, if it is one."""
+    container: str = ""
+    """The container, if it is one container's resource."""
 
 
 def model_metrics(hpa: HorizontalPodAutoscaler, trace: Trace, model: Model) -> tuple[MetricModel, ...]:
@@ -99,6 +103,8 @@ def _model_metric(spec: MetricSpec, where: str, trace: Trace, model: Model) -> M
         target=_per_pod(target, request),
         capacity=request if known is None else known,
         max_reported=known if resource else None,
+        resource=resource,
+        container=spec.container_resource.container if spec.container_resource else "",
     )
 
 

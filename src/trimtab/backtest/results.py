@@ -4,8 +4,9 @@ from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field
 from typing import Protocol, TypeVar
 
-from trimtab.backtest.backtest import Candidate, SyncStep, backtest
+from trimtab.backtest.backtest import backtest
 from trimtab.backtest.model import MetricModel, Model, model_metrics
+from trimtab.backtest.production.horizontal import Candidate, SyncStep
 from trimtab.backtest.trace import Trace
 from trimtab.decide.horizontal import Record
 

@@ -7,7 +7,7 @@ import pytest
 
 from tests import reasons
 
-MODULE = import_module("trimtab.backtest.backtest")  # the package has a function of the same name
+MODULE = import_module("trimtab.backtest.production.horizontal")
 
 
 @pytest.fixture(autouse=True)

@@ -1,0 +1,122 @@
+"""What pods use: by a function of time, or as it was recorded."""
+
+from bisect import bisect_right
+from collections.abc import Callable, Hashable
+from typing import Protocol
+
+from trimtab.backtest.model import ModelError
+from trimtab.backtest.trace import Trace
+from trimtab.backtest.workload import NEVER, SimulatedPod, Used, Workload
+from trimtab.model.core.pod import CPU, MEMORY
+
+NOTHING: Used = {}
+
+
+class Load(Protocol):
+    """What running pods use."""
+
+    is_per_pod: bool
+    """Whether pods have usage of their own, not shares of a total."""
+
+    def used(self, pod: SimulatedPod, now: float) -> Used:
+        """Return what a running pod uses, by container."""
+        ...
+
+    def key(self, pod: SimulatedPod) -> Hashable:
+        """Return what distinguishes the usage of a pod. Pods with equal keys use the same."""
+        ...
+
+    def next_change(self, now: float) -> float:
+        """Return when the usage may next be another, if no pod changes."""
+        ...
+
+
+class LoadByFunction:
+    """Usage by a function of the pod and the time, taken every `step` seconds."""
+
+    is_per_pod = True
+
+    def __init__(self, used: Callable[[SimulatedPod, float], Used], step: float = 60.0) -> None:
+        self.used = used
+        self._step = step
+
+    def key(self, pod: SimulatedPod) -> Hashable:
+        """Return the pod itself."""
+        return pod.name
+
+    def next_change(self, now: float) -> float:
+        """Return the next step."""
+        return (now // self._step + 1) * self._step
+
+
+class RecordedLoad:
+    """Usage from a trace.
+
+    The columns `cpu`, `memory` and `CONTAINER/cpu` are totals that all ready pods share. `POD/CONTAINER/cpu` is the usage of one
+    pod. A pod of a StatefulSet has the columns of its name, another one those of the first recorded pod that no running
+    pod stands for.
+    """
+
+    def __init__(self, trace: Trace, workload: Workload) -> None:
+        self._trace, self._workload = trace, workload
+        containers = [size["name"] for size in workload.template["spec"]["containers"]]
+        self._totals: dict[tuple[str, str], str] = {}
+        """The column of each container and resource."""
+        self._own: dict[str, dict[tuple[str, str], str]] = {}
+        """The same by recorded pod."""
+        for column in trace.columns:
+            *owner, resource = column.split("/")
+            if resource not in (CPU, MEMORY):
+                continue
+            if len(owner) < 2:
+                self._totals.setdefault((owner[0] if owner else containers[0], resource), column)
+            elif len(owner) == 2:
+                self._own.setdefault(owner[0], {})[owner[1], resource] = column
+        if self._totals and self._own:
+            raise ModelError("the trace has usage in total and usage per pod; keep one of them")
+        self.is_per_pod = bool(self._own)
+        self._recorded: dict[str, str] = {}
+        """The recorded pod that each pod stands for."""
+
+    @property
+    def pods(self) -> list[str]:
+        """Return the names of the recorded pods."""
+        return sorted(self._own)
+
+    def recorded(self, pod: SimulatedPod) -> str:
+        """Return the recorded pod that a pod stands for, or an empty text if there are more pods than recorded."""
+        if pod.name in self._own:
+            return pod.name
+        if pod.name not in self._recorded:
+            present = {other.name for other in self._workload.pods}
+            self._recorded = {name: to for name, to in self._recorded.items() if name in present}
+            taken = {*self._recorded.values(), *present}
+            self._recorded[pod.name] = next((name for name in self.pods if name not in taken), "")
+        return self._recorded[pod.name]
+
+    def used(self, pod: SimulatedPod, now: float) -> Used:
+        """Return the usage of a pod. Pods that are not ready carry no part of a total."""
+        row = max(bisect_right(self._trace.times, now) - 1, 0)
+        if self._own:
+            columns, share = self._own.get(self.recorded(pod), {}), 1
+        elif pod.is_ready:
+            columns, share = self._totals, len(self._workload.ready)
+        else:
+            return NOTHING
+        found: dict[str, tuple[int | None, int | None]] = {}
+        for (container, resource), column in columns.items():
+            amount = self._trace.columns[column][row]
+            if amount is not None:
+                cpu, memory = found.get(container, (None, None))
+                is_cpu = resource == CPU
+                found[container] = (amount // share, memory) if is_cpu else (cpu, amount // share // 1000)
+        return found
+
+    def key(self, pod: SimulatedPod) -> Hashable:
+        """Return the recorded pod, or nothing for a share of the total."""
+        return self.recorded(pod) if self._own else None
+
+    def next_change(self, now: float) -> float:
+        """Return the time of the next row."""
+        following = bisect_right(self._trace.times, now)
+        return self._trace.times[following] if following < len(self._trace.times) else NEVER
