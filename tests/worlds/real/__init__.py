@@ -4,7 +4,8 @@ Each world is played twice at once. Upstream's controller scales the workload of
 meet the same load and the same faults at the same moments. Reading order: `hpas` (which worlds there are), `profiles` (what
 befalls the controllers, and the worlds of known defects), `workload` (plays a Deployment and its load), `metrics` (serves its usage),
 `server` (the API server, the programs and their faults), `batch` (plays worlds), `oracle` (which sizes were allowed),
-`judge` (outcomes, allowances, stories), `vpas` (the same beside upstream's VPA programs), `play` (the command).
+`judge` (outcomes, allowances, stories), `play` (the command). The same beside upstream's VPA programs: `vpas` (which worlds),
+`nodes` (plays pods), `vpa_batch` (the programs, and a batch).
 
 What does not belong here: anything that knows how a decision is made.
 """

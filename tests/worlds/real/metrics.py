@@ -1,7 +1,7 @@
 """Serves the resource, custom and external metrics of all workloads behind the aggregator of the API server."""
 
 import ssl
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from pathlib import Path
 from typing import Any, Self
 
@@ -32,6 +32,8 @@ class Server:
         self._api, self._certificates = api, certificates
         self.workloads: dict[str, Workload] = {}
         """By namespace."""
+        self.played_pods: dict[str, Callable[[], list[Json]]] = {}
+        """The usage of pods that VPAs size, by namespace."""
 
     async def __aenter__(self) -> Self:
         app = web.Application()
@@ -74,7 +76,9 @@ class Server:
         return web.json_response({"kind": kind, "apiVersion": version, "metadata": {}, "items": list(items)})
 
     def _usage(self, version: str, namespace: str | None) -> web.Response:
-        items: list[Json] = []
+        items = [
+            item for each, usage in self.played_pods.items() if namespace in (None, each) for item in usage()
+        ]
         for workload in list(self.workloads.values()):
             # Ours lists all namespaces at once.
             if workload.namespace == namespace or (namespace is None and workload.side == "ours"):

@@ -79,6 +79,20 @@ def target_of(metric: Json) -> tuple[str, str, float]:
     return name, target["type"], float(amount.removesuffix("m"))
 
 
+def rules_of(spec: Json, window: int, *, up: bool) -> Json:
+    """Return the rules of a direction, with the API's defaults and the flag's window."""
+    if "behavior" not in spec:  # Sizes double per sync at most.
+        return {"stabilizationWindowSeconds": 0 if up else window, "selectPolicy": "Max", "policies": None}
+    usual = _UP if up else {**_DOWN, "stabilizationWindowSeconds": window}
+    return {**usual, **spec["behavior"].get("scaleUp" if up else "scaleDown", {})}
+
+
+def rules_at(life: Json, moment: float, *, up: bool) -> Json:
+    """Return the rules of a direction that a life had at a moment."""
+    spec = next((spec for at, spec in reversed(life["specs"]) if at <= moment), life["specs"][0][1])
+    return rules_of(spec, life["settings"]["window"], up=up)
+
+
 class Oracle:
     """What may be expected of one life."""
 
@@ -118,13 +132,6 @@ class Oracle:
         return by_hand or any(
             start - 0.5 < moment < end + SLACK for what, start, end in self._gone if what == "target"
         )
-
-    def _rules(self, spec: Json, *, up: bool) -> Json:
-        if "behavior" not in spec:  # Sizes double per sync at most, and the window is the flag's.
-            window = 0 if up else self._settings["window"]
-            return {"stabilizationWindowSeconds": window, "selectPolicy": "Max", "policies": None}
-        usual = _UP if up else {**_DOWN, "stabilizationWindowSeconds": self._settings["window"]}
-        return {**usual, **spec["behavior"].get("scaleUp" if up else "scaleDown", {})}
 
     def _number(self, metric: Json) -> int:
         name = target_of(metric)[0]
@@ -214,7 +221,7 @@ class Oracle:
         """Return which promise a change broke under a spec."""
         least, most = spec["minReplicas"], spec["maxReplicas"]
         up, step = size.new > size.old, f"{size.old}->{size.new}"
-        rules = self._rules(spec, up=up)
+        rules = rules_of(spec, self._settings["window"], up=up)
         is_on_its_way = size.new > most and not up and rules["policies"] is not None
         if not least <= size.new <= most and not is_on_its_way:
             return Broken(size.at, "bounds", f"{step} outside {least}..{most}")

@@ -21,7 +21,7 @@ from tests.worlds.real.profiles import Profile
 from tests.worlds.world import Happening
 from tools.peers import build, processes
 from tools.peers.beside import Beside
-from tools.peers.cluster import GATES, HOST, RealCluster, free_port
+from tools.peers.cluster import GATES, HOST, RealCluster, User, free_port
 
 SIDES = ("upstream", "ours")
 HPA_API = {"upstream": "/apis/autoscaling/v2", "ours": "/apis/autoscaling.trimtab.dev/v2"}
@@ -31,6 +31,8 @@ ACCOUNTS = {
 }
 LEASES = {"upstream": ("kube-system", "kube-controller-manager"), "ours": ("trimtab", "trimtab-horizontal")}
 METRICS_GROUPS = ("metrics.k8s.io", "custom.metrics.k8s.io", "external.metrics.k8s.io")
+VPA_PROGRAMS = ("recommender", "updater", "admission")
+UPSTREAM_VPA = User("vpa", "vpa", "system:masters")
 VALUES = ("vertical.enabled=false",)
 _BUSY = (429, 500, 502, 503, 504)
 _FLOW = "/apis/flowcontrol.apiserver.k8s.io/v1"
@@ -115,8 +117,12 @@ class Api:
 
 
 def audit_flags(directory: Path) -> list[str]:
-    """Return the API server's flags to log what both controllers write."""
-    users = [f"system:serviceaccount:{namespace}:{name}" for namespace, name in ACCOUNTS.values()]
+    """Return the API server's flags to log what the controllers write."""
+    accounts = [*ACCOUNTS.values(), *(("trimtab", f"trimtab-{name}") for name in VPA_PROGRAMS)]
+    users = [
+        UPSTREAM_VPA.identity,
+        *(f"system:serviceaccount:{namespace}:{name}" for namespace, name in accounts),
+    ]
     writes = {"level": "Metadata", "users": users, "verbs": ["create", "update", "patch", "delete"]}
     policy = {"apiVersion": "audit.k8s.io/v1", "kind": "Policy", "rules": [writes, {"level": "None"}]}
     path = directory / "audit.json"
