@@ -26,6 +26,7 @@ if TYPE_CHECKING:
     from trimtab.backtest.production.vertical import Checkpoints, Recommender, Refusal, Sample, Updater, View
 
 HOUR, MINUTE = 3600.0, 60.0
+SAVE_INTERVAL = 300.0
 UPSTREAM = "vpa-1.8,kubernetes-1.37"
 Action = Callable[["Life"], object]
 Amounts = defaultdict[str, float]
@@ -114,10 +115,13 @@ class Life:
         metrics_period: float = 60.0,
         metrics_delay: float = 15.0,
         role_label: str = "role",
-        keeps_checkpoints: bool = True,
+        keeps_checkpoints: bool = False,
         needed: Callable[[float], int] | None = None,
     ) -> None:
-        """Begin at `start`, a Unix time, which is also the `now` of the workload."""
+        """Begin at `start`, a Unix time, which is also the `now` of the workload.
+
+        A recommender that is stopped always saves its checkpoints. `keeps_checkpoints` keeps older ones, too.
+        """
         self.workload, self.load, self.settings = workload, load, settings or settings_of()
         self.start = self.now = start
         self.vpas: dict[str, VerticalPodAutoscaler] = {}
@@ -149,7 +153,7 @@ class Life:
         self._direction = 0
         self.keeps_checkpoints = keeps_checkpoints
         self._saved: list[tuple[float, Checkpoints]] = []
-        self._save_interval = MINUTE
+        self._save_interval = SAVE_INTERVAL
         self._view: View | None = None
         self.recommender: Recommender | None = None
         self.updater: Updater | None = None
@@ -385,7 +389,7 @@ class Life:
             self.repeat(5, self.now, self._update)
             if self.keeps_checkpoints:
                 interval = self.settings.recommender.checkpoints_interval.total_seconds()
-                self._save_interval = max(interval, MINUTE)
+                self._save_interval = max(interval, SAVE_INTERVAL)
                 self.repeat(4, self.now, self._save)
         return self._view
 
@@ -432,7 +436,7 @@ class Life:
             self.repeat(5, at, self._wake)
 
     def _save(self) -> float:
-        if self.recommender is not None and self.keeps_checkpoints:
+        if self.recommender is not None:
             self._saved.append((self.now, self.recommender.save()))
         return self.now + self._save_interval
 

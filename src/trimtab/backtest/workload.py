@@ -91,6 +91,8 @@ class SimulatedPod:
     """A pod: its object in the API server, and what it does."""
 
     api: Pod
+    published: Pod
+    """The object as those who watch have seen it last."""
     size: tuple[ContainerSize, ...]
     """The size in force, which differs from the spec while a resize waits."""
     revision: int
@@ -400,7 +402,7 @@ class Workload:
         spec = msgspec.structs.replace(pod.spec, node_name=node)
         pod = msgspec.structs.replace(pod, metadata=metadata, spec=spec)
         pod = _with_status(pod, phase="Pending", qos_class=qos_class_of(spec))
-        made = SimulatedPod(pod, size_of(spec), self.revision, now, NEVER, NEVER, ready_since=now)
+        made = SimulatedPod(pod, pod, size_of(spec), self.revision, now, NEVER, NEVER, ready_since=now)
         self.pods.append(made)
         self.version += 1
         self.on_change(None, pod)
@@ -507,8 +509,7 @@ class Workload:
         annotations: dict[str, str] | None = None,
     ) -> None:
         """Store the pod as a new object of the API server, and tell those who watch."""
-        old = pod.api
-        meta = old.metadata
+        meta = pod.api.metadata
         self.version += 1
         moments = (pod.resize_at, pod.starts_at, pod.can_be_ready_at)
         pod.due = min((moment for moment in moments if moment > now), default=NEVER)
@@ -520,14 +521,15 @@ class Workload:
             annotations=meta.annotations if annotations is None else annotations,
         )
         pod.api = _with_status(
-            msgspec.structs.replace(old, metadata=metadata),
+            msgspec.structs.replace(pod.api, metadata=metadata),
             conditions=tuple(_conditions(pod)),
             container_statuses=tuple(
                 msgspec.structs.replace(status, ready=pod.is_ready, state=_state(pod, now))
                 for status in pod.api.status.container_statuses
             ),
         )
-        self.on_change(old, pod.api)
+        before, pod.published = pod.published, pod.api
+        self.on_change(before, pod.api)
 
 
 def _conditions(pod: SimulatedPod) -> Iterator[PodCondition]:
