@@ -1,0 +1,297 @@
+"""What came of a sized workload: sums for comparing, and the promises that hold whatever upstream does.
+
+A player looks at pods and recommendations once a minute, and at each move of a role. The judge knows what pods used, what
+metrics were served and what pods asked for. It does not know how a size is found.
+"""
+
+from collections import deque
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+from tests.worlds.world import Life
+
+MEMORY, CPU = "memory", "cpu"
+UNITS = {CPU: ("core-hours", 1.0), MEMORY: ("GiB-hours", 2.0**30)}
+SOON = 300.0
+"""Seconds in which a pod gets the size of its role, and in which a recommendation follows a sample."""
+SLACK = 0.9
+"""Recommendations are made of buckets 5 % wide: how far below a peak one may be."""
+MARGIN = 1.15 * 1.06 * 1.1
+"""How far above the greatest need a recommendation may be: margin, bucket, and a tenth."""
+KILL_RATIO, KILL_BYTES = 1.2, 100 * 2.0**20
+"""A kill counts as a need of this much more, at least."""
+ROOMY = 64.0
+"""Cores of a node that has room for every size."""
+LEAST = 250 * 2.0**20
+"""The least memory that is recommended for a pod."""
+
+
+@dataclass(frozen=True)
+class Bounds:
+    """One resource of a recommendation: cores or bytes."""
+
+    lower: float
+    target: float
+    upper: float
+
+
+Advice = Mapping[str, Mapping[str, Bounds]]
+"""What each VPA recommends for the pods' one container, by VPA and resource."""
+
+
+@dataclass(frozen=True)
+class Seen:
+    """One pod at one moment. Amounts are cores and bytes, by resource."""
+
+    name: str
+    uid: str
+    role: str
+    vpa: str
+    """The VPA that should size it, by its labels and the scopes that the world knows, or nothing."""
+    requests: Mapping[str, float]
+    limits: Mapping[str, float]
+    needs: Mapping[str, float]
+    """What it uses, or would use if no limit cut it. Empty while it does not run."""
+    is_ready: bool
+    is_promised: bool = True
+    """Whether its size can be had now: its VPA may act, the node has room, nothing is refused, the programs run."""
+    served: frozenset[str] = frozenset()
+    """Resources of which the metrics API has a sample of it."""
+
+
+@dataclass
+class Meant:
+    """What the world means, whatever the programs make of it: who is whose, and what can be had now."""
+
+    start: Mapping[str, Any]
+    scopes: dict[str, dict[str, str]] = field(default_factory=dict)
+    """The labels that each VPA's scope selects."""
+    modes: dict[str, str] = field(default_factory=dict)
+    dark: set[str] = field(default_factory=set)
+    """VPAs whose scopes cannot be read."""
+    troubles: dict[str, int] = field(default_factory=dict)
+    """What keeps sizes from being had: happenings, and how many of them."""
+
+    def __post_init__(self) -> None:
+        self.scopes = {vpa["name"]: dict(vpa["scope"]) for vpa in self.start["vpas"]}
+        self.modes = {vpa["name"]: vpa["mode"] for vpa in self.start["vpas"]}
+
+    def begin(self, trouble: str) -> None:
+        self.troubles[trouble] = self.troubles.get(trouble, 0) + 1
+
+    def end(self, trouble: str) -> None:
+        self.troubles[trouble] -= 1
+
+    def is_in(self, trouble: str) -> bool:
+        return self.troubles.get(trouble, 0) > 0
+
+    def vpa_of(self, labels: Mapping[str, str]) -> str:
+        """Return the VPA that should size a pod, or nothing."""
+        matching = [name for name, scope in self.scopes.items() if scope.items() <= labels.items()]
+        return max(matching, key=lambda name: len(self.scopes[name]), default="")
+
+    def promises(self, vpa: str) -> bool:
+        """Return whether a pod of this VPA can have its size now, in place."""
+        has_room = not self.start["range"] and self.start["nodes"]["cpu"] >= ROOMY
+        return (
+            has_room
+            and self.modes.get(vpa) in ("InPlaceOrRecreate", "InPlace")
+            and not any(self.troubles.values())
+        )
+
+    def uniform(self) -> frozenset[str]:
+        """Return the VPAs whose pods all use alike, or that have one pod at a time."""
+        roles = set(self.start["usage"]) - {""}
+        scoped = {name for name, scope in self.scopes.items() if scope}
+        return frozenset(self.scopes if roles <= scoped else scoped)
+
+
+@dataclass
+class _Known:
+    """What metrics have said about the pods of one VPA."""
+
+    peaks: deque[tuple[float, float]] = field(default_factory=deque)
+    """Times and bytes of the samples of the last one and a half days, falling: a later one that is greater drops earlier ones."""
+    served: set[str] = field(default_factory=set)
+    most: float = 0.0
+    """The greatest need of memory ever, kills included."""
+    recommended: set[str] = field(default_factory=set)
+
+
+@dataclass
+class Judge:
+    """The books of one life."""
+
+    life: Life
+    meant: Meant
+    replicas: int = field(init=False)
+    _at: float = 0.0
+    _before: Mapping[str, Seen] = field(default_factory=dict)
+    _known: dict[str, _Known] = field(default_factory=dict)
+    _moved: dict[str, float] = field(default_factory=dict)
+    """Seconds that each pod waits for the size of a new role, while it could have it."""
+
+    def __post_init__(self) -> None:
+        self.replicas = self.meant.start["pods"]
+        self.single, self.day = self.meant.uniform(), self.meant.start["day"]
+
+    def look(self, at: float, pods: Sequence[Seen], advice: Advice) -> None:
+        """Account for the time since the last look."""
+        minutes = (at - self._at) / 60
+        for pod in pods:
+            self._account(pod, minutes, advice.get(pod.vpa, {}))
+        ready = sum(pod.is_ready for pod in pods)
+        needed = min(self.replicas, 1) if self.meant.start["active"] else self.replicas
+        self.life.add("unavailable pod-minutes", max(needed - ready, 0) * minutes)
+        self._learn(at, pods)
+        self._check_changes(at, pods)
+        self._check_roles(at, pods, advice, minutes)
+        self._check_advice(at, advice)
+        self._at, self._before = at, {pod.name: pod for pod in pods}
+
+    def _account(self, pod: Seen, minutes: float, wanted: Mapping[str, Bounds]) -> None:
+        life, is_starved = self.life, False
+        for resource, needed in pod.needs.items():
+            (unit, size), asked = UNITS[resource], pod.requests.get(resource, 0.0)
+            amount = abs(needed - asked) / size * minutes / 60
+            life.add(f"{'starved' if needed > asked else 'wasted'} {unit}", amount)
+            is_starved |= needed > asked * 1.05
+        life.add("starved minutes", minutes * is_starved)
+        limit = pod.limits.get(CPU)
+        life.add("throttled minutes", minutes * (limit is not None and pod.needs.get(CPU, 0.0) > limit))
+        life.add("pod-hours", minutes / 60)
+        is_outside = any(
+            not bounds.lower * 0.99 <= pod.requests.get(resource, 0.0) <= bounds.upper * 1.01
+            for resource, bounds in wanted.items()
+        )
+        life.add("minutes outside the recommendation", minutes * is_outside)
+
+    def moved(self, at: float, pod: str) -> None:
+        """A role moved to a pod."""
+        self._moved[pod] = 0.0
+
+    def killed(self, at: float, pod: Seen, held: float) -> None:
+        """A container was killed with this much memory."""
+        self.life.add("OOM kills")
+        self.life.note(at, f"{pod.name} is killed for memory at {_bytes(held)}")
+        known = self._known.setdefault(pod.vpa, _Known())
+        known.most = max(known.most, held * KILL_RATIO, held + KILL_BYTES)
+        known.served.add(MEMORY)
+
+    def forget(self, vpa: str | None = None, since: float | None = None) -> None:
+        """What was known of a VPA's pods, or of all, is lost, or what came after a moment is."""
+        for name, known in self._known.items():
+            if vpa in (None, name):
+                kept = [peak for peak in known.peaks if since is not None and peak[0] < since]
+                known.peaks = deque(kept)
+                known.recommended.clear()
+                if since is None and vpa is not None:
+                    known.most = 0.0
+
+    def _learn(self, at: float, pods: Sequence[Seen]) -> None:
+        for pod in pods:
+            known = self._known.setdefault(pod.vpa, _Known())
+            if MEMORY in pod.needs:
+                held = min(pod.needs[MEMORY], pod.limits.get(MEMORY, float("inf")))
+                known.most = max(known.most, held)
+                if MEMORY in pod.served:
+                    while known.peaks and known.peaks[-1][1] <= held:
+                        known.peaks.pop()
+                    known.peaks.append((at, held))
+            known.served |= pod.served
+        for known in self._known.values():
+            while known.peaks and known.peaks[0][0] < at - 1.5 * self.day:
+                known.peaks.popleft()
+
+    def _check_changes(self, at: float, pods: Sequence[Seen]) -> None:
+        for pod in pods:
+            before = self._before.get(pod.name)
+            if before is None or before.uid != pod.uid or before.requests == pod.requests:
+                continue
+            change = f"{pod.name} ({pod.role or 'no role'}) from {_amounts(before.requests)} to {_amounts(pod.requests)}"
+            self.life.note(at, f"resized: {change}")
+            self.life.add("resizes")
+            if pod.vpa in self.meant.dark and before.vpa == pod.vpa:
+                self._break(
+                    "what cannot be read changes no running pod",
+                    f"{change} while the scope of {pod.vpa} cannot be read",
+                )
+            asked, was, used = (
+                found.get(MEMORY, 0.0) for found in (pod.requests, before.requests, pod.needs)
+            )
+            known = self._peak(pod.vpa, until=at - SOON * 2)
+            if pod.vpa in self.single and asked < was and asked < used * SLACK <= known:
+                text = f"{change}, uses {_bytes(used)}, and {_bytes(known)} was measured of {pod.vpa}"
+                self._break("nothing shrinks below what it uses while what it needs is known", text)
+
+    def _check_roles(self, at: float, pods: Sequence[Seen], advice: Advice, minutes: float) -> None:
+        names = {pod.name: pod for pod in pods}
+        for name, waited in list(self._moved.items()):
+            pod = names.get(name)
+            if pod is None or not pod.role:
+                del self._moved[name]
+                continue
+            wanted = advice.get(pod.vpa, {})
+            small = [
+                resource
+                for resource, bounds in wanted.items()
+                if pod.requests.get(resource, 0.0)
+                < min(bounds.lower, pod.needs.get(resource, bounds.lower)) * 0.99
+            ]
+            if not small:
+                del self._moved[name]
+                continue
+            self.life.add("minutes from a role's move to its size", minutes)
+            self._moved[name] = waited + minutes * 60 * pod.is_promised
+            if self._moved[name] > SOON:
+                asks = ", ".join(
+                    f"{pod.requests.get(resource, 0.0):.4g} of {resource}, lower bound {wanted[resource].lower:.4g}"
+                    for resource in small
+                )
+                self._break(
+                    "a pod has the size of its role within minutes",
+                    f"{name} has been {pod.role} for {waited / 60:.0f} minutes and asks for {asks}",
+                )
+
+    def _check_advice(self, at: float, advice: Advice) -> None:
+        for vpa, known in self._known.items():
+            wanted = advice.get(vpa, {})
+            for resource, bounds in wanted.items():
+                if resource not in known.served:
+                    text = f"{vpa} recommends {bounds.target:.4g} of {resource}, of which there never was a sample"
+                    self._break("no size from nothing", text)
+            if MEMORY in known.recommended and MEMORY not in wanted and vpa in advice:
+                self._break("a role's profile outlives its holders", f"{vpa} recommends no memory any more")
+            if MEMORY not in wanted:
+                continue
+            target = wanted[MEMORY].target
+            known.recommended.add(MEMORY)
+            if target > max(known.most, LEAST) * MARGIN and known.most:
+                text = (
+                    f"{vpa} recommends {_bytes(target)}; its pods never needed more than {_bytes(known.most)}"
+                )
+                self._break("a role does not learn what another role needs", text)
+            peak = self._peak(vpa, until=at - SOON)
+            if vpa in self.single and target < peak * SLACK:
+                text = f"{vpa} recommends {_bytes(target)}; {_bytes(peak)} was measured within the last day and a half"
+                self._break("a role's profile outlives its holders", text)
+
+    def _peak(self, vpa: str, until: float) -> float:
+        """Return the greatest memory that was measured of a VPA's pods, up to a moment."""
+        known = self._known.get(vpa)
+        return next((held for at, held in known.peaks if at <= until), 0.0) if known else 0.0
+
+    def _break(self, promise: str, text: str) -> None:
+        if not any(line.startswith(f"{promise}: ") for line in self.life.broken):
+            self.life.broken.append(f"{promise}: {text}")
+            self.life.note(self._at, f"BROKEN {promise}: {text}")
+
+
+def _bytes(amount: float) -> str:
+    return f"{amount / 1e9:.2f} GB"
+
+
+def _amounts(amounts: Mapping[str, Any]) -> str:
+    cores, memory = (float(amounts.get(name, 0.0)) for name in (CPU, MEMORY))
+    return f"{cores:.3g} cores and {_bytes(memory)}"
