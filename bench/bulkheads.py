@@ -22,9 +22,9 @@ from aiohttp import web
 
 from bench import Rows
 from tests.real.adapter.registered import apply
-from tests.scenarios.horizontal.bodies import NO_WINDOW, cpu_metric, external_metric
 from tests.scenarios.horizontal.conftest import play_on_real
 from tests.scenarios.horizontal.stage import Stage
+from tests.support.objects import NO_WINDOW, cpu_metric, external_metric
 from tools.peers.cluster import HOST, RealCluster, free_port
 from trimtab.cluster.errors import ApiError
 from trimtab.cluster.resource import LEASES, Json

@@ -13,6 +13,7 @@ from hypothesis import settings
 
 from tests.watchdog import Watchdog
 from tools.peers import cluster as peers
+from trimtab.clock import VirtualClock
 
 # A slow machine is not a wrong answer: no property fails because of the time it took.
 settings.register_profile("trimtab", deadline=None)
@@ -22,6 +23,12 @@ settings.load_profile("trimtab")
 def pytest_configure(config: pytest.Config) -> None:
     """Watch every test, with more patience on a busy machine."""
     config.pluginmanager.register(Watchdog(), "watchdog")
+
+
+@pytest.fixture
+def clock() -> VirtualClock:
+    """Return the clock of a test `in_virtual_time`."""
+    return VirtualClock()
 
 
 @pytest.fixture(scope="session")

@@ -6,7 +6,7 @@ import pytest
 from click.testing import CliRunner
 
 from tests.adapter.conftest import CUSTOM, HPA, Caller, running, write_configuration
-from tests.scenarios.narrow import Narrow
+from tests.support.transport import Line
 from trimtab.adapter.sources import objects
 from trimtab.cli.commands import adapter as command
 from trimtab.clock import SystemClock
@@ -41,7 +41,7 @@ async def start(cluster, tmp_path, front):
 
     async def make(*, watched, allowed):
         # The ConfigMap of the front proxy is in kube-system; the chart grants it there.
-        transport = Narrow(InProcessTransport(cluster), (*allowed, "kube-system"))
+        transport = Line(InProcessTransport(cluster), within=(*allowed, "kube-system"))
         client = Client(SystemClock(), transport)
         context = running(cluster, write_configuration(tmp_path, values=WEB), client, watched)
         contexts.append(context)
@@ -63,7 +63,7 @@ async def test_pods_of_watched_namespaces_are_known_with_rights_there_only(start
             200,
             [f"{namespace}-web"],
         )
-    assert rights.refused == []
+    assert rights.forbidden == []
     _, text = await caller.get("/readyz?verbose")
     assert "[+]pods in namespace shop ok\n[+]pods in namespace web ok\n" in text
 
@@ -73,7 +73,7 @@ async def test_a_namespace_that_is_not_watched_is_named(start):
     code, body = await caller.get(asked("other"), HPA)
     assert code == 404
     assert "namespace other is not among those of --watch-namespaces" in body["message"]
-    assert rights.refused == []
+    assert rights.forbidden == []
 
 
 async def test_readyz_names_the_watch_that_fails_and_others_go_on(start, monkeypatch):

@@ -8,17 +8,16 @@ from typing import TypeVar
 import pytest
 
 from tests.support.cluster import as_admin
+from tests.support.objects import NAMESPACES
 from trimtab.clock import SystemClock
 from trimtab.cluster.cache.informer import Informer
 from trimtab.cluster.client import Client
 from trimtab.cluster.codec.objects import Object
 from trimtab.cluster.config import load_kubeconfig
 from trimtab.cluster.http import HttpTransport
-from trimtab.cluster.resource import Json, Resource
 from trimtab.lab.apiserver.server import Server
 
 T = TypeVar("T", bound=Object)
-NAMESPACES = Resource("", "v1", "namespaces", "Namespace", Json, namespaced=False)
 PATIENCE_SECONDS = 30
 
 

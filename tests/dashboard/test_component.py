@@ -13,8 +13,8 @@ import pytest
 
 from tests.dashboard.test_cluster_health import Answers
 from tests.plugin_packages import install
-from tests.scenarios.horizontal.bodies import external_metric
-from tests.scenarios.narrow import Narrow
+from tests.support.objects import external_metric
+from tests.support.transport import Line
 from trimtab.clock import SystemClock
 from trimtab.cluster.client import Client
 from trimtab.cluster.leases.fence import ClosedFence
@@ -294,8 +294,8 @@ async def test_a_viewer_of_the_operators_namespaces_sees_their_vpas():
         await vpas_of_two_namespaces(cluster)
         for loop in ("horizontal", "recommender", "updater"):
             await lead(cluster, loop, watch_namespaces=("shop",))
-        narrow = Narrow(cluster.client.sender.transport, ("shop", "trimtab"))
-        viewer = Client(cluster.clock, narrow, seed=7)
+        transport = Line(cluster.client.sender.transport, within=("shop", "trimtab"))
+        viewer = Client(cluster.clock, transport, seed=7)
         announced: asyncio.Queue[str] = asyncio.Queue()
         made = Parts(Runtime(cluster.clock, viewer, ALONE, fence=ClosedFence()), None, None, {})
         async with running(Dashboard(made, announced.put_nowait).run()):

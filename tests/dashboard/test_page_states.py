@@ -11,7 +11,7 @@ from tests.dashboard import stage
 from tests.dashboard.asking import app_of
 from tests.dashboard.browser import LIST, NEEDS_BROWSER, has
 from tests.dashboard.test_component import ALONE, cluster_with_an_hpa, leading, native_rival, running
-from tests.scenarios.narrow import Narrow
+from tests.support.transport import Line
 from tests.unit.decide.horizontal import builders as given
 from trimtab.clock import SystemClock
 from trimtab.cluster import errors
@@ -265,9 +265,9 @@ async def test_credentials_that_are_not_accepted_are_named_with_what_to_do(tab, 
 async def test_missing_rights_are_one_sentence_with_the_messages_folded(tab, probes, namespaces, place):
     """Fourteen red lines filled the screen, one per kind, above a green "live" and "0 autoscalers"."""
     async with cluster_with_an_hpa() as cluster:
-        narrow = Narrow(cluster.client.sender.transport, ())
+        without_rights = Line(cluster.client.sender.transport, within=())
         settings = ALONE.replace(watch_namespaces=namespaces)
-        async with dashboard_on(cluster, narrow, settings) as address:
+        async with dashboard_on(cluster, without_rights, settings) as address:
             await tab.open(address)
             await tab.until(has(".notices .alarm", "may not list"))
             await tab.until(has(".notices .alarm summary", "messages"))

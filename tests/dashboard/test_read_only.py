@@ -1,9 +1,9 @@
 """A dashboard beside a real operator's HPAs on the lab: live records, and the reader that never writes."""
 
 from tests.dashboard.asking import app_of, entered
-from tests.scenarios.horizontal.bodies import external_metric
 from tests.scenarios.horizontal.conftest import play_on_lab
 from tests.scenarios.horizontal.stage import Stage
+from tests.support.objects import external_metric
 from trimtab.cluster.errors import Unreachable
 from trimtab.cluster.leases.fence import ClosedFence
 from trimtab.dashboard import dashboard_for

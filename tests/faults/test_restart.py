@@ -4,9 +4,9 @@ import asyncio
 
 import pytest
 
-from tests.client_suite.conftest import NAMESPACES
 from tests.client_suite.objects import config_map
 from tests.faults.conftest import MAPS
+from tests.support.objects import NAMESPACES
 from trimtab.clock import SystemClock
 from trimtab.cluster.cache.informer import Informer
 from trimtab.cluster.client import Client, ListOptions

@@ -5,7 +5,7 @@ from datetime import timedelta
 from typing import Any
 
 from tests.goldens.decision import Decision, Group
-from tests.scenarios.horizontal.bodies import (
+from tests.support.objects import (
     cpu_metric,
     external_metric,
     memory_metric,

@@ -14,10 +14,10 @@ from tests.inputs.input import HPAS, SCOPES, VPAS, Sent
 from tests.inputs.vpas import VPA
 from tests.scenarios.adapter.served import served_stage
 from tests.scenarios.clocks import ShiftedClock
-from tests.scenarios.horizontal.bodies import workload
 from tests.scenarios.horizontal.workloads import Controllers
 from tests.scenarios.vertical.stage import Stage
 from tests.support.cluster import as_admin
+from tests.support.objects import deployment
 from tests.unit.model.crds.objects import SCOPE
 from tools.peers.cluster import RealCluster
 from trimtab import cli
@@ -84,7 +84,7 @@ class ServerDoor:
             (SCOPES, SCOPE),
             (HPAS, hpa(SPEC) | kept),
             (VPAS, VPA | kept),
-            (deployments, workload("web", 1, {"app": "web"}, "100m")),
+            (deployments, deployment("web")),
         ):
             answer = await self.send(Sent("POST", path, json.dumps(body).encode()))
             assert answer.code == 201, answer.message

@@ -21,7 +21,7 @@ from tests.inputs.input import (
 )  # fmt: skip
 from tests.inputs.reviews import GOOD as REVIEWS
 from tests.inputs.vpas import VPA
-from tests.scenarios.horizontal.bodies import cpu_metric, external_metric
+from tests.support.objects import cpu_metric, external_metric
 from tests.unit.model.crds.objects import GONE, POLICY, SCOPE, changed
 
 

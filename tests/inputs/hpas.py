@@ -9,7 +9,7 @@ from dataclasses import replace
 from typing import Any
 
 from tests.inputs.input import AT_PATH, GONE, HPAS, OURS, Input, Refusal, created, value_at
-from tests.scenarios.horizontal.bodies import cpu_metric, external_metric, object_metric, pods_metric
+from tests.support.objects import cpu_metric, external_metric, object_metric, pods_metric
 from trimtab.cluster.resource import Json
 
 TARGET: Json = {"apiVersion": "apps/v1", "kind": "Deployment", "name": "web"}

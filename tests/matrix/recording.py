@@ -8,20 +8,16 @@ from pathlib import Path
 from typing import Any, ClassVar
 
 from tests.support.cluster import as_admin
+from tests.support.objects import CRDS, NAMESPACES
 from trimtab.adapter.adapter import AdapterComponent
 from trimtab.clock import VirtualClock
 from trimtab.cluster.client import Client
-from trimtab.cluster.resource import Json, Resource
 from trimtab.dashboard.dashboard import Dashboard
 from trimtab.lab.apiserver.server import Server
 from trimtab.model.crds import all_crds
 from trimtab.operator.operator import Operator, Parts
 from trimtab.operator.settings.settings import Settings, declared
 
-CRDS = Resource(
-    "apiextensions.k8s.io", "v1", "customresourcedefinitions", "CustomResourceDefinition", Json, False
-)
-NAMESPACES = Resource("", "v1", "namespaces", "Namespace", Json, namespaced=False)
 NAMES = frozenset(field.name for field, _ in declared())
 SECONDS = 90.0
 """Long enough for a loop of every program."""

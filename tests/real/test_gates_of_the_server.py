@@ -10,7 +10,7 @@ from typing import TypeVar
 
 import pytest
 
-from tests.scenarios.horizontal.bodies import external_metric, tolerances
+from tests.support.objects import external_metric, tolerances
 from tools.peers import releases
 from tools.peers.cluster import PeerError, RealCluster
 from trimtab.cluster.resource import Json

@@ -13,13 +13,14 @@ from pathlib import Path
 import pytest
 
 from tests.real.sharing import LEASE, SHARDS, Copy, until
+from tests.support.objects import CRDS, NAMESPACES
 from tools.peers.cluster import RealCluster
 from trimtab.clock import SystemClock
 from trimtab.cluster import errors
 from trimtab.cluster.client import Client, ListOptions
 from trimtab.cluster.config import load_kubeconfig
 from trimtab.cluster.http import HttpTransport
-from trimtab.cluster.resource import DEPLOYMENTS, LEASES, Json, Resource
+from trimtab.cluster.resource import DEPLOYMENTS, LEASES, Json
 from trimtab.model.crds import all_crds
 from trimtab.operator.horizontal.inputs.kinds import OWN_HPAS
 
@@ -29,10 +30,6 @@ PERIOD = 5.0
 NAMES = [f"web-{number}" for number in range(12)]
 NAMESPACE = "sharing"
 FLAGS = (f"--horizontal-pod-autoscaler-sync-period={PERIOD:.0f}s", "--records=200")
-NAMESPACES = Resource("", "v1", "namespaces", "Namespace", Json, namespaced=False)
-CRDS = Resource(
-    "apiextensions.k8s.io", "v1", "customresourcedefinitions", "CustomResourceDefinition", Json, False
-)
 
 
 class Decider(Copy):

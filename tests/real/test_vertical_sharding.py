@@ -17,8 +17,9 @@ from aiohttp import web
 from tests.real.sharing import LEASE, SHARDS, Copy, until
 from tests.real.side_by_side.metrics_server import TraceServer
 from tests.scenarios.vertical.conftest import play_on_real
-from tests.scenarios.vertical.stage import NAMESPACES, Stage
+from tests.scenarios.vertical.stage import Stage
 from tests.scenarios.vertical.teams import kill, workload
+from tests.support.objects import NAMESPACES
 from tools.peers.cluster import RealCluster
 from trimtab.cluster.client import ListOptions
 from trimtab.cluster.resource import LEASES, PODS

@@ -9,8 +9,21 @@ from typing import Any
 
 from tests.scenarios.containers import container_sizes
 from tests.scenarios.metrics_stub import MetricsStub, WithMetrics
-from tests.scenarios.vertical.stage import CRDS
 from tests.support.cluster import as_admin
+from tests.support.objects import (
+    CRDS,
+    NAMESPACES,
+    cpu_metric,
+    deployment,
+    external_metric,
+    hpa,
+    owner_of,
+    pod,
+    pods_metric,
+    target_of,
+    vpa,
+    workload,
+)
 from tests.support.transport import Line
 from trimtab.clock import VirtualClock
 from trimtab.cluster.client import Client, DeleteOptions, ListOptions
@@ -32,7 +45,6 @@ from trimtab.operator.vertical.wiring import (
     make_updater,
 )
 
-NAMESPACES = Resource("", "v1", "namespaces", "Namespace", Json, namespaced=False)
 DATABASES = Resource("example.com", "v1", "databases", "Database", Json)
 DATABASE_CRD = {
     "metadata": {"name": "databases.example.com"},
@@ -145,28 +157,6 @@ class Process:
         await self.admission.app._reviewer.review("/mutate-pods", json.dumps(body).encode())
 
 
-def owner(made: Json, resource: Resource[Any]) -> list[Json]:
-    meta = made["metadata"]
-    named = {
-        "apiVersion": resource.api_version,
-        "kind": resource.kind,
-        "name": meta["name"],
-        "uid": meta["uid"],
-    }
-    return [named | {"controller": True}]
-
-
-def template(app: str) -> Json:
-    container = {"name": "app", "image": "x", "resources": {"requests": {"cpu": "100m", "memory": "64Mi"}}}
-    return {"metadata": {"labels": {"app": app}}, "spec": {"containers": [container]}}
-
-
-def pod_body(name: str, owners: list[Json], app: str) -> Json:
-    body = template(app)
-    body["metadata"] |= {"name": name, "ownerReferences": owners}
-    return body
-
-
 class Objects:
     """Applications with all objects of theirs, each in a namespace of its own."""
 
@@ -190,19 +180,12 @@ class Objects:
         return await self._user.create(resource.untyped(), full, namespace)
 
     async def _workload(self, app: str) -> None:
-        spec = {"replicas": 2, "selector": {"matchLabels": {"app": app}}, "template": template(app)}
-        deployment = await self._make(DEPLOYMENTS, app, {"metadata": {"name": app}, "spec": spec})
-        owners = owner(deployment, DEPLOYMENTS)
-        replica_set = await self._make(
-            REPLICA_SETS,
-            app,
-            {
-                "metadata": {"name": f"{app}-rs", "labels": {"app": app}, "ownerReferences": owners},
-                "spec": spec,
-            },
-        )
+        made = await self._make(DEPLOYMENTS, app, deployment(app, 2))
+        owners = [owner_of("apps/v1", "Deployment", made)]
+        body = workload("ReplicaSet", f"{app}-rs", 2, selector={"app": app}, owners=owners)
+        owners = [owner_of("apps/v1", "ReplicaSet", await self._make(REPLICA_SETS, app, body))]
         for index in range(2):
-            await self.pod(app, f"{app}-{index}", owner(replica_set, REPLICA_SETS), app)
+            await self.pod(app, f"{app}-{index}", owners, app)
 
     async def foreign_database(self, app: str) -> Json:
         """A workload of a custom kind that has a scale."""
@@ -219,8 +202,9 @@ class Objects:
     async def foreign_workload(self, app: str) -> None:
         """A workload of a custom kind, whose pod has a role."""
         database = await self.foreign_database(app)
-        await self.pod(app, f"db-{app}-0", owner(database, DATABASES), f"db-{app}", {
-            "roles.trimtab.dev/lease": "leader", "roles.trimtab.dev/label": "role=leader"})  # fmt: skip
+        roles = {"roles.trimtab.dev/lease": "leader", "roles.trimtab.dev/label": "role=leader"}
+        owners = [owner_of(DATABASES.api_version, "Database", database)]
+        await self.pod(app, f"db-{app}-0", owners, f"db-{app}", roles)
         lease = {"holderIdentity": f"db-{app}-0", "leaseDurationSeconds": 3600}
         now = format_time(self._process.clock.now()).replace("Z", ".000000Z")
         await self._make(
@@ -232,8 +216,7 @@ class Objects:
     async def pod(
         self, namespace: str, name: str, owners: list[Json], app: str, annotations: Json | None = None
     ) -> None:
-        body = pod_body(name, owners, app)
-        body["metadata"]["annotations"] = annotations or {}
+        body = pod(name, owners=owners, labels={"app": app}, annotations=annotations or {})
         made = await self._make(PODS, namespace, body)
         await self._process.review(made)
         now = format_time(self._process.clock.now())
@@ -249,33 +232,22 @@ class Objects:
         self._process.metrics.use(namespace, name, cpu="900m", memory="500Mi")
 
     async def _autoscalers(self, app: str) -> None:
-        external = {
-            "type": "External",
-            "external": {"metric": {"name": f"queue-{app}"}, "target": {"type": "Value", "value": "5"}},
-        }
-        pods = {
-            "type": "Pods",
-            "pods": {
-                "metric": {"name": f"hits-{app}"},
-                "target": {"type": "AverageValue", "averageValue": "5"},
-            },
-        }
-        cpu = {
-            "type": "Resource",
-            "resource": {"name": "cpu", "target": {"type": "Utilization", "averageUtilization": 50}},
-        }
-        for resource, kind, name in ((OWN_HPAS, "Deployment", app), (NATIVE_HPAS, "Database", f"db-{app}")):
-            target = {
-                "apiVersion": "apps/v1" if kind == "Deployment" else "example.com/v1",
-                "kind": kind,
-                "name": name,
-            }
-            spec: Json = {"scaleTargetRef": target, "maxReplicas": 4, "metrics": [cpu, pods, external]}
-            if resource is OWN_HPAS:
-                spec["selectionStrategy"] = "OwnerReference"
-            await self._make(resource, app, {"metadata": {"name": name}, "spec": spec})
-            vpa = {"targetRef": target, "updatePolicy": {"updateMode": "Recreate", "minReplicas": 1}}
-            await self._make(VPAS, app, {"metadata": {"name": name}, "spec": vpa})
+        metrics = [
+            cpu_metric(50),
+            pods_metric(f"hits-{app}", "5"),
+            external_metric(f"queue-{app}", value="5"),
+        ]
+        spec: Json = {"maxReplicas": 4, "metrics": metrics}
+        own = spec | {"selectionStrategy": "OwnerReference"}
+        database = {"apiVersion": "example.com/v1", "kind": "Database", "name": f"db-{app}"}
+        for resource, on, fields in (
+            (OWN_HPAS, target_of("Deployment", app), own),
+            (NATIVE_HPAS, database, spec),
+        ):
+            body = hpa(on["name"], on=on, api_version=resource.api_version, **fields)
+            await self._make(resource, app, body)
+            policy = {"minReplicas": 1}
+            await self._make(VPAS, app, vpa(on["name"], on=on, mode="Recreate", policy=policy))
 
     async def delete(self) -> None:
         at_once = DeleteOptions(grace_seconds=0)

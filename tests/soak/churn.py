@@ -11,6 +11,7 @@ from functools import partial
 from typing import Protocol
 
 from tests.soak import objects
+from tests.support.objects import NAMESPACES
 from trimtab.clock import Clock
 from trimtab.cluster import errors
 from trimtab.cluster.client import Client, DeleteOptions, ListOptions, PatchType
@@ -25,7 +26,6 @@ from trimtab.model.times import parse_time
 EVENT_SECONDS = 3600.0
 """The API server deletes events after an hour. The lab has no such clock, so the churn does it."""
 _ATTEMPTS = 10
-NAMESPACES: Resource[Json] = Resource("", "v1", "namespaces", "Namespace", Json, namespaced=False)
 PLURALS = {
     "Deployment": "deployments",
     "StatefulSet": "statefulsets",

@@ -20,9 +20,10 @@ from pathlib import Path
 import msgspec
 
 from tests.nodes import passing_nodes
-from tests.soak.churn import NAMESPACES, Churn
+from tests.soak.churn import Churn
 from tests.soak.gauges import Gauges
 from tests.soak.objects import namespace
+from tests.support.objects import CRDS, NAMESPACES
 from tools.peers.cluster import WORKLOAD_CONTROLLERS, RealCluster, free_port
 from trimtab.clock import SystemClock
 from trimtab.cluster import errors
@@ -41,9 +42,6 @@ OWN = "trimtab-system"
 COMPONENTS = "horizontal,recommender,updater,roles,dashboard"
 ROUND_SECONDS = 90.0
 SECRETS: Resource[Json] = Resource("", "v1", "secrets", "Secret", Json)
-CRDS: Resource[Json] = Resource(
-    "apiextensions.k8s.io", "v1", "customresourcedefinitions", "CustomResourceDefinition", Json, False
-)
 
 
 @dataclass

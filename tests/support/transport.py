@@ -5,7 +5,7 @@ It works in front of any transport, so the same break happens on the lab in virt
 
 import asyncio
 import json
-from collections.abc import AsyncIterator, Callable
+from collections.abc import AsyncIterator, Callable, Iterable
 from contextlib import asynccontextmanager
 from dataclasses import dataclass
 from enum import Enum
@@ -52,6 +52,17 @@ class Written:
         return self.request.path.endswith("/status")
 
 
+CLUSTER_SCOPED = {
+    "nodes",
+    "namespaces",
+    "customresourcedefinitions",
+    "mutatingwebhookconfigurations",
+    "validatingwebhookconfigurations",
+    "tokenreviews",
+    "subjectaccessreviews",
+}
+"""Kinds without a namespace: the chart binds the rights over them in the whole cluster."""
+
 Answer = Response | TransportError | None
 Alter = Callable[[bytes], list[bytes]]
 
@@ -74,10 +85,17 @@ def status(code: int, reason: str = "", **headers: str) -> Response:
 
 
 class Line:
-    """A transport that passes on what it is given unless it was told otherwise."""
+    """A transport that passes on what it is given unless it was told otherwise.
 
-    def __init__(self, inner: Transport) -> None:
+    `within` gives it the rights of an installation with `watchNamespaces`: lists of the whole cluster are forbidden. A test
+    that narrows only the setting cannot see a list that forgot its namespace.
+    """
+
+    def __init__(self, inner: Transport, *, within: Iterable[str] | None = None) -> None:
         self._inner = inner
+        self._allowed = None if within is None else {"", *within}
+        self.forbidden: list[Request] = []
+        """What was refused because of `within`."""
         self.sent: list[Request] = []
         self.writes: list[Written] = []
         self.break_write: Callable[[int, Request], Break | None] = lambda _number, _request: None
@@ -100,7 +118,7 @@ class Line:
     async def request(self, request: Request) -> Response:
         self.sent.append(request)
         self._refuse_the_dead()
-        instead = self.answer(request)
+        instead = self._instead(request)
         if isinstance(instead, TransportError):
             raise instead
         if instead is not None:
@@ -115,6 +133,13 @@ class Line:
             raise TransportError(f"{request}: the answer got lost")
         return answer
 
+    def _instead(self, request: Request) -> Answer:
+        instead = self.answer(request)
+        if instead is None and self._allowed is not None and _namespace_of(request.path) not in self._allowed:
+            self.forbidden.append(request)
+            return status(403, "Forbidden")
+        return instead
+
     async def _passed_on(self, request: Request) -> Response:
         if not _is_counted(request):
             return await self._inner.request(request)
@@ -125,7 +150,7 @@ class Line:
     async def stream(self, request: Request) -> AsyncIterator[ResponseStream]:
         self.sent.append(request)
         self._refuse_the_dead()
-        instead = self.answer(request)
+        instead = self._instead(request)
         if isinstance(instead, TransportError):
             raise instead
         if instead is not None:
@@ -178,6 +203,15 @@ def _is_counted(request: Request) -> bool:
     return request.method != "GET" and not any(
         part in request.path for part in ("/events", "/leases", "accessreviews", "tokenreviews")
     )
+
+
+def _namespace_of(path: str) -> str | None:
+    """Return the namespace that a request is about; None for a whole cluster's namespaced objects."""
+    parts = path.strip("/").split("/")
+    rest = parts[2:] if parts[0] == "api" else parts[3:]
+    if len(rest) > 2 and rest[0] == "namespaces":
+        return rest[1]
+    return "" if not rest or rest[0] in CLUSTER_SCOPED or parts[0] not in {"api", "apis"} else None
 
 
 class _Said:

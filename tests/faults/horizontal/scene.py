@@ -6,8 +6,8 @@ from contextlib import asynccontextmanager
 from datetime import timedelta
 from typing import Any
 
-from tests.scenarios.horizontal.bodies import NO_WINDOW, external_metric
 from tests.scenarios.horizontal.stage import Actor, Stage
+from tests.support.objects import NO_WINDOW, external_metric
 from trimtab.cluster.leases.fence import Fence
 from trimtab.cluster.transport.transport import Request
 

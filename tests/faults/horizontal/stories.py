@@ -3,8 +3,8 @@
 from typing import Any
 
 from tests.faults.horizontal.plans import Act, Story
-from tests.scenarios.horizontal.bodies import NO_WINDOW, cpu_metric, external_metric
 from tests.scenarios.horizontal.stage import Stage
+from tests.support.objects import NO_WINDOW, cpu_metric, external_metric
 
 QUEUE = external_metric("queue", average="100")
 

@@ -7,6 +7,7 @@ import pytest
 
 from tests.faults.horizontal.scene import held, load
 from tests.scenarios.horizontal.stage import Actor, Stage
+from tests.support.clock import in_virtual_time
 from tests.support.transport import Break
 from trimtab.clock import VirtualClock
 from trimtab.cluster.client import Client
@@ -205,25 +206,23 @@ def test_f25_a_write_held_up_past_the_lease_is_refused_by_its_precondition(both)
 
 
 @pytest.mark.parametrize("edit", ["deleted", "holder edited"])
-def test_f26_a_lease_that_somebody_meddled_with_has_one_leader_again(lab, edit):
-    async def scenario(stage: Stage) -> None:
-        await held(stage)
-        one = Candidate(stage, "one")
-        await one.start()
-        await stage.wait_for(one.leads)
-        if edit == "deleted":
-            await stage.client.delete(LEASES, "trimtab", stage.namespace)
-        else:
-            body = {"spec": {"holderIdentity": "somebody"}}
-            await stage.client.patch(LEASES.untyped(), "trimtab", stage.namespace, body)
-        await stage.pass_time(20)
-        assert await one.leads()
-        load(stage, 900)
-        await one.actor.operator.step()
-        assert await stage.replicas("web") == 9
-        await one.stop()
-
-    lab(scenario)
+@in_virtual_time
+async def test_f26_a_lease_that_somebody_meddled_with_has_one_leader_again(stage, edit):
+    await held(stage)
+    one = Candidate(stage, "one")
+    await one.start()
+    await stage.wait_for(one.leads)
+    if edit == "deleted":
+        await stage.client.delete(LEASES, "trimtab", stage.namespace)
+    else:
+        body = {"spec": {"holderIdentity": "somebody"}}
+        await stage.client.patch(LEASES.untyped(), "trimtab", stage.namespace, body)
+    await stage.pass_time(20)
+    assert await one.leads()
+    load(stage, 900)
+    await one.actor.operator.step()
+    assert await stage.replicas("web") == 9
+    await one.stop()
 
 
 class JumpingClock:
@@ -238,82 +237,74 @@ class JumpingClock:
 
 
 @pytest.mark.parametrize("jump", [3600, -3600], ids=["an hour ahead", "an hour back"])
-def test_f27_a_wall_clock_that_is_set_moves_no_window(lab, jump):
-    async def scenario(stage: Stage) -> None:
-        stage.clock = JumpingClock(stage.clock)
-        await held(stage, behavior={"scaleDown": {"stabilizationWindowSeconds": 120}})
-        stage.metrics.now = lambda: stage.clock.now().strftime("%Y-%m-%dT%H:%M:%SZ")
-        async with stage.running() as actor:
-            await stage.steps(actor, 2)
-            load(stage, 100)
-            await stage.step(actor)
-            stage.clock.ahead = jump
-            for _ in range(6):
-                await stage.step(actor)
-                assert await stage.replicas("web") == 5
-            await stage.steps(actor, 3)
-            assert await stage.replicas("web") == 1
-
-    lab(scenario)
-
-
-def test_f27_times_stored_by_a_clock_that_was_ahead_do_not_hold_for_ever(lab):
-    async def scenario(stage: Stage) -> None:
-        stage.clock = JumpingClock(stage.clock)
-        stage.metrics.now = lambda: stage.clock.now().strftime("%Y-%m-%dT%H:%M:%SZ")
-        await held(stage, behavior={"scaleDown": {"stabilizationWindowSeconds": 120}})
-        stage.clock.ahead = 3600
-        await one_life(stage, 2)
-        stage.clock.ahead = 0.0
+@in_virtual_time
+async def test_f27_a_wall_clock_that_is_set_moves_no_window(stage, jump):
+    stage.clock = JumpingClock(stage.clock)
+    await held(stage, behavior={"scaleDown": {"stabilizationWindowSeconds": 120}})
+    stage.metrics.now = lambda: stage.clock.now().strftime("%Y-%m-%dT%H:%M:%SZ")
+    async with stage.running() as actor:
+        await stage.steps(actor, 2)
         load(stage, 100)
-        async with stage.running() as actor:
-            await stage.steps(actor, 11)
+        await stage.step(actor)
+        stage.clock.ahead = jump
+        for _ in range(6):
+            await stage.step(actor)
+            assert await stage.replicas("web") == 5
+        await stage.steps(actor, 3)
         assert await stage.replicas("web") == 1
 
-    lab(scenario)
+
+@in_virtual_time
+async def test_f27_times_stored_by_a_clock_that_was_ahead_do_not_hold_for_ever(stage):
+    stage.clock = JumpingClock(stage.clock)
+    stage.metrics.now = lambda: stage.clock.now().strftime("%Y-%m-%dT%H:%M:%SZ")
+    await held(stage, behavior={"scaleDown": {"stabilizationWindowSeconds": 120}})
+    stage.clock.ahead = 3600
+    await one_life(stage, 2)
+    stage.clock.ahead = 0.0
+    load(stage, 100)
+    async with stage.running() as actor:
+        await stage.steps(actor, 11)
+    assert await stage.replicas("web") == 1
 
 
-def test_f28_an_event_loop_that_stood_still_finds_the_fence_closed(lab):
-    async def scenario(stage: Stage) -> None:
-        await held(stage)
-        one = Candidate(stage, "one")
-        await one.start()
-        await stage.wait_for(one.leads)
-        await one.actor.operator.step()
-        before = one.accepted()
-        load(stage, 900)
+@in_virtual_time
+async def test_f28_an_event_loop_that_stood_still_finds_the_fence_closed(stage):
+    await held(stage)
+    one = Candidate(stage, "one")
+    await one.start()
+    await stage.wait_for(one.leads)
+    await one.actor.operator.step()
+    before = one.accepted()
+    load(stage, 900)
 
-        def stand_still(request):
-            if "queue-web" in request.path:
-                one.clock.running.clear()
-                assert isinstance(stage.clock, VirtualClock)
-                stage.clock.advance(30)
+    def stand_still(request):
+        if "queue-web" in request.path:
+            one.clock.running.clear()
+            assert isinstance(stage.clock, VirtualClock)
+            stage.clock.advance(30)
 
-        one.actor.line.answer = stand_still
-        one.actor.operator._batches.reconcile_all(one.actor.operator.hpas)
-        await one.actor.operator._reconciler.wait_idle()
-        assert one.accepted() == before
-        one.clock.running.set()
-        await one.stop()
-
-    lab(scenario)
+    one.actor.line.answer = stand_still
+    one.actor.operator._batches.reconcile_all(one.actor.operator.hpas)
+    await one.actor.operator._reconciler.wait_idle()
+    assert one.accepted() == before
+    one.clock.running.set()
+    await one.stop()
 
 
-def test_f29_a_stop_in_the_middle_of_a_cycle_ends_soon_and_releases_the_lease(lab):
-    async def scenario(stage: Stage) -> None:
-        await held(stage)
-        stage.metrics.hang.add("external.metrics.k8s.io")
-        one = Candidate(stage, "one")
-        await one.start()
-        await stage.wait_for(one.leads)
-        busy = asyncio.ensure_future(one.actor.operator.step())
-        await stage.pass_time(1)
-        began = stage.clock.monotonic()
-        await one.stop()
-        busy.cancel()
-        await asyncio.gather(busy, return_exceptions=True)
-        assert stage.clock.monotonic() - began <= 5
-        lease: Json = await stage.client.get(LEASES.untyped(), "trimtab", stage.namespace)
-        assert not lease["spec"].get("holderIdentity")
-
-    lab(scenario)
+@in_virtual_time
+async def test_f29_a_stop_in_the_middle_of_a_cycle_ends_soon_and_releases_the_lease(stage):
+    await held(stage)
+    stage.metrics.hang.add("external.metrics.k8s.io")
+    one = Candidate(stage, "one")
+    await one.start()
+    await stage.wait_for(one.leads)
+    busy = asyncio.ensure_future(one.actor.operator.step())
+    await stage.pass_time(1)
+    began = stage.clock.monotonic()
+    await one.stop()
+    busy.cancel()
+    await asyncio.gather(busy, return_exceptions=True)
+    assert stage.clock.monotonic() - began <= 5
+    lease: Json = await stage.client.get(LEASES.untyped(), "trimtab", stage.namespace)
+    assert not lease["spec"].get("holderIdentity")

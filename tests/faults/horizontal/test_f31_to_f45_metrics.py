@@ -12,14 +12,15 @@ import pytest
 from aiohttp import web
 
 from tests.faults.horizontal.scene import EXTERNAL, becomes, held, load, queue, working
-from tests.scenarios.horizontal.bodies import (
+from tests.scenarios.horizontal.stage import Actor, Stage
+from tests.support.clock import in_virtual_time
+from tests.support.objects import (
     NO_WINDOW,
     cpu_metric,
     external_metric,
     object_metric,
     pods_metric,
 )
-from tests.scenarios.horizontal.stage import Actor, Stage
 from trimtab.clock import SystemClock
 from trimtab.cluster.client import Client
 from trimtab.cluster.config import Connection
@@ -61,28 +62,26 @@ async def is_held(stage: Stage, reason: str = "FailedGetExternalMetric") -> bool
 
 
 @pytest.mark.parametrize("outage", ["500", "empty list", "refused"])
-def test_f31_ten_minutes_without_metrics_hold_and_the_first_good_sample_acts(lab, outage):
-    async def scenario(stage: Stage) -> None:
-        await held(stage)
-        async with working(stage) as actor:
-            await stage.pass_time(30)
-            if outage == "500":
-                stage.metrics.fail[EXTERNAL] = 500
-            elif outage == "refused":
-                stage.metrics.fail[EXTERNAL] = 503
-            else:
-                stage.metrics.raw[external_path(stage)] = {"items": []}
-            before = len(actor.line.sent)
-            await stage.pass_time(600)
-            assert await stage.replicas("web") == 5
-            assert await is_held(stage)
-            assert len(actor.line.sent) - before < 2.5 * 40 + 60
-            stage.metrics.fail.clear()
-            stage.metrics.raw.clear()
-            load(stage, 600)
-            assert await becomes(stage, 6) <= 15
-
-    lab(scenario)
+@in_virtual_time
+async def test_f31_ten_minutes_without_metrics_hold_and_the_first_good_sample_acts(stage, outage):
+    await held(stage)
+    async with working(stage) as actor:
+        await stage.pass_time(30)
+        if outage == "500":
+            stage.metrics.fail[EXTERNAL] = 500
+        elif outage == "refused":
+            stage.metrics.fail[EXTERNAL] = 503
+        else:
+            stage.metrics.raw[external_path(stage)] = {"items": []}
+        before = len(actor.line.sent)
+        await stage.pass_time(600)
+        assert await stage.replicas("web") == 5
+        assert await is_held(stage)
+        assert len(actor.line.sent) - before < 2.5 * 40 + 60
+        stage.metrics.fail.clear()
+        stage.metrics.raw.clear()
+        load(stage, 600)
+        assert await becomes(stage, 6) <= 15
 
 
 @pytest.mark.parametrize(
@@ -95,68 +94,59 @@ def test_f31_ten_minutes_without_metrics_hold_and_the_first_good_sample_acts(lab
     ids=["LastGood", "Ignore", "Replicas"],
 )
 @pytest.mark.parametrize("outage", ["F31 500", "F34 NaN", "F35 negative", "F38 five minutes old"])
-def test_a_loss_policy_through_ten_minutes_of_any_fault(lab, policy, replicas, outage):
+@in_virtual_time
+async def test_a_loss_policy_through_ten_minutes_of_any_fault(stage, policy, replicas, outage):
     """Whatever the fault, the policy decides the size, nothing passes it by on the way, and the first answer ends it."""
-
-    async def scenario(stage: Stage) -> None:
-        await held(stage, metrics=[queue() | {"onLoss": policy}])
-        async with working(stage):
-            await stage.pass_time(30)
-            answers = {"F34 NaN": said(stage, "NaN"), "F35 negative": said(stage, "-9")}
-            if outage == "F31 500":
-                stage.metrics.fail[EXTERNAL] = 500
-            else:
-                stage.metrics.raw[external_path(stage)] = answers.get(outage) or said(stage, "9", age=300)
-            await stage.pass_time(16)
-            for _ in range(39):
-                assert await stage.replicas("web") in replicas
-                await stage.pass_time(15)
-            stage.metrics.fail.clear()
-            stage.metrics.raw.clear()
-            load(stage, 600)
-            assert await becomes(stage, 6) <= 15
-
-    lab(scenario)
+    await held(stage, metrics=[queue() | {"onLoss": policy}])
+    async with working(stage):
+        await stage.pass_time(30)
+        answers = {"F34 NaN": said(stage, "NaN"), "F35 negative": said(stage, "-9")}
+        if outage == "F31 500":
+            stage.metrics.fail[EXTERNAL] = 500
+        else:
+            stage.metrics.raw[external_path(stage)] = answers.get(outage) or said(stage, "9", age=300)
+        await stage.pass_time(16)
+        for _ in range(39):
+            assert await stage.replicas("web") in replicas
+            await stage.pass_time(15)
+        stage.metrics.fail.clear()
+        stage.metrics.raw.clear()
+        load(stage, 600)
+        assert await becomes(stage, 6) <= 15
 
 
 @pytest.mark.parametrize("missing", [1, 2, 3], ids=["one", "half", "all but one"])
 @pytest.mark.parametrize(
     ("cpu", "allowed"), [("10m", {1, 2, 3, 4}), ("90m", {4, 5, 6, 7, 8})], ids=["low", "high"]
 )
-def test_f32_pods_without_samples_never_turn_the_direction(lab, missing, cpu, allowed):
-    async def scenario(stage: Stage) -> None:
-        await stage.deployment("web", 4)
-        await stage.hpa("web", metrics=[cpu_metric(50)], behavior=NO_WINDOW, maxReplicas=50)
-        for index in range(4 - missing):
-            stage.metrics.use(stage.namespace, f"web-rs-{index}", cpu=cpu)
-        assert await rounds(stage, 1) in allowed
-
-    lab(scenario)
+@in_virtual_time
+async def test_f32_pods_without_samples_never_turn_the_direction(stage, missing, cpu, allowed):
+    await stage.deployment("web", 4)
+    await stage.hpa("web", metrics=[cpu_metric(50)], behavior=NO_WINDOW, maxReplicas=50)
+    for index in range(4 - missing):
+        stage.metrics.use(stage.namespace, f"web-rs-{index}", cpu=cpu)
+    assert await rounds(stage, 1) in allowed
 
 
 @pytest.mark.parametrize(
     ("other", "replicas"), [(100, 5), (900, 9)], ids=["the other says down", "the other says up"]
 )
-def test_f33_one_of_two_metrics_fails(lab, other, replicas):
-    async def scenario(stage: Stage) -> None:
-        await held(stage, metrics=[queue(), external_metric("other", average="100")])
-        stage.metrics.set_external(stage.namespace, "other", str(other))
-        stage.metrics.raw[external_path(stage)] = {"items": []}
-        assert await rounds(stage) == replicas
-
-    lab(scenario)
+@in_virtual_time
+async def test_f33_one_of_two_metrics_fails(stage, other, replicas):
+    await held(stage, metrics=[queue(), external_metric("other", average="100")])
+    stage.metrics.set_external(stage.namespace, "other", str(other))
+    stage.metrics.raw[external_path(stage)] = {"items": []}
+    assert await rounds(stage) == replicas
 
 
 @pytest.mark.parametrize(
     "value", ["NaN", "+Inf", "-Inf", "1e400", None, "", "null", "ten", "1e1000000000", True]
 )
-def test_f34_what_is_no_number_is_no_sample(lab, value):
-    async def scenario(stage: Stage) -> None:
-        await held(stage)
-        stage.metrics.raw[external_path(stage)] = said(stage, value)
-        assert await rounds(stage) == 5
-
-    lab(scenario)
+@in_virtual_time
+async def test_f34_what_is_no_number_is_no_sample(stage, value):
+    await held(stage)
+    stage.metrics.raw[external_path(stage)] = said(stage, value)
+    assert await rounds(stage) == 5
 
 
 @pytest.mark.parametrize("target", ["average", "value"])
@@ -346,17 +336,15 @@ def test_f40_usage_of_a_pod_of_the_same_name_in_another_namespace_does_not_count
     both(scenario)
 
 
-def test_f41_a_pod_that_is_told_twice_counts_once(lab):
-    async def scenario(stage: Stage) -> None:
-        await stage.deployment("web", 2)
-        stage.use_cpu(web="50m")
-        answer = stage.metrics._pods(stage.namespace)
-        answer["items"] += answer["items"]
-        stage.metrics.raw[f"/apis/metrics.k8s.io/v1/namespaces/{stage.namespace}/pods"] = answer
-        await stage.hpa("web", metrics=[cpu_metric(50)])
-        assert await rounds(stage) == 2
-
-    lab(scenario)
+@in_virtual_time
+async def test_f41_a_pod_that_is_told_twice_counts_once(stage):
+    await stage.deployment("web", 2)
+    stage.use_cpu(web="50m")
+    answer = stage.metrics._pods(stage.namespace)
+    answer["items"] += answer["items"]
+    stage.metrics.raw[f"/apis/metrics.k8s.io/v1/namespaces/{stage.namespace}/pods"] = answer
+    await stage.hpa("web", metrics=[cpu_metric(50)])
+    assert await rounds(stage) == 2
 
 
 MANY = 200
@@ -393,29 +381,26 @@ async def leading(stage: Stage, actor: Actor) -> AsyncIterator[list[float]]:
 
 
 @pytest.mark.parametrize("how", ["hangs", "503 after 5 s"])
-def test_f42_two_hundred_hpas_on_a_broken_source_delay_nobody_else(lab, how):
+@in_virtual_time
+async def test_f42_two_hundred_hpas_on_a_broken_source_delay_nobody_else(stage, how):
     """With 5 of them and a transport without turns, this test did not see that 32 took every turn of the process."""
-
-    async def scenario(stage: Stage) -> None:
-        await stage.deployment("cpu", 2)
-        stage.use_cpu(cpu="50m")
-        await stage.hpa("cpu", metrics=[cpu_metric(50)], behavior=NO_WINDOW)
-        await held(stage)
-        await break_sources(stage, how)
-        async with working(stage, period=1) as actor, leading(stage, actor) as renewals:
-            await stage.clock.sleep(6)
-            for replicas, by_cpu in ((6, 3), (7, 5), (8, 8)):
-                load(stage, replicas * 100)
-                assert await becomes(stage, replicas) <= 2  # another metric of the same source
-                stage.use_cpu(cpu="75m")
-                assert await becomes(stage, by_cpu, "cpu") <= 2
-                stage.use_cpu(cpu="50m")
-                await stage.follow("web")
-                await stage.follow("cpu")
-                await stage.clock.sleep(16)  # the default policy allows 4 pods in 15 s
-            assert max(after - before for before, after in pairwise(renewals)) < 3
-
-    lab(scenario)
+    await stage.deployment("cpu", 2)
+    stage.use_cpu(cpu="50m")
+    await stage.hpa("cpu", metrics=[cpu_metric(50)], behavior=NO_WINDOW)
+    await held(stage)
+    await break_sources(stage, how)
+    async with working(stage, period=1) as actor, leading(stage, actor) as renewals:
+        await stage.clock.sleep(6)
+        for replicas, by_cpu in ((6, 3), (7, 5), (8, 8)):
+            load(stage, replicas * 100)
+            assert await becomes(stage, replicas) <= 2  # another metric of the same source
+            stage.use_cpu(cpu="75m")
+            assert await becomes(stage, by_cpu, "cpu") <= 2
+            stage.use_cpu(cpu="50m")
+            await stage.follow("web")
+            await stage.follow("cpu")
+            await stage.clock.sleep(16)  # the default policy allows 4 pods in 15 s
+        assert max(after - before for before, after in pairwise(renewals)) < 3
 
 
 async def flood(request: web.Request) -> web.StreamResponse:
@@ -459,41 +444,37 @@ async def test_f43_an_answer_beyond_all_measure_is_dropped_on_the_way(answer):
         await runner.cleanup()
 
 
-def test_f44_a_square_wave_turns_the_direction_twice_per_window_at_most(lab):
-    async def scenario(stage: Stage) -> None:
-        await held(stage, replicas=10, behavior={"scaleDown": {"stabilizationWindowSeconds": 300}})
-        async with working(stage):
-            seen = [10]
-            for turn in range(30):
-                load(stage, 1300 if turn % 2 else 700)
-                await stage.pass_time(20)
-                await stage.follow("web")
-                seen.append(await stage.replicas("web"))
-            changes = [after - before for before, after in pairwise(seen) if after != before]
-            turns = sum((one > 0) != (other > 0) for one, other in pairwise(changes))
-            assert turns <= 2
-            load(stage, 1200)
-            await stage.pass_time(400)
+@in_virtual_time
+async def test_f44_a_square_wave_turns_the_direction_twice_per_window_at_most(stage):
+    await held(stage, replicas=10, behavior={"scaleDown": {"stabilizationWindowSeconds": 300}})
+    async with working(stage):
+        seen = [10]
+        for turn in range(30):
+            load(stage, 1300 if turn % 2 else 700)
+            await stage.pass_time(20)
             await stage.follow("web")
-            steady = await stage.replicas("web")
-            for turn in range(20):
-                load(stage, steady * (109 if turn % 2 else 91))
-                await stage.pass_time(20)
-            assert await stage.replicas("web") == steady
+            seen.append(await stage.replicas("web"))
+        changes = [after - before for before, after in pairwise(seen) if after != before]
+        turns = sum((one > 0) != (other > 0) for one, other in pairwise(changes))
+        assert turns <= 2
+        load(stage, 1200)
+        await stage.pass_time(400)
+        await stage.follow("web")
+        steady = await stage.replicas("web")
+        for turn in range(20):
+            load(stage, steady * (109 if turn % 2 else 91))
+            await stage.pass_time(20)
+        assert await stage.replicas("web") == steady
 
-    lab(scenario)
 
-
-def test_f45_zeros_after_a_healthy_hour_wait_for_the_window(lab):
-    async def scenario(stage: Stage) -> None:
-        await held(stage, behavior={"scaleDown": {"stabilizationWindowSeconds": 300}})
-        async with working(stage):
-            await stage.pass_time(3600)
-            load(stage, 0)
-            await stage.pass_time(280)
-            assert await stage.replicas("web") == 5
-            load(stage, 500)
-            await stage.pass_time(600)
-            assert await stage.replicas("web") == 5
-
-    lab(scenario)
+@in_virtual_time
+async def test_f45_zeros_after_a_healthy_hour_wait_for_the_window(stage):
+    await held(stage, behavior={"scaleDown": {"stabilizationWindowSeconds": 300}})
+    async with working(stage):
+        await stage.pass_time(3600)
+        load(stage, 0)
+        await stage.pass_time(280)
+        assert await stage.replicas("web") == 5
+        load(stage, 500)
+        await stage.pass_time(600)
+        assert await stage.replicas("web") == 5

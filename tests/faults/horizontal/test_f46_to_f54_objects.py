@@ -5,8 +5,9 @@ import json
 import pytest
 
 from tests.faults.horizontal.scene import becomes, held, load, queue, working
-from tests.scenarios.horizontal.bodies import NO_WINDOW, cpu_metric, external_metric, owner_of
 from tests.scenarios.horizontal.stage import Stage
+from tests.support.clock import in_virtual_time
+from tests.support.objects import NO_WINDOW, cpu_metric, external_metric, owner_of
 from tests.support.transport import status
 from trimtab.cluster import errors
 from trimtab.cluster.resource import DEPLOYMENTS, Json, Resource
@@ -70,36 +71,32 @@ def test_f47_absurd_quantities_are_refused_or_harmless(both, what):
     both(scenario)
 
 
-def test_f48_two_on_one_target_hold_and_say_so_once_per_five_minutes(lab):
-    async def scenario(stage: Stage) -> None:
-        await stage.deployment("web", 3)
-        stage.use_cpu(web="500m")
-        for name in ("one", "other"):
-            await stage.hpa(name, target="web", metrics=[cpu_metric(50)])
-        async with working(stage):
-            await stage.pass_time(290)
-            assert await stage.replicas("web") == 3
-            assert await stage.event_count("AmbiguousSelector") == 2
-            await stage.client.delete(stage.resource, "other", stage.namespace)
-            assert await becomes(stage, 6) <= 16
-
-    lab(scenario)
-
-
-def test_f48_a_thousand_on_one_label_take_no_square_of_the_time(lab):
-    async def scenario(stage: Stage) -> None:
-        await stage.deployment("web", 3)
-        stage.use_cpu(web="500m")
-        for index in range(300):
-            await stage.hpa(f"h{index}", target="web", metrics=[cpu_metric(50)])
-        async with stage.running() as actor:
-            await stage.steps(actor, 2)
-            sent = len(actor.line.sent)
-            await stage.steps(actor, 1)
-            assert len(actor.line.sent) - sent < 20
+@in_virtual_time
+async def test_f48_two_on_one_target_hold_and_say_so_once_per_five_minutes(stage):
+    await stage.deployment("web", 3)
+    stage.use_cpu(web="500m")
+    for name in ("one", "other"):
+        await stage.hpa(name, target="web", metrics=[cpu_metric(50)])
+    async with working(stage):
+        await stage.pass_time(290)
         assert await stage.replicas("web") == 3
+        assert await stage.event_count("AmbiguousSelector") == 2
+        await stage.client.delete(stage.resource, "other", stage.namespace)
+        assert await becomes(stage, 6) <= 16
 
-    lab(scenario)
+
+@in_virtual_time
+async def test_f48_a_thousand_on_one_label_take_no_square_of_the_time(stage):
+    await stage.deployment("web", 3)
+    stage.use_cpu(web="500m")
+    for index in range(300):
+        await stage.hpa(f"h{index}", target="web", metrics=[cpu_metric(50)])
+    async with stage.running() as actor:
+        await stage.steps(actor, 2)
+        sent = len(actor.line.sent)
+        await stage.steps(actor, 1)
+        assert len(actor.line.sent) - sent < 20
+    assert await stage.replicas("web") == 3
 
 
 async def owner_chain(stage: Stage, length: int, *, cycle: bool = False) -> Json:
@@ -129,36 +126,32 @@ async def owner_chain(stage: Stage, length: int, *, cycle: bool = False) -> Json
         pytest.param(3, True, False, id="F49 a cycle"),
     ],
 )
-def test_owners_that_lead_far_or_nowhere(lab, length, cycle, counts):
-    async def scenario(stage: Stage) -> None:
-        await stage.deployment("web", 2)
-        await stage.pod("far", {"app": "web"}, owners=[await owner_chain(stage, length, cycle=cycle)])
-        stage.use_cpu(web="20m", far="80m")
-        await stage.hpa("web", metrics=[cpu_metric(20)], **BY_OWNER)
-        async with stage.running() as actor:
-            await stage.steps(actor, 2, after=5)
-            assert actor.reads("/configmaps/") <= min(length, 10)
-        hpa = await stage.read_hpa("web")
-        current = hpa["status"]["currentMetrics"][0]["resource"]["current"]["averageUtilization"]
-        assert current == (40 if counts else 20)
-        assert await stage.event_count("PodSelectionFallback") == 0
-
-    lab(scenario)
+@in_virtual_time
+async def test_owners_that_lead_far_or_nowhere(stage, length, cycle, counts):
+    await stage.deployment("web", 2)
+    await stage.pod("far", {"app": "web"}, owners=[await owner_chain(stage, length, cycle=cycle)])
+    stage.use_cpu(web="20m", far="80m")
+    await stage.hpa("web", metrics=[cpu_metric(20)], **BY_OWNER)
+    async with stage.running() as actor:
+        await stage.steps(actor, 2, after=5)
+        assert actor.reads("/configmaps/") <= min(length, 10)
+    hpa = await stage.read_hpa("web")
+    current = hpa["status"]["currentMetrics"][0]["resource"]["current"]["averageUtilization"]
+    assert current == (40 if counts else 20)
+    assert await stage.event_count("PodSelectionFallback") == 0
 
 
-def test_f49_an_unreadable_owner_means_all_pods_and_no_scale_down(lab):
-    async def scenario(stage: Stage) -> None:
-        await stage.deployment("web", 3)
-        await stage.pod("far", {"app": "web"}, owners=[await owner_chain(stage, 1)])
-        stage.use_cpu(web="1m", far="1m")
-        await stage.hpa("web", metrics=[cpu_metric(50)], behavior=NO_WINDOW, **BY_OWNER)
-        async with stage.running() as actor:
-            actor.line.answer = lambda request: status(500, "no") if "/configmaps/" in request.path else None
-            await stage.steps(actor, 3)
-        assert await stage.replicas("web") == 3
-        assert await stage.event_count("PodSelectionFallback") == 1
-
-    lab(scenario)
+@in_virtual_time
+async def test_f49_an_unreadable_owner_means_all_pods_and_no_scale_down(stage):
+    await stage.deployment("web", 3)
+    await stage.pod("far", {"app": "web"}, owners=[await owner_chain(stage, 1)])
+    stage.use_cpu(web="1m", far="1m")
+    await stage.hpa("web", metrics=[cpu_metric(50)], behavior=NO_WINDOW, **BY_OWNER)
+    async with stage.running() as actor:
+        actor.line.answer = lambda request: status(500, "no") if "/configmaps/" in request.path else None
+        await stage.steps(actor, 3)
+    assert await stage.replicas("web") == 3
+    assert await stage.event_count("PodSelectionFallback") == 1
 
 
 @pytest.mark.parametrize(
@@ -171,59 +164,51 @@ def test_f49_an_unreadable_owner_means_all_pods_and_no_scale_down(lab):
     ],
     ids=["no such object", "no such kind", "no scale", "no such version"],
 )
-def test_f50_a_target_that_cannot_be_scaled_is_told_and_stops_nobody_else(lab, reference):
-    async def scenario(stage: Stage) -> None:
-        await held(stage)
-        try:
-            await stage.hpa("bad", scaleTargetRef=reference, metrics=[queue("bad")])
-        except errors.ApiError:
-            return  # an API version of three parts is refused by the server
-        load(stage, 900)
-        async with working(stage) as actor:
-            await becomes(stage, 9)
-            assert (await stage.conditions("bad"))["AbleToScale"] == ("False", "FailedGetScale")
-            before = len(actor.line.sent)
-            await stage.pass_time(150)
-            mine = [one for one in actor.line.sent[before:] if "watch" not in dict(one.query)]
-            assert len(mine) <= 10 * 6
-
-    lab(scenario)
+@in_virtual_time
+async def test_f50_a_target_that_cannot_be_scaled_is_told_and_stops_nobody_else(stage, reference):
+    await held(stage)
+    try:
+        await stage.hpa("bad", scaleTargetRef=reference, metrics=[queue("bad")])
+    except errors.ApiError:
+        return  # an API version of three parts is refused by the server
+    load(stage, 900)
+    async with working(stage) as actor:
+        await becomes(stage, 9)
+        assert (await stage.conditions("bad"))["AbleToScale"] == ("False", "FailedGetScale")
+        before = len(actor.line.sent)
+        await stage.pass_time(150)
+        mine = [one for one in actor.line.sent[before:] if "watch" not in dict(one.query)]
+        assert len(mine) <= 10 * 6
 
 
-def test_f51_pods_of_a_surge_are_not_fed_back(lab):
-    async def scenario(stage: Stage) -> None:
-        await held(stage, replicas=10)
-        async with stage.running() as actor:
-            for running in (13, 15, 18):
-                await stage.set_status("web", running)
-                await stage.step(actor)
-                assert await stage.replicas("web") <= 10
-
-    lab(scenario)
+@in_virtual_time
+async def test_f51_pods_of_a_surge_are_not_fed_back(stage):
+    await held(stage, replicas=10)
+    async with stage.running() as actor:
+        for running in (13, 15, 18):
+            await stage.set_status("web", running)
+            await stage.step(actor)
+            assert await stage.replicas("web") <= 10
 
 
-def test_f51_pods_that_crash_do_not_raise_the_replicas(lab):
-    async def scenario(stage: Stage) -> None:
-        await stage.deployment("web", 4)
-        stage.use_cpu(web="50m")
-        await stage.hpa("web", metrics=[cpu_metric(50)], maxReplicas=50)
-        body = {
-            "status": {
-                "conditions": [
-                    {"type": "Ready", "status": "False", "lastTransitionTime": "2025-01-01T00:00:00Z"}
-                ]
-            }
+@in_virtual_time
+async def test_f51_pods_that_crash_do_not_raise_the_replicas(stage):
+    await stage.deployment("web", 4)
+    stage.use_cpu(web="50m")
+    await stage.hpa("web", metrics=[cpu_metric(50)], maxReplicas=50)
+    body = {
+        "status": {
+            "conditions": [{"type": "Ready", "status": "False", "lastTransitionTime": "2025-01-01T00:00:00Z"}]
         }
-        for index in (2, 3):
-            path = f"/api/v1/namespaces/{stage.namespace}/pods/web-rs-{index}/status"
-            headers = {"Content-Type": "application/strategic-merge-patch+json"}
-            await stage.send("PATCH", path, [], headers, json.dumps(body).encode())
-            stage.use_cpu(**{f"web_rs_{index}": "900m"})
-        async with stage.running() as actor:
-            await stage.steps(actor, 3)
-        assert await stage.replicas("web") == 4
-
-    lab(scenario)
+    }
+    for index in (2, 3):
+        path = f"/api/v1/namespaces/{stage.namespace}/pods/web-rs-{index}/status"
+        headers = {"Content-Type": "application/strategic-merge-patch+json"}
+        await stage.send("PATCH", path, [], headers, json.dumps(body).encode())
+        stage.use_cpu(**{f"web_rs_{index}": "900m"})
+    async with stage.running() as actor:
+        await stage.steps(actor, 3)
+    assert await stage.replicas("web") == 4
 
 
 HOLES = [
@@ -248,21 +233,19 @@ HOLES = [
 
 
 @pytest.mark.parametrize("holes", HOLES)
-def test_a_stored_object_with_holes_stops_no_other(lab, holes):
-    async def scenario(stage: Stage) -> None:
-        await held(stage)
-        await held(stage, "bad", 3)
-        stage.store_raw("bad", lambda spec: spec | holes)
-        load(stage, 900)
-        async with working(stage) as actor:
-            assert await becomes(stage, 9) <= 16
-            load(stage, 600)
-            await stage.follow("web")
-            assert await becomes(stage, 6) <= 16
-            assert await stage.replicas("bad") in range(1, 11)
-            assert actor.operator.hpas is not None
-
-    lab(scenario)
+@in_virtual_time
+async def test_a_stored_object_with_holes_stops_no_other(stage, holes):
+    await held(stage)
+    await held(stage, "bad", 3)
+    stage.store_raw("bad", lambda spec: spec | holes)
+    load(stage, 900)
+    async with working(stage) as actor:
+        assert await becomes(stage, 9) <= 16
+        load(stage, 600)
+        await stage.follow("web")
+        assert await becomes(stage, 6) <= 16
+        assert await stage.replicas("bad") in range(1, 11)
+        assert actor.operator.hpas is not None
 
 
 def test_f53_a_selector_of_ten_thousand_requirements_is_refused(both):
@@ -274,21 +257,19 @@ def test_f53_a_selector_of_ten_thousand_requirements_is_refused(both):
     both(scenario)
 
 
-def test_f54_another_hand_is_told_of_and_not_fought_faster_than_by_period(lab):
-    async def scenario(stage: Stage) -> None:
-        await held(stage)
-        load(stage, 800)
-        async with working(stage) as actor:
-            await becomes(stage, 8)
-            before = len(actor.line.writes)
-            for _ in range(10):
-                await stage.scale("web", 3)
-                await stage.pass_time(30)
-            scales = sum(one.is_scale for one in actor.line.writes[before:])
-            assert scales <= 20
-            assert await stage.event_count("ReplicasChangedElsewhere") >= 1
-
-    lab(scenario)
+@in_virtual_time
+async def test_f54_another_hand_is_told_of_and_not_fought_faster_than_by_period(stage):
+    await held(stage)
+    load(stage, 800)
+    async with working(stage) as actor:
+        await becomes(stage, 8)
+        before = len(actor.line.writes)
+        for _ in range(10):
+            await stage.scale("web", 3)
+            await stage.pass_time(30)
+        scales = sum(one.is_scale for one in actor.line.writes[before:])
+        assert scales <= 20
+        assert await stage.event_count("ReplicasChangedElsewhere") >= 1
 
 
 @pytest.mark.parametrize("amount", ["1e1000000000", "1" + "0" * 5000], ids=["an exponent", "5,000 digits"])

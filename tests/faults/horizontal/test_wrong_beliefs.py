@@ -10,9 +10,10 @@ from typing import Any
 import pytest
 
 from tests.faults.horizontal.scene import becomes, first, held, load, working
-from tests.scenarios.horizontal.bodies import NO_WINDOW, external_metric
 from tests.scenarios.horizontal.stage import Stage
 from tests.scenarios.metrics_stub import Send
+from tests.support.clock import in_virtual_time
+from tests.support.objects import NO_WINDOW, external_metric
 from tests.support.transport import Break, status
 from trimtab.cluster.errors import TransportError
 from trimtab.cluster.transport.transport import Request, Response
@@ -26,24 +27,21 @@ def is_scale(request: Request, method: str = "PATCH") -> bool:
 
 
 @pytest.mark.parametrize("lag", [20, 40])
-def test_a_lagging_watch_of_the_target_does_not_take_the_zero_back(lab, lag):
+@in_virtual_time
+async def test_a_lagging_watch_of_the_target_does_not_take_the_zero_back(stage, lag):
     """The old copy showed one replica, the condition was taken back, and nothing ever woke the workload (RH-H2)."""
-
-    async def scenario(stage: Stage) -> None:
-        await held(stage, replicas=1, minReplicas=0)
-        async with working(stage) as actor:
-            await stage.clock.sleep(16)
-            actor.line.answer = lambda one: REFUSED if one.path.endswith("/deployments") else None
-            actor.line.drop_all()
-            load(stage, 0)
-            await becomes(stage, 0)
-            await stage.follow("web")
-            load(stage, 100)
-            await stage.clock.sleep(lag)
-            actor.line.answer = lambda _: None
-            await becomes(stage, 1, within=90)
-
-    lab(scenario)
+    await held(stage, replicas=1, minReplicas=0)
+    async with working(stage) as actor:
+        await stage.clock.sleep(16)
+        actor.line.answer = lambda one: REFUSED if one.path.endswith("/deployments") else None
+        actor.line.drop_all()
+        load(stage, 0)
+        await becomes(stage, 0)
+        await stage.follow("web")
+        load(stage, 100)
+        await stage.clock.sleep(lag)
+        actor.line.answer = lambda _: None
+        await becomes(stage, 1, within=90)
 
 
 def test_a_scale_that_nobody_can_look_at_is_neither_written_nor_not(both):
@@ -73,52 +71,47 @@ def test_a_scale_that_nobody_can_look_at_is_neither_written_nor_not(both):
     both(scenario)
 
 
-def test_a_step_that_nobody_could_look_at_counts_for_the_rate(lab):
-    async def scenario(stage: Stage) -> None:
-        policy = {"policies": [{"type": "Pods", "value": 2, "periodSeconds": 600}]}
-        await held(stage, behavior={"scaleUp": policy})
-        async with stage.running() as actor:
-            await stage.step(actor)
-            load(stage, 5000)
-            actor.line.break_write = lambda _, one: Break.LOSE_ANSWER if is_scale(one) else None
-            actor.line.answer = lambda one: status(503) if is_scale(one, "GET") else None
-            await stage.step(actor)
-            actor.line.break_write = lambda _number, _request: None
-            actor.line.answer = lambda _: None
-            await stage.follow("web")
-            await stage.steps(actor, 3, "web")
-            assert await stage.replicas("web") == 7
-
-    lab(scenario)
+@in_virtual_time
+async def test_a_step_that_nobody_could_look_at_counts_for_the_rate(stage):
+    policy = {"policies": [{"type": "Pods", "value": 2, "periodSeconds": 600}]}
+    await held(stage, behavior={"scaleUp": policy})
+    async with stage.running() as actor:
+        await stage.step(actor)
+        load(stage, 5000)
+        actor.line.break_write = lambda _, one: Break.LOSE_ANSWER if is_scale(one) else None
+        actor.line.answer = lambda one: status(503) if is_scale(one, "GET") else None
+        await stage.step(actor)
+        actor.line.break_write = lambda _number, _request: None
+        actor.line.answer = lambda _: None
+        await stage.follow("web")
+        await stage.steps(actor, 3, "web")
+        assert await stage.replicas("web") == 7
 
 
 @pytest.mark.parametrize(("per_second", "seconds"), [(5, 1.0), (5, 0.3), (2, 1.0)])
-def test_a_target_whose_status_moves_is_scaled_all_the_same(lab, per_second, seconds):
+@in_virtual_time
+async def test_a_target_whose_status_moves_is_scaled_all_the_same(stage, per_second, seconds):
     """Each conflict asked the slow metric again, three times, and then nothing was said until the next sync (RH-M2)."""
+    await held(stage)
 
-    async def scenario(stage: Stage) -> None:
-        await held(stage)
+    async def move() -> None:
+        number = 0
+        while True:
+            number += 1
+            await stage.set_status("web", 5 + number % 2)
+            await stage.clock.sleep(1 / per_second)
 
-        async def move() -> None:
-            number = 0
-            while True:
-                number += 1
-                await stage.set_status("web", 5 + number % 2)
-                await stage.clock.sleep(1 / per_second)
-
-        async with working(stage) as actor:
-            await stage.clock.sleep(16)
-            stage.metrics.delay["queue-web"] = seconds
-            moving = asyncio.ensure_future(move())
-            try:
-                load(stage, 900)
-                await becomes(stage, 9, within=15 + 3 * seconds)
-            finally:
-                moving.cancel()
-                await asyncio.gather(moving, return_exceptions=True)
-            assert actor.count("trimtab_decided_again_total") == 0
-
-    lab(scenario)
+    async with working(stage) as actor:
+        await stage.clock.sleep(16)
+        stage.metrics.delay["queue-web"] = seconds
+        moving = asyncio.ensure_future(move())
+        try:
+            load(stage, 900)
+            await becomes(stage, 9, within=15 + 3 * seconds)
+        finally:
+            moving.cancel()
+            await asyncio.gather(moving, return_exceptions=True)
+        assert actor.count("trimtab_decided_again_total") == 0
 
 
 def test_a_target_that_never_holds_still_is_told(both):
@@ -177,110 +170,99 @@ BAD_ANSWERS: dict[str, dict[str, Any]] = {
 
 
 @pytest.mark.parametrize("bad", BAD_ANSWERS)
-def test_an_answer_that_nobody_expected_fails_its_metric_alone(lab, bad):
+@in_virtual_time
+async def test_an_answer_that_nobody_expected_fails_its_metric_alone(stage, bad):
     """One such answer left the HPA undecided until a restart, with the process ready and silent (RH-M4)."""
-
-    async def scenario(stage: Stage) -> None:
-        await held(stage)
-        async with working(stage) as actor:
-            await stage.clock.sleep(16)
-            path = f"/apis/external.metrics.k8s.io/v1beta1/namespaces/{stage.namespace}/queue-web"
-            item = {"metricName": "queue-web", "timestamp": stage.metrics.now(), "value": "900"}
-            stage.metrics.raw[path] = {"items": [item | BAD_ANSWERS[bad]]}
-            await stage.clock.sleep(30)
-            assert (await stage.conditions("web"))["ScalingActive"] == ("False", "FailedGetExternalMetric")
-            assert actor.count("trimtab_failed_decisions_total") == 0
-            del stage.metrics.raw[path]
-            load(stage, 900)
-            await becomes(stage, 9)
-
-    lab(scenario)
+    await held(stage)
+    async with working(stage) as actor:
+        await stage.clock.sleep(16)
+        path = f"/apis/external.metrics.k8s.io/v1beta1/namespaces/{stage.namespace}/queue-web"
+        item = {"metricName": "queue-web", "timestamp": stage.metrics.now(), "value": "900"}
+        stage.metrics.raw[path] = {"items": [item | BAD_ANSWERS[bad]]}
+        await stage.clock.sleep(30)
+        assert (await stage.conditions("web"))["ScalingActive"] == ("False", "FailedGetExternalMetric")
+        assert actor.count("trimtab_failed_decisions_total") == 0
+        del stage.metrics.raw[path]
+        load(stage, 900)
+        await becomes(stage, 9)
 
 
 @pytest.mark.parametrize("where", ["fetch", "matching_pods", "observe", "prepare", "apply", "find_owners"])
-def test_an_unexpected_error_anywhere_ends_the_turn_and_is_counted(lab, where, monkeypatch):
+@in_virtual_time
+async def test_an_unexpected_error_anywhere_ends_the_turn_and_is_counted(stage, where, monkeypatch):
     """Whatever goes wrong in one sync, the next one takes every HPA up again."""
+    strategy = "OwnerReference" if where == "find_owners" else "LabelSelector"
+    await held(stage, selectionStrategy=strategy)
+    await held(stage, "other")
+    async with working(stage) as actor:
+        await stage.clock.sleep(16)
+        operator = actor.operator
+        owner = {
+            "fetch": operator._fetcher,
+            "matching_pods": operator._snapshots,
+            "observe": operator._snapshots,
+            "find_owners": operator._snapshots,
+            "prepare": operator._reconciler._writer,
+            "apply": operator._reconciler._writer,
+        }[where]
 
-    async def scenario(stage: Stage) -> None:
-        strategy = "OwnerReference" if where == "find_owners" else "LabelSelector"
-        await held(stage, selectionStrategy=strategy)
-        await held(stage, "other")
-        async with working(stage) as actor:
-            await stage.clock.sleep(16)
-            operator = actor.operator
-            owner = {
-                "fetch": operator._fetcher,
-                "matching_pods": operator._snapshots,
-                "observe": operator._snapshots,
-                "find_owners": operator._snapshots,
-                "prepare": operator._reconciler._writer,
-                "apply": operator._reconciler._writer,
-            }[where]
+        def trip(*_: object) -> None:
+            raise RuntimeError("nobody expected this")
 
-            def trip(*_: object) -> None:
-                raise RuntimeError("nobody expected this")
-
-            load(stage, 700)
-            load(stage, 700, "other")
-            with monkeypatch.context() as patch:
-                patch.setattr(owner, where, trip)
-                await stage.clock.sleep(31)
-                assert actor.count("trimtab_failed_decisions_total") > 0
-                assert not any(autoscaler.is_busy for autoscaler in operator.hpas)
-            await becomes(stage, 7)
-            await becomes(stage, 7, "other")
-
-    lab(scenario)
+        load(stage, 700)
+        load(stage, 700, "other")
+        with monkeypatch.context() as patch:
+            patch.setattr(owner, where, trip)
+            await stage.clock.sleep(31)
+            assert actor.count("trimtab_failed_decisions_total") > 0
+            assert not any(autoscaler.is_busy for autoscaler in operator.hpas)
+        await becomes(stage, 7)
+        await becomes(stage, 7, "other")
 
 
 @pytest.mark.parametrize("where", ["queries_for", "register_target", "_cached_queries", "_must_read"])
-def test_an_hpa_that_cannot_be_planned_stops_no_other(lab, where, monkeypatch):
+@in_virtual_time
+async def test_an_hpa_that_cannot_be_planned_stops_no_other(stage, where, monkeypatch):
     """The error left the loop, which ended the process, and the stand-by met the same HPA next."""
+    await held(stage)
+    await held(stage, "other")
+    async with working(stage) as actor:
+        await stage.clock.sleep(16)
+        snapshots = actor.operator._snapshots
+        was = getattr(snapshots, where)
 
-    async def scenario(stage: Stage) -> None:
-        await held(stage)
-        await held(stage, "other")
-        async with working(stage) as actor:
-            await stage.clock.sleep(16)
-            snapshots = actor.operator._snapshots
-            was = getattr(snapshots, where)
+        def trip(hpa_state: HpaState, *more: object) -> object:
+            if hpa_state.hpa.metadata.name == "web":
+                raise RuntimeError("nobody expected this")
+            return was(hpa_state, *more)
 
-            def trip(hpa_state: HpaState, *more: object) -> object:
-                if hpa_state.hpa.metadata.name == "web":
-                    raise RuntimeError("nobody expected this")
-                return was(hpa_state, *more)
-
-            with monkeypatch.context() as patch:
-                patch.setattr(snapshots, where, trip)
-                await stage.edit_hpa("web", maxReplicas=49)
-                await stage.edit_hpa("other", maxReplicas=49)
-                load(stage, 700)
-                load(stage, 700, "other")
-                await becomes(stage, 7, "other", within=31)
-                assert [one.key for one in actor.operator.hpas if one.is_busy] == []
-            await becomes(stage, 7)
-
-    lab(scenario)
+        with monkeypatch.context() as patch:
+            patch.setattr(snapshots, where, trip)
+            await stage.edit_hpa("web", maxReplicas=49)
+            await stage.edit_hpa("other", maxReplicas=49)
+            load(stage, 700)
+            load(stage, 700, "other")
+            await becomes(stage, 7, "other", within=31)
+            assert [one.key for one in actor.operator.hpas if one.is_busy] == []
+        await becomes(stage, 7)
 
 
-def test_a_scale_in_doubt_still_tells_what_it_noted_as_told(lab):
-    async def scenario(stage: Stage) -> None:
-        await held(stage)
-        async with stage.running() as actor:
-            await stage.step(actor)
-            await stage.edit_hpa("web", selectionStrategy="OwnerReference")
-            await stage.caught_up(actor.operator)
-            load(stage, 900)
-            actor.line.break_write = lambda _, one: Break.LOSE_ANSWER if is_scale(one) else None
-            actor.line.answer = lambda one: status(503) if is_scale(one, "GET") else None
-            await stage.step(actor)
-            actor.line.break_write = lambda _number, _request: None
-            actor.line.answer = lambda _: None
-            await stage.follow("web")
-            await stage.steps(actor, 3, "web")
-            assert await stage.event_count("StrategyChanged") == 1
-
-    lab(scenario)
+@in_virtual_time
+async def test_a_scale_in_doubt_still_tells_what_it_noted_as_told(stage):
+    await held(stage)
+    async with stage.running() as actor:
+        await stage.step(actor)
+        await stage.edit_hpa("web", selectionStrategy="OwnerReference")
+        await stage.caught_up(actor.operator)
+        load(stage, 900)
+        actor.line.break_write = lambda _, one: Break.LOSE_ANSWER if is_scale(one) else None
+        actor.line.answer = lambda one: status(503) if is_scale(one, "GET") else None
+        await stage.step(actor)
+        actor.line.break_write = lambda _number, _request: None
+        actor.line.answer = lambda _: None
+        await stage.follow("web")
+        await stage.steps(actor, 3, "web")
+        assert await stage.event_count("StrategyChanged") == 1
 
 
 def test_what_is_noted_as_said_was_said(both):
@@ -303,37 +285,34 @@ def test_what_is_noted_as_said_was_said(both):
     both(scenario)
 
 
-def test_a_lost_lease_ends_a_turn_without_a_decision(lab):
+@in_virtual_time
+async def test_a_lost_lease_ends_a_turn_without_a_decision(stage):
     """A turn that outlives its lease neither decides nor keeps anything."""
+    await held(stage, metrics=[external_metric("queue-web", average="100")], behavior=NO_WINDOW)
 
-    async def scenario(stage: Stage) -> None:
-        await held(stage, metrics=[external_metric("queue-web", average="100")], behavior=NO_WINDOW)
+    class Door:
+        open = True
 
-        class Door:
-            open = True
+        def may_write(self) -> bool:
+            return self.open
 
-            def may_write(self) -> bool:
-                return self.open
+        def time_left(self) -> float:
+            return 10.0 if self.open else 0.0
 
-            def time_left(self) -> float:
-                return 10.0 if self.open else 0.0
+    door = Door()
+    async with working(stage, fence=door) as actor:
+        await stage.clock.sleep(16)
+        (autoscaler,) = actor.operator.hpas
+        before = autoscaler.memory.own
+        stage.metrics.delay["queue-web"] = 5.0
+        load(stage, 900)
 
-        door = Door()
-        async with working(stage, fence=door) as actor:
-            await stage.clock.sleep(16)
-            (autoscaler,) = actor.operator.hpas
-            before = autoscaler.memory.own
-            stage.metrics.delay["queue-web"] = 5.0
-            load(stage, 900)
+        async def is_busy() -> bool:
+            return autoscaler.is_busy
 
-            async def is_busy() -> bool:
-                return autoscaler.is_busy
-
-            await stage.wait_for(is_busy)
-            door.open = False
-            await stage.clock.sleep(10)
-            assert [one.key for one in actor.operator.hpas if one.is_busy] == []
-            assert autoscaler.memory.own.scale_up == before.scale_up
-            assert await stage.replicas("web") == 5
-
-    lab(scenario)
+        await stage.wait_for(is_busy)
+        door.open = False
+        await stage.clock.sleep(10)
+        assert [one.key for one in actor.operator.hpas if one.is_busy] == []
+        assert autoscaler.memory.own.scale_up == before.scale_up
+        assert await stage.replicas("web") == 5

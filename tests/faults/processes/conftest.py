@@ -4,9 +4,9 @@ import asyncio
 
 import pytest
 
-from tests.scenarios.horizontal.conftest import Play, Scenario, on_stage
+from tests.scenarios.horizontal.conftest import Play, Scenario
 from tests.scenarios.horizontal.stage import Stage
-from tests.support.cluster import as_admin
+from tests.support.cluster import as_admin, opened
 from tools.peers.cluster import RealCluster
 from trimtab.clock import SystemClock
 from trimtab.cluster.config import load_kubeconfig
@@ -25,12 +25,13 @@ def both(request: pytest.FixtureRequest) -> Play:
 
 async def _on_lab(scenario: Scenario) -> None:
     clock = SystemClock()
-    async with Server(clock) as server:
-        await on_stage(Stage(clock, as_admin(server)), scenario)
+    async with Server(clock) as server, opened(Stage(clock, as_admin(server))) as stage:
+        await scenario(stage)
 
 
 async def _on_real(cluster: RealCluster, scenario: Scenario) -> None:
     cluster.stop("kube-controller-manager")
     clock = SystemClock()
     connection = load_kubeconfig(clock, str(cluster.kubeconfig), environ={})
-    await on_stage(Stage(clock, HttpTransport(clock, connection)), scenario)
+    async with opened(Stage(clock, HttpTransport(clock, connection))) as stage:
+        await scenario(stage)

@@ -7,7 +7,7 @@ import pytest
 
 from tests.faults.horizontal.scene import becomes, held, load, queue
 from tests.real.install.test_accounts import Place
-from tests.scenarios.horizontal.stage import NAMESPACES
+from tests.support.objects import NAMESPACES
 from trimtab.clock import SystemClock
 from trimtab.operator.horizontal.config import decision_config
 from trimtab.operator.horizontal.controller import HpaController

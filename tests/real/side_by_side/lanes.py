@@ -6,7 +6,7 @@ Half an hour passes in half a minute: what is 15 s in the trace is a quarter of 
 from dataclasses import dataclass
 from typing import Any
 
-from tests.scenarios.horizontal.bodies import cpu_metric, external_metric
+from tests.support.objects import cpu_metric, external_metric
 from trimtab.cluster.resource import Json
 
 LOAD = external_metric("load", average="100")

@@ -13,8 +13,8 @@ import pytest
 
 from tests.real.side_by_side.metrics_server import Course, TraceServer
 from tests.real.side_by_side.test_side_by_side import compat_of
-from tests.scenarios.horizontal.bodies import external_metric
 from tests.scenarios.horizontal.stage import Stage
+from tests.support.objects import external_metric
 from tools.peers.cluster import HPA_CONTROLLER, RealCluster
 from trimtab.clock import SystemClock
 from trimtab.cluster.client import Client

@@ -3,8 +3,8 @@
 import pytest
 
 from tests.scenarios.adapter.served import VERSIONS, ServedStage
-from tests.scenarios.horizontal.bodies import external_metric, pods_metric, target_of
 from tests.scenarios.horizontal.stage import Actor
+from tests.support.objects import external_metric, metric_target, pods_metric
 from trimtab.cluster.resource import Json
 
 NEW = VERSIONS[0]
@@ -18,7 +18,7 @@ QUICK = {"scaleUp": AT_ONCE, "scaleDown": AT_ONCE}
 def queue_metric(average: str, selector: Json | None = None) -> Json:
     described = {"apiVersion": "apps/v1", "kind": "StatefulSet", "name": "broker"}
     metric: Json = {"name": "queue_length"} | ({"selector": selector} if selector else {})
-    source = {"describedObject": described, "metric": metric, "target": target_of(average, None)}
+    source = {"describedObject": described, "metric": metric, "target": metric_target(average, None)}
     return {"type": "Object", "object": source}
 
 
@@ -124,7 +124,7 @@ def test_spec_n1_an_invalid_selector_fails_at_runtime(play, kind):
         selector = {"matchExpressions": [{"key": "a", "operator": "Near", "values": ["b"]}]}
         source: Json = {
             "metric": {"name": "queue_length", "selector": selector},
-            "target": target_of("1", None),
+            "target": metric_target("1", None),
         }
         if kind == "Object":
             source["describedObject"] = {"apiVersion": "apps/v1", "kind": "StatefulSet", "name": "broker"}

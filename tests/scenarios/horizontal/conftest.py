@@ -4,7 +4,9 @@ On either it is played with our own HPAs and with native ones, which carry their
 """
 
 import asyncio
-from collections.abc import Awaitable, Callable, Iterator
+from collections.abc import AsyncIterator, Awaitable, Callable, Iterator
+from contextlib import AbstractAsyncContextManager, asynccontextmanager
+from typing import Any
 
 import pytest
 
@@ -12,7 +14,7 @@ from tests import reasons
 from tests.scenarios.clocks import ShiftedClock
 from tests.scenarios.horizontal.stage import Stage
 from tests.scenarios.horizontal.workloads import Controllers
-from tests.support.cluster import as_admin
+from tests.support.cluster import as_admin, opened
 from tools.peers.cluster import WORKLOAD_CONTROLLERS, RealCluster
 from trimtab.clock import VirtualClock
 from trimtab.cluster.config import load_kubeconfig
@@ -81,22 +83,34 @@ def play_lab(request: pytest.FixtureRequest) -> Play:
     return lambda scenario: play_on_lab(scenario, native=request.param == "native")
 
 
-def play_on_lab(
-    scenario: Scenario,
+@pytest.fixture(params=["own", "native"])
+def stage(request: pytest.FixtureRequest, clock: VirtualClock) -> AbstractAsyncContextManager[Stage]:
+    """Return a stage on the lab, for tests in virtual time that a real server would take too long for."""
+    return stage_on_lab(clock, native=request.param == "native")
+
+
+@asynccontextmanager
+async def stage_on_lab(
+    clock: VirtualClock,
     *,
     native: bool = False,
     gates: FeatureGates = LAB_GATES,
     rules: ServerRules = KUBERNETES_1_36,
     by: Controllers = Controllers.PLAYED,
-) -> None:
+) -> AsyncIterator[Stage]:
+    async with Server(clock, seed=1, gates=gates, rules=rules) as server:
+        stage = Stage(clock, as_admin(server), native=native, controlled=by)
+        stage.server = server
+        async with opened(stage):
+            yield stage
+
+
+def play_on_lab(scenario: Scenario, **options: Any) -> None:
     clock = VirtualClock()
 
     async def main() -> None:
-        async with Server(clock, seed=1, gates=gates, rules=rules) as server:
-            transport = as_admin(server)
-            stage = Stage(clock, transport, native=native, controlled=by)
-            stage.server = server
-            await on_stage(stage, scenario)
+        async with stage_on_lab(clock, **options) as stage:
+            await scenario(stage)
 
     clock.run(main())
 
@@ -113,14 +127,7 @@ def play_on_real(
         clock = ShiftedClock()
         connection = load_kubeconfig(clock, str(cluster.kubeconfig), environ={})
         transport = HttpTransport(clock, connection)
-        await on_stage(Stage(clock, transport, native=native, prunes=True, controlled=by), scenario)
+        async with opened(Stage(clock, transport, native=native, prunes=True, controlled=by)) as stage:
+            await scenario(stage)
 
     asyncio.run(main())
-
-
-async def on_stage(stage: Stage, scenario: Scenario) -> None:
-    await stage.open()
-    try:
-        await scenario(stage)
-    finally:
-        await stage.close()

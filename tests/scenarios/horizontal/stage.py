@@ -12,11 +12,10 @@ from typing import Any
 from prometheus_client import CollectorRegistry
 
 from tests.scenarios.clocks import ShiftedClock, pass_time
-from tests.scenarios.horizontal.bodies import NO_WINDOW, pod_spec
-from tests.scenarios.horizontal.workloads import Controllers, Played, make_workloads
+from tests.scenarios.horizontal.workloads import Controllers, Played, make_workloads, small
 from tests.scenarios.metrics_stub import MetricsStub, WithMetrics
-from tests.scenarios.narrow import narrowed
 from tests.scenarios.waiting import equal_the_server, wait_for
+from tests.support.objects import CRDS, NAMESPACES, NO_WINDOW, hpa, target_of
 from tests.support.transport import Line
 from trimtab.clock import Clock
 from trimtab.cluster import errors
@@ -39,10 +38,6 @@ from trimtab.operator.settings.settings import Settings
 
 __all__ = ["ALL_GATES", "NO_WINDOW", "Actor", "Stage"]
 
-NAMESPACES = Resource("", "v1", "namespaces", "Namespace", Json, namespaced=False)
-CRDS = Resource(
-    "apiextensions.k8s.io", "v1", "customresourcedefinitions", "CustomResourceDefinition", Json, False
-)
 ALL_GATES = "HPASelectionStrategy=true,HPAScaleToZero=true"
 PERIOD = 15.0
 
@@ -51,7 +46,7 @@ class Actor:
     """One operator process, its line to the server, and its metrics."""
 
     def __init__(self, stage: "Stage", settings: Settings, fence: Fence | None = None) -> None:
-        self.line = Line(narrowed(stage.transport, settings.watch_namespaces))
+        self.line = Line(stage.transport, within=settings.watch_namespaces or None)
         self.registry = CollectorRegistry()
         self.client = acting_client(Client(stage.clock, self.line, seed=2), settings)
         self.runtime = Runtime(stage.clock, self.client, settings, registry=self.registry, fence=fence)
@@ -249,7 +244,7 @@ class Stage:
         self, name: str, labels: Json, spec: Json | None = None, owners: list[Json] | None = None
     ) -> None:
         """A pod that belongs to nobody or to these owners, and is ready."""
-        await self.workloads.pod(name, labels, spec or pod_spec("100m"), owners or [])
+        await self.workloads.pod(name, labels, spec or small("100m"), owners or [])
 
     async def _existing_pods(self) -> list[tuple[str, str]]:
         listed = await self.client.list(PODS, ListOptions(self.namespace))
@@ -277,16 +272,9 @@ class Stage:
         annotations = dict(annotations or {})
         if self.native and self.prunes and "selectionStrategy" in spec:
             annotations[STRATEGY_ANNOTATION] = spec["selectionStrategy"]
-        body: Json = {
-            "apiVersion": self.resource.api_version,
-            "kind": "HorizontalPodAutoscaler",
-            "metadata": {"name": name, "annotations": annotations},
-            "spec": {
-                "scaleTargetRef": {"apiVersion": "apps/v1", "kind": "Deployment", "name": target or name},
-                "maxReplicas": 10,
-                **spec,
-            },
-        }
+        version = self.resource.api_version
+        on = target_of("Deployment", target or name)
+        body = hpa(name, on=on, api_version=version, annotations=annotations, **spec)
         return await self.client.create(self.resource.untyped(), body, self.namespace)
 
     async def edit_hpa(self, name: str, **spec: Any) -> None:

@@ -3,10 +3,10 @@
 from collections.abc import Awaitable, Callable
 
 from tests.scenarios.copies import TeamCopies
-from tests.scenarios.horizontal.bodies import NO_WINDOW
 from tests.scenarios.horizontal.conftest import play_on_lab
 from tests.scenarios.horizontal.sharing import Copy
-from tests.scenarios.horizontal.stage import NAMESPACES, Stage
+from tests.scenarios.horizontal.stage import Stage
+from tests.support.objects import NAMESPACES, NO_WINDOW, deployment, external_metric, hpa, pod
 from trimtab.cluster.leases.layout import ShardLayout
 from trimtab.cluster.resource import DEPLOYMENTS, PODS
 
@@ -18,33 +18,13 @@ PODS_EACH = 3
 async def team(stage: Stage, place: str, pods: int = PODS_EACH) -> None:
     """A namespace with a Deployment, its pods, and an HPA of the same name as the namespace."""
     await stage.client.create(NAMESPACES, {"metadata": {"name": place}})
-    labels = {"app": place}
-    spec = {"containers": [{"name": "app", "image": "none", "resources": {"requests": {"cpu": "100m"}}}]}
-    deployment = {
-        "metadata": {"name": place},
-        "spec": {
-            "replicas": pods,
-            "selector": {"matchLabels": labels},
-            "template": {"metadata": {"labels": labels}, "spec": spec},
-        },
-    }
-    await stage.client.create(DEPLOYMENTS.untyped(), deployment, place)
+    await stage.client.create(DEPLOYMENTS.untyped(), deployment(place, pods), place)
     for number in range(pods):
-        body = {"metadata": {"name": f"{place}-{number}", "labels": labels}, "spec": spec}
-        await stage.client.create(PODS.untyped(), body, place)
-    metric = {"metric": {"name": "queue"}, "target": {"type": "AverageValue", "averageValue": "100"}}
-    hpa = {
-        "apiVersion": stage.resource.api_version,
-        "kind": "HorizontalPodAutoscaler",
-        "metadata": {"name": place},
-        "spec": {
-            "scaleTargetRef": {"apiVersion": "apps/v1", "kind": "Deployment", "name": place},
-            "maxReplicas": 50,
-            "metrics": [{"type": "External", "external": metric}],
-            "behavior": NO_WINDOW,
-        },
-    }
-    await stage.client.create(stage.resource.untyped(), hpa, place)
+        await stage.client.create(PODS.untyped(), pod(f"{place}-{number}", labels={"app": place}), place)
+    queue = external_metric("queue", average="100")
+    version = stage.resource.api_version
+    body = hpa(place, api_version=version, maxReplicas=50, metrics=[queue], behavior=NO_WINDOW)
+    await stage.client.create(stage.resource.untyped(), body, place)
 
 
 class Teams(TeamCopies[Copy]):

@@ -1,9 +1,9 @@
 """The path of one HPA decision is the one that docs/architecture.md lists."""
 
-from tests.scenarios.horizontal.bodies import cpu_metric
 from tests.scenarios.horizontal.conftest import play_on_lab
 from tests.scenarios.horizontal.stage import Stage
 from tests.scenarios.walks import check_path, entered_modules
+from tests.support.objects import cpu_metric
 
 
 def test_one_hpa_decision_takes_the_documented_path():

@@ -4,15 +4,17 @@ import asyncio
 
 import pytest
 
-from tests.scenarios.horizontal.bodies import (
+from tests.scenarios.horizontal.stage import Actor, Stage
+from tests.scenarios.horizontal.test_tolerance import NATIVE_V1
+from tests.support.clock import in_virtual_time
+from tests.support.objects import (
+    NAMESPACES,
     NO_WINDOW,
     cpu_metric,
     external_metric,
     object_metric,
     tolerances,
 )
-from tests.scenarios.horizontal.stage import NAMESPACES, Actor, Stage
-from tests.scenarios.horizontal.test_tolerance import NATIVE_V1
 from tests.support.transport import Break, status
 from trimtab.cluster.resource import STATEFUL_SETS, Json, Resource
 from trimtab.decide.horizontal import explain
@@ -401,116 +403,103 @@ def test_the_clusters_own_controller_is_noticed(play):
     play(scenario)
 
 
-def test_a_rival_in_a_namespace_that_is_not_watched_refuses_nothing(play_lab):
-    async def scenario(stage: Stage) -> None:
-        if not stage.native:
-            return
-        await stage.client.create(NAMESPACES, {"metadata": {"name": "elsewhere"}})
-        await stage.bare_deployment("web", 3)
-        made = await stage.hpa("web", metrics=[external_metric("queue", average="100")])
-        other = {"metadata": {"name": "web"}, "spec": made["spec"]}
-        await stage.client.create(stage.resource.untyped(), other, "elsewhere")
-        await written_by_the_controller_manager(stage, "elsewhere")
-        async with stage.running() as actor:
-            assert actor.operator.health() == {}
-            assert [one.key for one in actor.operator.hpas] == [f"{stage.namespace}/web"]
-
-    play_lab(scenario)
+@in_virtual_time
+async def test_a_rival_in_a_namespace_that_is_not_watched_refuses_nothing(stage):
+    if not stage.native:
+        return
+    await stage.client.create(NAMESPACES, {"metadata": {"name": "elsewhere"}})
+    await stage.bare_deployment("web", 3)
+    made = await stage.hpa("web", metrics=[external_metric("queue", average="100")])
+    other = {"metadata": {"name": "web"}, "spec": made["spec"]}
+    await stage.client.create(stage.resource.untyped(), other, "elsewhere")
+    await written_by_the_controller_manager(stage, "elsewhere")
+    async with stage.running() as actor:
+        assert actor.operator.health() == {}
+        assert [one.key for one in actor.operator.hpas] == [f"{stage.namespace}/web"]
 
 
-def test_native_hpas_wait_until_a_rival_can_be_ruled_out(play_lab):
+@in_virtual_time
+async def test_native_hpas_wait_until_a_rival_can_be_ruled_out(stage):
     """N2: a list that fails is named by readyz and asked again; until then no native HPA is decided."""
-
-    async def scenario(stage: Stage) -> None:
-        if not stage.native:
-            return
-        await stage.deployment("web", 2)
-        stage.use_cpu(web="90m")
-        await stage.hpa("web", metrics=[cpu_metric(50)])
-        actor = Actor(stage, stage.settings())
-        actor.line.answer = lambda request: (
-            status(403, "Forbidden") if request.path.endswith("/horizontalpodautoscalers") else None
-        )
-        running = asyncio.ensure_future(actor.run())
-        try:
-            await stage.pass_time(60)
-            assert "cannot be seen" in actor.operator.health()["native"]
-            assert not actor.line.writes
-            actor.line.answer = lambda request: None
-            await stage.pass_time(60)
-            assert actor.operator.health() == {}
-            assert await stage.replicas("web") == 4
-        finally:
-            running.cancel()
-            await asyncio.gather(running, return_exceptions=True)
-
-    play_lab(scenario)
+    if not stage.native:
+        return
+    await stage.deployment("web", 2)
+    stage.use_cpu(web="90m")
+    await stage.hpa("web", metrics=[cpu_metric(50)])
+    actor = Actor(stage, stage.settings())
+    actor.line.answer = lambda request: (
+        status(403, "Forbidden") if request.path.endswith("/horizontalpodautoscalers") else None
+    )
+    running = asyncio.ensure_future(actor.run())
+    try:
+        await stage.pass_time(60)
+        assert "cannot be seen" in actor.operator.health()["native"]
+        assert not actor.line.writes
+        actor.line.answer = lambda request: None
+        await stage.pass_time(60)
+        assert actor.operator.health() == {}
+        assert await stage.replicas("web") == 4
+    finally:
+        running.cancel()
+        await asyncio.gather(running, return_exceptions=True)
 
 
-def test_a_deleted_namespace_stops_no_native_hpa_of_the_others_after_a_restart(play_lab, caplog):
+@in_virtual_time
+async def test_a_deleted_namespace_stops_no_native_hpa_of_the_others_after_a_restart(stage, caplog):
     """A deleted namespace loses its RoleBindings, so that nothing may be listed there."""
-
-    async def scenario(stage: Stage) -> None:
-        if not stage.native:
-            return
-        await stage.deployment("web", 2)
-        stage.use_cpu(web="90m")
-        await stage.hpa("web", metrics=[cpu_metric(50)])
-        actor = Actor(stage, stage.settings(watch_namespaces=("doomed", stage.namespace)))
-        actor.line.answer = lambda request: (
-            status(403, "Forbidden") if "/namespaces/doomed/" in request.path else None
-        )
-        running = asyncio.ensure_future(actor.run())
-        try:
-            await stage.pass_time(60)
-            assert await stage.replicas("web") == 4
-            assert actor.operator.health() == {}
-            assert "cannot be seen" in actor.operator.warnings()["native HPAs of doomed"]
-            logged = [record for record in caplog.records if "native HPAs of doomed" in record.getMessage()]
-            assert len(logged) == 1
-            actor.line.answer = lambda request: None
-            await stage.pass_time(60)
-            assert "native HPAs of doomed" not in actor.operator.warnings()
-        finally:
-            running.cancel()
-            await asyncio.gather(running, return_exceptions=True)
-
-    play_lab(scenario)
+    if not stage.native:
+        return
+    await stage.deployment("web", 2)
+    stage.use_cpu(web="90m")
+    await stage.hpa("web", metrics=[cpu_metric(50)])
+    actor = Actor(stage, stage.settings(watch_namespaces=("doomed", stage.namespace)))
+    actor.line.answer = lambda request: (
+        status(403, "Forbidden") if "/namespaces/doomed/" in request.path else None
+    )
+    running = asyncio.ensure_future(actor.run())
+    try:
+        await stage.pass_time(60)
+        assert await stage.replicas("web") == 4
+        assert actor.operator.health() == {}
+        assert "cannot be seen" in actor.operator.warnings()["native HPAs of doomed"]
+        logged = [record for record in caplog.records if "native HPAs of doomed" in record.getMessage()]
+        assert len(logged) == 1
+        actor.line.answer = lambda request: None
+        await stage.pass_time(60)
+        assert "native HPAs of doomed" not in actor.operator.warnings()
+    finally:
+        running.cancel()
+        await asyncio.gather(running, return_exceptions=True)
 
 
 @pytest.mark.parametrize(
     ("annotation", "value"), [("mode", "dryrun"), ("mode", "Off"), ("selection-strategy", "ownerreference")]
 )
-def test_a_misspelt_annotation_holds_and_says_so(play_lab, caplog, annotation, value):
+@in_virtual_time
+async def test_a_misspelt_annotation_holds_and_says_so(stage, caplog, annotation, value):
     """N13: the brake of roll-back.md did not brake when it was misspelt."""
-
-    async def scenario(stage: Stage) -> None:
-        await stage.deployment("web", 2)
-        stage.use_cpu(web="90m")
-        name = f"autoscaling.trimtab.dev/{annotation}"
-        await stage.hpa("web", metrics=[cpu_metric(50)], annotations={name: value})
-        async with stage.running() as actor:
-            await stage.steps(actor, 2)
-            assert not [one for one in actor.line.writes if one.is_scale]
-            (autoscaler,) = actor.operator.hpas
-            told = str(explain(autoscaler.records[-1]))
-            assert f"held: annotation {name} is '{value}', which is not known" in told
-            message = (await stage.read_hpa("web"))["status"]["conditions"][0]["message"]
-            assert (await stage.conditions("web"))["AbleToScale"] == ("True", "UnknownAnnotation")
-            assert f"annotation {name} is '{value}', which is not known" in message
-            assert "would scale from 2 to 4" in message
-            facts = [
-                getattr(one, "facts", {}) for one in caplog.records if one.message == "nothing is scaled"
-            ]
-            assert [one["why"].startswith(f"annotation {name} is") for one in facts] == [True]
-            caplog.clear()
-            await stage.client.patch(
-                stage.resource.untyped(), "web", stage.namespace, {"metadata": {"annotations": {name: None}}}
-            )
-            await stage.steps(actor, 2)
-        assert await stage.replicas("web") == 4
-
-    play_lab(scenario)
+    await stage.deployment("web", 2)
+    stage.use_cpu(web="90m")
+    name = f"autoscaling.trimtab.dev/{annotation}"
+    await stage.hpa("web", metrics=[cpu_metric(50)], annotations={name: value})
+    async with stage.running() as actor:
+        await stage.steps(actor, 2)
+        assert not [one for one in actor.line.writes if one.is_scale]
+        (autoscaler,) = actor.operator.hpas
+        told = str(explain(autoscaler.records[-1]))
+        assert f"held: annotation {name} is '{value}', which is not known" in told
+        message = (await stage.read_hpa("web"))["status"]["conditions"][0]["message"]
+        assert (await stage.conditions("web"))["AbleToScale"] == ("True", "UnknownAnnotation")
+        assert f"annotation {name} is '{value}', which is not known" in message
+        assert "would scale from 2 to 4" in message
+        facts = [getattr(one, "facts", {}) for one in caplog.records if one.message == "nothing is scaled"]
+        assert [one["why"].startswith(f"annotation {name} is") for one in facts] == [True]
+        caplog.clear()
+        await stage.client.patch(
+            stage.resource.untyped(), "web", stage.namespace, {"metadata": {"annotations": {name: None}}}
+        )
+        await stage.steps(actor, 2)
+    assert await stage.replicas("web") == 4
 
 
 OLD_ANNOTATION = "autoscaling.alpha.kubernetes.io/pod-selection-strategy"
@@ -534,55 +523,48 @@ STRATEGY = "autoscaling.trimtab.dev/selection-strategy"
         ),
     ],
 )
-def test_two_different_strategies_hold_and_say_so(play_lab, annotations, field, places):
+@in_virtual_time
+async def test_two_different_strategies_hold_and_say_so(stage, annotations, field, places):
     """The first one counted, and nobody said that there is another."""
-
-    async def scenario(stage: Stage) -> None:
-        if field and stage.native and stage.prunes:
-            return
-        await stage.deployment("web", 2)
-        stage.use_cpu(web="90m")
-        spec = {"selectionStrategy": field} if field else {}
-        await stage.hpa("web", metrics=[cpu_metric(50)], annotations=annotations, **spec)
-        async with stage.running() as actor:
-            await stage.steps(actor, 2)
-            assert not [one for one in actor.line.writes if one.is_scale]
-            (autoscaler,) = actor.operator.hpas
-            assert f"held: {places}" in str(explain(autoscaler.records[-1]))
-            message = (await stage.read_hpa("web"))["status"]["conditions"][0]["message"]
-            assert (await stage.conditions("web"))["AbleToScale"] == ("True", "UnknownAnnotation")
-            assert message.startswith(places)
-            body = {"metadata": {"annotations": dict.fromkeys(annotations)}}
-            await stage.client.patch(stage.resource.untyped(), "web", stage.namespace, body)
-            await stage.steps(actor, 2)
-        assert await stage.replicas("web") == 4
-
-    play_lab(scenario)
+    if field and stage.native and stage.prunes:
+        return
+    await stage.deployment("web", 2)
+    stage.use_cpu(web="90m")
+    spec = {"selectionStrategy": field} if field else {}
+    await stage.hpa("web", metrics=[cpu_metric(50)], annotations=annotations, **spec)
+    async with stage.running() as actor:
+        await stage.steps(actor, 2)
+        assert not [one for one in actor.line.writes if one.is_scale]
+        (autoscaler,) = actor.operator.hpas
+        assert f"held: {places}" in str(explain(autoscaler.records[-1]))
+        message = (await stage.read_hpa("web"))["status"]["conditions"][0]["message"]
+        assert (await stage.conditions("web"))["AbleToScale"] == ("True", "UnknownAnnotation")
+        assert message.startswith(places)
+        body = {"metadata": {"annotations": dict.fromkeys(annotations)}}
+        await stage.client.patch(stage.resource.untyped(), "web", stage.namespace, body)
+        await stage.steps(actor, 2)
+    assert await stage.replicas("web") == 4
 
 
-def test_one_strategy_in_two_annotations_is_one(play_lab):
-    async def scenario(stage: Stage) -> None:
-        await stage.deployment("web", 2)
-        stage.use_cpu(web="90m")
-        annotations = dict.fromkeys((STRATEGY, OLD_ANNOTATION), "OwnerReference")
-        await stage.hpa("web", metrics=[cpu_metric(50)], annotations=annotations)
-        async with stage.running() as actor:
-            await stage.steps(actor, 2)
-            (autoscaler,) = actor.operator.hpas
-            assert autoscaler.records[-1].decision.trace.strategy == "OwnerReference"
-        assert await stage.replicas("web") == 4
-
-    play_lab(scenario)
+@in_virtual_time
+async def test_one_strategy_in_two_annotations_is_one(stage):
+    await stage.deployment("web", 2)
+    stage.use_cpu(web="90m")
+    annotations = dict.fromkeys((STRATEGY, OLD_ANNOTATION), "OwnerReference")
+    await stage.hpa("web", metrics=[cpu_metric(50)], annotations=annotations)
+    async with stage.running() as actor:
+        await stage.steps(actor, 2)
+        (autoscaler,) = actor.operator.hpas
+        assert autoscaler.records[-1].decision.trace.strategy == "OwnerReference"
+    assert await stage.replicas("web") == 4
 
 
-def test_a_misspelt_strategy_is_of_no_account_while_its_gate_is_off(play_lab):
-    async def scenario(stage: Stage) -> None:
-        await stage.deployment("web", 2)
-        stage.use_cpu(web="90m")
-        annotations = {"autoscaling.trimtab.dev/selection-strategy": "ownerreference"}
-        await stage.hpa("web", metrics=[cpu_metric(50)], annotations=annotations)
-        async with stage.running(feature_gates="") as actor:
-            await stage.steps(actor, 1)
-        assert await stage.replicas("web") == 4
-
-    play_lab(scenario)
+@in_virtual_time
+async def test_a_misspelt_strategy_is_of_no_account_while_its_gate_is_off(stage):
+    await stage.deployment("web", 2)
+    stage.use_cpu(web="90m")
+    annotations = {"autoscaling.trimtab.dev/selection-strategy": "ownerreference"}
+    await stage.hpa("web", metrics=[cpu_metric(50)], annotations=annotations)
+    async with stage.running(feature_gates="") as actor:
+        await stage.steps(actor, 1)
+    assert await stage.replicas("web") == 4

@@ -7,8 +7,9 @@ from typing import Any
 
 import pytest
 
-from tests.scenarios.horizontal.bodies import NO_WINDOW, cpu_metric, external_metric, owner_of
-from tests.scenarios.horizontal.stage import NAMESPACES, PERIOD, Actor, Stage
+from tests.scenarios.horizontal.stage import PERIOD, Actor, Stage
+from tests.support.clock import in_virtual_time
+from tests.support.objects import NAMESPACES, NO_WINDOW, cpu_metric, external_metric, owner_of
 from trimtab.cluster.client import DeleteOptions
 from trimtab.cluster.resource import DEPLOYMENTS, PODS, Json, Resource
 from trimtab.operator.horizontal.schedule import SyncPeriods, slot_of
@@ -60,14 +61,12 @@ def decided(actor: Actor) -> tuple[float, float]:
     return total, actor.count("trimtab_repeated_decisions_total")
 
 
-def test_one_list_serves_all_namespaces(play_lab):
-    async def scenario(stage: Stage) -> None:
-        async with three_namespaces(stage) as (actor, _):
-            await stage.step(actor)
-            assert asked(stage) == [EVERYWHERE]
-            assert [one.records[-1].decision.desired for one in actor.operator.hpas] == [2, 2, 2]
-
-    play_lab(scenario)
+@in_virtual_time
+async def test_one_list_serves_all_namespaces(stage):
+    async with three_namespaces(stage) as (actor, _):
+        await stage.step(actor)
+        assert asked(stage) == [EVERYWHERE]
+        assert [one.records[-1].decision.desired for one in actor.operator.hpas] == [2, 2, 2]
 
 
 def test_namespaces_are_asked_one_by_one_when_most_pods_are_elsewhere(play_lab, monkeypatch):
@@ -119,83 +118,72 @@ def never(stage: Stage, path: str) -> None:
 
 
 @pytest.mark.parametrize("trouble", [refused, nonsense, never])
-def test_a_list_for_all_that_fails_makes_nobody_blind(play_lab, trouble):
-    async def scenario(stage: Stage) -> None:
-        async with three_namespaces(stage) as (actor, _):
-            trouble(stage, EVERYWHERE)
-            trouble(stage, IN_V1BETA1)
-            await stage.step(actor)
-            assert len(asked(stage)) == 5  # for all in both versions, and then for each, in the same round
-            assert [one.records[-1].decision.error for one in actor.operator.hpas] == [""] * 3
-            await stage.step(actor)
-            assert len(asked(stage)) == 3
-            stage.metrics.raw.clear()
-            stage.metrics.hang.clear()
-            await stage.pass_time(60)
-            await stage.step(actor)
-            assert asked(stage) == [EVERYWHERE]
-
-    play_lab(scenario)
+@in_virtual_time
+async def test_a_list_for_all_that_fails_makes_nobody_blind(stage, trouble):
+    async with three_namespaces(stage) as (actor, _):
+        trouble(stage, EVERYWHERE)
+        trouble(stage, IN_V1BETA1)
+        await stage.step(actor)
+        assert len(asked(stage)) == 5  # for all in both versions, and then for each, in the same round
+        assert [one.records[-1].decision.error for one in actor.operator.hpas] == [""] * 3
+        await stage.step(actor)
+        assert len(asked(stage)) == 3
+        stage.metrics.raw.clear()
+        stage.metrics.hang.clear()
+        await stage.pass_time(60)
+        await stage.step(actor)
+        assert asked(stage) == [EVERYWHERE]
 
 
 @pytest.mark.parametrize("trouble", [refused, nonsense, never])
-def test_a_list_for_all_that_fails_in_one_version_is_read_in_the_other(play_lab, trouble):
-    async def scenario(stage: Stage) -> None:
-        async with three_namespaces(stage) as (actor, _):
-            trouble(stage, EVERYWHERE)
-            await stage.step(actor)
-            assert asked(stage) == [EVERYWHERE, IN_V1BETA1]
-            assert [one.records[-1].decision.error for one in actor.operator.hpas] == [""] * 3
-            await stage.step(actor)
-            assert asked(stage)[-1] == IN_V1BETA1
-
-    play_lab(scenario)
+@in_virtual_time
+async def test_a_list_for_all_that_fails_in_one_version_is_read_in_the_other(stage, trouble):
+    async with three_namespaces(stage) as (actor, _):
+        trouble(stage, EVERYWHERE)
+        await stage.step(actor)
+        assert asked(stage) == [EVERYWHERE, IN_V1BETA1]
+        assert [one.records[-1].decision.error for one in actor.operator.hpas] == [""] * 3
+        await stage.step(actor)
+        assert asked(stage)[-1] == IN_V1BETA1
 
 
-def test_what_stays_the_same_costs_one_request_and_no_decision(play_lab):
-    async def scenario(stage: Stage) -> None:
-        async with three_namespaces(stage) as (actor, _):
-            await stage.steps(actor, 2)
-            sent, (total, left_out) = len(actor.line.sent), decided(actor)
-            asked(stage)
-            await stage.steps(actor, 10)
-            assert asked(stage) == [EVERYWHERE] * 10
-            watches = sum(("watch", "true") in one.query for one in actor.line.sent[sent:])
-            assert len(actor.line.sent) - sent - watches == 10
-            assert decided(actor) == (total + 30, left_out + 30)
-
-    play_lab(scenario)
+@in_virtual_time
+async def test_what_stays_the_same_costs_one_request_and_no_decision(stage):
+    async with three_namespaces(stage) as (actor, _):
+        await stage.steps(actor, 2)
+        sent, (total, left_out) = len(actor.line.sent), decided(actor)
+        asked(stage)
+        await stage.steps(actor, 10)
+        assert asked(stage) == [EVERYWHERE] * 10
+        watches = sum(("watch", "true") in one.query for one in actor.line.sent[sent:])
+        assert len(actor.line.sent) - sent - watches == 10
+        assert decided(actor) == (total + 30, left_out + 30)
 
 
-def test_a_change_is_decided_although_the_rest_stays_the_same(play_lab):
-    async def scenario(stage: Stage) -> None:
-        async with three_namespaces(stage) as (actor, _):
-            await stage.steps(actor, 4)
-            stage.use_cpu(web="100m")
-            await stage.step(actor)
-            assert await stage.replicas("web") == 4
-            assert decided(actor)[1] == 3 * 2 + 2
-
-    play_lab(scenario)
+@in_virtual_time
+async def test_a_change_is_decided_although_the_rest_stays_the_same(stage):
+    async with three_namespaces(stage) as (actor, _):
+        await stage.steps(actor, 4)
+        stage.use_cpu(web="100m")
+        await stage.step(actor)
+        assert await stage.replicas("web") == 4
+        assert decided(actor)[1] == 3 * 2 + 2
 
 
-def test_windows_hold_through_decisions_that_were_left_out(play_lab):
+@in_virtual_time
+async def test_windows_hold_through_decisions_that_were_left_out(stage):
     """What was recommended while nothing changed still holds a scale-down back for as long as it should."""
-
-    async def scenario(stage: Stage) -> None:
-        await stage.bare_deployment("web", 5)
-        stage.metrics.set_external(stage.namespace, "queue", "500")
-        await stage.hpa("web", metrics=[external_metric("queue", average="100")])
-        async with stage.running() as actor:
-            await stage.steps(actor, 80)
-            assert decided(actor)[1] >= 75
-            stage.metrics.set_external(stage.namespace, "queue", "100")
-            await stage.steps(actor, int(300 / PERIOD))
-            assert await stage.replicas("web") == 5
-            await stage.steps(actor, 1)
-            assert await stage.replicas("web") == 1
-
-    play_lab(scenario)
+    await stage.bare_deployment("web", 5)
+    stage.metrics.set_external(stage.namespace, "queue", "500")
+    await stage.hpa("web", metrics=[external_metric("queue", average="100")])
+    async with stage.running() as actor:
+        await stage.steps(actor, 80)
+        assert decided(actor)[1] >= 75
+        stage.metrics.set_external(stage.namespace, "queue", "100")
+        await stage.steps(actor, int(300 / PERIOD))
+        assert await stage.replicas("web") == 5
+        await stage.steps(actor, 1)
+        assert await stage.replicas("web") == 1
 
 
 @asynccontextmanager
@@ -236,27 +224,22 @@ async def at_work(stage: Stage, **settings):
         yield actor
 
 
-def test_usage_that_jumps_between_two_rounds_is_acted_on_within_a_look(play_lab):
-    async def scenario(stage: Stage) -> None:
-        async with at_work(stage) as actor:
-            stage.use_cpu(web="100m")
-            assert await until_scaled(stage, "web", 4) <= 3
-            assert actor.count("trimtab_early_decisions_total") == 1
-
-    play_lab(scenario)
+@in_virtual_time
+async def test_usage_that_jumps_between_two_rounds_is_acted_on_within_a_look(stage):
+    async with at_work(stage) as actor:
+        stage.use_cpu(web="100m")
+        assert await until_scaled(stage, "web", 4) <= 3
+        assert actor.count("trimtab_early_decisions_total") == 1
 
 
-def test_usage_that_jumps_is_acted_on_although_a_look_takes_long(play_lab):
+@in_virtual_time
+async def test_usage_that_jumps_is_acted_on_although_a_look_takes_long(stage):
     """On a busy machine a look of 0.75 s or more waited until the next sync, and the sync moved it again."""
-
-    async def scenario(stage: Stage) -> None:
-        stage.metrics.delay["pods"] = 0.9
-        async with at_work(stage) as actor:
-            stage.use_cpu(web="100m")
-            assert await until_scaled(stage, "web", 4) <= 4
-            assert actor.count("trimtab_early_decisions_total") == 1
-
-    play_lab(scenario)
+    stage.metrics.delay["pods"] = 0.9
+    async with at_work(stage) as actor:
+        stage.use_cpu(web="100m")
+        assert await until_scaled(stage, "web", 4) <= 4
+        assert actor.count("trimtab_early_decisions_total") == 1
 
 
 async def grouped_pod(stage: Stage) -> None:
@@ -272,116 +255,98 @@ BY_OWNER: Json = {"selectionStrategy": "OwnerReference"}
 
 
 @pytest.mark.parametrize("is_read", [False, True], ids=["watched owners", "an owner that was read"])
-def test_usage_that_jumps_is_acted_on_within_a_look_by_owner_too(play_lab, is_read):
+@in_virtual_time
+async def test_usage_that_jumps_is_acted_on_within_a_look_by_owner_too(stage, is_read):
     """N10: owners had to be asked for, so nothing that selects by owner was ever scaled early."""
-
-    async def scenario(stage: Stage) -> None:
-        async with at_work(stage, spec=BY_OWNER) as actor:
-            if is_read:
-                await grouped_pod(stage)
-            await stage.pod("foreign", {"app": "web"})
-            await stage.pass_time(PERIOD)
-            reads = actor.reads("/configmaps/")
-            assert reads == int(is_read)
-            stage.use_cpu(web="100m", foreign="1")
-            assert await until_scaled(stage, "web", 6 if is_read else 4) <= 3
-            assert actor.count("trimtab_early_decisions_total") == 1
-            assert actor.reads("/configmaps/") == reads
-
-    play_lab(scenario)
-
-
-def test_usage_that_jumps_waits_for_the_round_while_an_owner_is_not_known(play_lab):
-    async def scenario(stage: Stage) -> None:
-        async with at_work(stage, spec=BY_OWNER) as actor:
-            stage.use_cpu(web="100m")
+    async with at_work(stage, spec=BY_OWNER) as actor:
+        if is_read:
             await grouped_pod(stage)
-            await stage.pass_time(10)
-            assert await stage.replicas("web") == 2
-            assert actor.reads("/configmaps/") == 0
-            assert await until_scaled(stage, "web", 6) <= PERIOD
-            assert actor.count("trimtab_early_decisions_total") == 0
+        await stage.pod("foreign", {"app": "web"})
+        await stage.pass_time(PERIOD)
+        reads = actor.reads("/configmaps/")
+        assert reads == int(is_read)
+        stage.use_cpu(web="100m", foreign="1")
+        assert await until_scaled(stage, "web", 6 if is_read else 4) <= 3
+        assert actor.count("trimtab_early_decisions_total") == 1
+        assert actor.reads("/configmaps/") == reads
 
-    play_lab(scenario)
+
+@in_virtual_time
+async def test_usage_that_jumps_waits_for_the_round_while_an_owner_is_not_known(stage):
+    async with at_work(stage, spec=BY_OWNER) as actor:
+        stage.use_cpu(web="100m")
+        await grouped_pod(stage)
+        await stage.pass_time(10)
+        assert await stage.replicas("web") == 2
+        assert actor.reads("/configmaps/") == 0
+        assert await until_scaled(stage, "web", 6) <= PERIOD
+        assert actor.count("trimtab_early_decisions_total") == 0
 
 
 @pytest.mark.parametrize(
     "owner", [("test.dev/v1", "Removed"), ("v1", "Namespace")], ids=["a kind that is gone", "of the cluster"]
 )
-def test_a_pod_whose_owner_is_no_workload_leaves_early_scaling_on(play_lab, owner):
-    async def scenario(stage: Stage) -> None:
-        async with at_work(stage, spec=BY_OWNER):
-            api_version, kind = owner
-            reference = {"apiVersion": api_version, "kind": kind, "name": "x", "uid": "uid-of-x"}
-            await stage.pod("odd", {"app": "web"}, owners=[reference])
-            await stage.pass_time(PERIOD)
-            stage.use_cpu(web="100m", odd="1")
-            assert await until_scaled(stage, "web", 4) <= 3
-
-    play_lab(scenario)
+@in_virtual_time
+async def test_a_pod_whose_owner_is_no_workload_leaves_early_scaling_on(stage, owner):
+    async with at_work(stage, spec=BY_OWNER):
+        api_version, kind = owner
+        reference = {"apiVersion": api_version, "kind": kind, "name": "x", "uid": "uid-of-x"}
+        await stage.pod("odd", {"app": "web"}, owners=[reference])
+        await stage.pass_time(PERIOD)
+        stage.use_cpu(web="100m", odd="1")
+        assert await until_scaled(stage, "web", 4) <= 3
 
 
-def test_a_neighbour_by_owner_leaves_early_scaling_on(play_lab):
-    async def scenario(stage: Stage) -> None:
-        await stage.deployment("other", 1, labels={"app": "web"})
-        stage.use_cpu(other="50m")
-        await stage.hpa("other", metrics=[cpu_metric(50)], **BY_OWNER)
-        async with at_work(stage, spec=BY_OWNER):
-            stage.use_cpu(web="100m")
-            assert await until_scaled(stage, "web", 4) <= 3
-
-    play_lab(scenario)
+@in_virtual_time
+async def test_a_neighbour_by_owner_leaves_early_scaling_on(stage):
+    await stage.deployment("other", 1, labels={"app": "web"})
+    stage.use_cpu(other="50m")
+    await stage.hpa("other", metrics=[cpu_metric(50)], **BY_OWNER)
+    async with at_work(stage, spec=BY_OWNER):
+        stage.use_cpu(web="100m")
+        assert await until_scaled(stage, "web", 4) <= 3
 
 
-def test_usage_within_its_band_is_looked_at_and_nothing_else(play_lab):
-    async def scenario(stage: Stage) -> None:
-        async with at_work(stage) as actor:
-            sent, asked_before = len(actor.line.sent), len(stage.metrics.asked)
-            stage.use_cpu(web="52m")
-            await stage.pass_time(12)
-            assert len(stage.metrics.asked) - asked_before in {5, 6}
-            assert not [one for one in actor.line.sent[sent:] if one.method != "GET"]
-
-    play_lab(scenario)
+@in_virtual_time
+async def test_usage_within_its_band_is_looked_at_and_nothing_else(stage):
+    async with at_work(stage) as actor:
+        sent, asked_before = len(actor.line.sent), len(stage.metrics.asked)
+        stage.use_cpu(web="52m")
+        await stage.pass_time(12)
+        assert len(stage.metrics.asked) - asked_before in {5, 6}
+        assert not [one for one in actor.line.sent[sent:] if one.method != "GET"]
 
 
-def test_whoever_was_scaled_early_waits_a_whole_period(play_lab):
+@in_virtual_time
+async def test_whoever_was_scaled_early_waits_a_whole_period(stage):
     """Looking more often must not raise the replicas more often than once per sync."""
-
-    async def scenario(stage: Stage) -> None:
-        async with at_work(stage, spec={"maxReplicas": 100, "behavior": None}):
-            await stage.pass_time(10)  # the next round is near
-            stage.use_cpu(web="1000m")
-            assert await until_scaled(stage, "web", 4) <= 3
-            await stage.workloads.settle()
-            assert 14 <= await until_scaled(stage, "web", 8) <= 18
-
-    play_lab(scenario)
+    async with at_work(stage, spec={"maxReplicas": 100, "behavior": None}):
+        await stage.pass_time(10)  # the next round is near
+        stage.use_cpu(web="1000m")
+        assert await until_scaled(stage, "web", 4) <= 3
+        await stage.workloads.settle()
+        assert 14 <= await until_scaled(stage, "web", 8) <= 18
 
 
 @pytest.mark.parametrize("settings", [{"compat": "kubernetes-1.36"}, {"look_period": timedelta(0)}])
-def test_nobody_looks_where_it_is_off(play_lab, settings):
-    async def scenario(stage: Stage) -> None:
-        async with at_work(stage, **settings):
-            asked_before = len(stage.metrics.asked)
-            stage.use_cpu(web="100m")
-            await stage.pass_time(12)
-            assert len(stage.metrics.asked) == asked_before
-            assert await stage.replicas("web") == 2
-
-    play_lab(scenario)
+@in_virtual_time
+async def test_nobody_looks_where_it_is_off(stage, settings):
+    async with at_work(stage, **settings):
+        asked_before = len(stage.metrics.asked)
+        stage.use_cpu(web="100m")
+        await stage.pass_time(12)
+        assert len(stage.metrics.asked) == asked_before
+        assert await stage.replicas("web") == 2
 
 
-def test_other_metrics_are_not_asked_between_rounds(play_lab):
-    async def scenario(stage: Stage) -> None:
-        stage.metrics.set_external(stage.namespace, "queue", "200")
-        both = [cpu_metric(50), external_metric("queue", average="100")]
-        async with at_work(stage, spec={"metrics": both}):
-            asked_before = len(stage.metrics.asked)
-            await stage.pass_time(12)
-            assert len(stage.metrics.asked) == asked_before
-
-    play_lab(scenario)
+@in_virtual_time
+async def test_other_metrics_are_not_asked_between_rounds(stage):
+    stage.metrics.set_external(stage.namespace, "queue", "200")
+    both = [cpu_metric(50), external_metric("queue", average="100")]
+    async with at_work(stage, spec={"metrics": both}):
+        asked_before = len(stage.metrics.asked)
+        await stage.pass_time(12)
+        assert len(stage.metrics.asked) == asked_before
 
 
 @asynccontextmanager
@@ -393,55 +358,45 @@ async def three_at_work(stage: Stage):
             yield actor
 
 
-def test_what_was_made_of_a_target_goes_with_it(play_lab):
-    async def scenario(stage: Stage) -> None:
-        async with at_work(stage) as actor:
-            assert len(actor.operator._targets._resolved) == 1
-            await stage.client.delete(DEPLOYMENTS, "web", stage.namespace)
-            await stage.pass_time(PERIOD)
-            assert not actor.operator._targets._resolved
-
-    play_lab(scenario)
+@in_virtual_time
+async def test_what_was_made_of_a_target_goes_with_it(stage):
+    async with at_work(stage) as actor:
+        assert len(actor.operator._targets._resolved) == 1
+        await stage.client.delete(DEPLOYMENTS, "web", stage.namespace)
+        await stage.pass_time(PERIOD)
+        assert not actor.operator._targets._resolved
 
 
-def test_hpas_take_turns_and_ask_once_per_turn(play_lab):
+@in_virtual_time
+async def test_hpas_take_turns_and_ask_once_per_turn(stage):
     """All are decided at the start, then in turns of about a look each."""
-
-    async def scenario(stage: Stage) -> None:
-        async with three_at_work(stage) as actor:
-            await stage.pass_time(1)
-            assert sorted(len(one.records) for one in actor.operator.hpas) == [1, 1, 1]
-            await stage.pass_time(2 * PERIOD)
-            total, _ = decided(actor)
-            asked(stage)
-            await stage.pass_time(4 * PERIOD)
-            assert decided(actor)[0] - total == 4 * len(WORKLOADS)
-            # Eight turns to a period of fifteen seconds, or as many looks of two seconds where a turn is nobody's.
-            assert 28 <= len(asked(stage)) <= 36
-
-    play_lab(scenario)
+    async with three_at_work(stage) as actor:
+        await stage.pass_time(1)
+        assert sorted(len(one.records) for one in actor.operator.hpas) == [1, 1, 1]
+        await stage.pass_time(2 * PERIOD)
+        total, _ = decided(actor)
+        asked(stage)
+        await stage.pass_time(4 * PERIOD)
+        assert decided(actor)[0] - total == 4 * len(WORKLOADS)
+        # Eight turns to a period of fifteen seconds, or as many looks of two seconds where a turn is nobody's.
+        assert 28 <= len(asked(stage)) <= 36
 
 
-def test_whoever_takes_turns_is_scaled_as_soon_as_before(play_lab):
-    async def scenario(stage: Stage) -> None:
-        async with three_at_work(stage):
-            await stage.pass_time(2 * PERIOD + 1)
-            stage.use_cpu(web="100m")
-            assert await until_scaled(stage, "web", 4) <= 3
-
-    play_lab(scenario)
+@in_virtual_time
+async def test_whoever_takes_turns_is_scaled_as_soon_as_before(stage):
+    async with three_at_work(stage):
+        await stage.pass_time(2 * PERIOD + 1)
+        stage.use_cpu(web="100m")
+        assert await until_scaled(stage, "web", 4) <= 3
 
 
-def test_a_turn_soon_after_the_start_does_not_double_the_replicas_again(play_lab):
+@in_virtual_time
+async def test_a_turn_soon_after_the_start_does_not_double_the_replicas_again(stage):
     """Without `behavior` replicas at most double per sync; a turn may come a moment after the round of all."""
-
-    async def scenario(stage: Stage) -> None:
-        await stage.deployment("web", 2)
-        stage.use_cpu(web="1000m")
-        await stage.hpa("web", metrics=[cpu_metric(50)], maxReplicas=100)
-        async with going(Actor(stage, stage.settings())):
-            assert await until_scaled(stage, "web", 4) <= 3
-            await stage.workloads.settle()
-            assert 13 <= await until_scaled(stage, "web", 8) <= 19
-
-    play_lab(scenario)
+    await stage.deployment("web", 2)
+    stage.use_cpu(web="1000m")
+    await stage.hpa("web", metrics=[cpu_metric(50)], maxReplicas=100)
+    async with going(Actor(stage, stage.settings())):
+        assert await until_scaled(stage, "web", 4) <= 3
+        await stage.workloads.settle()
+        assert 13 <= await until_scaled(stage, "web", 8) <= 19

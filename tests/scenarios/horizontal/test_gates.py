@@ -6,11 +6,11 @@ the operator's gates count.
 
 import pytest
 
-from tests.scenarios.horizontal.bodies import NO_WINDOW, external_metric, tolerances
 from tests.scenarios.horizontal.conftest import play_on_lab
 from tests.scenarios.horizontal.stage import Stage
 from tests.scenarios.horizontal.test_selection import F1, average, f1
 from tests.scenarios.horizontal.test_tolerance import NATIVE_V1
+from tests.support.objects import NO_WINDOW, external_metric, tolerances
 from trimtab.cluster import errors
 from trimtab.cluster.resource import Json
 from trimtab.lab.apiserver.server import LAB_GATES

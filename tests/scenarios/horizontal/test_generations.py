@@ -5,10 +5,10 @@ from typing import Any
 import pytest
 
 from tests.faults.horizontal.scene import working
-from tests.scenarios.horizontal.bodies import external_metric
 from tests.scenarios.horizontal.conftest import play_on_lab
 from tests.scenarios.horizontal.stage import Stage
 from tests.scenarios.horizontal.workloads import Controllers
+from tests.support.objects import external_metric
 from trimtab.cluster.resource import Json
 from trimtab.model.core.server_rules import KUBERNETES_1_36, KUBERNETES_1_37, ServerRules
 

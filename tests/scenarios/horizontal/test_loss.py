@@ -2,8 +2,8 @@
 
 import json
 
-from tests.scenarios.horizontal.bodies import NO_WINDOW, external_metric
 from tests.scenarios.horizontal.stage import Actor, Stage
+from tests.support.objects import NO_WINDOW, external_metric
 from trimtab.cluster.resource import Json
 from trimtab.model.hpa.metric_annotations import ON_LOSS
 

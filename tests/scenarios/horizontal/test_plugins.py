@@ -8,8 +8,8 @@ import pytest
 
 import trimtab
 from tests.plugin_packages import install, install_example
-from tests.scenarios.horizontal.bodies import cpu_metric, external_metric, pod_spec
 from tests.scenarios.horizontal.stage import NO_WINDOW, Actor, Stage
+from tests.support.objects import cpu_metric, external_metric, pod_spec
 from trimtab.cluster.resource import NODES, Json
 from trimtab.decide.horizontal.records.record import Record, dumps
 from trimtab.model.hpa.replica_policies import ANNOTATION
@@ -71,7 +71,7 @@ def test_pods_on_a_drained_node_do_not_count(play_by_hand, packages):
             NODES.untyped(), {"metadata": {"name": node}, "spec": {"unschedulable": True}}
         )
         await stage.deployment("web", 1)
-        await stage.pod("hot", {"app": "web"}, pod_spec("100m") | {"nodeName": node})
+        await stage.pod("hot", {"app": "web"}, pod_spec() | {"nodeName": node})
         stage.use_cpu(web="50m", hot="1")
         await stage.hpa("web", metrics=[cpu_metric(50)], selectionStrategy=plugin)
         async with stage.running(plugins=(plugin,)) as actor:

@@ -5,9 +5,10 @@ from datetime import timedelta
 
 import pytest
 
-from tests.scenarios.horizontal.bodies import NO_WINDOW, cpu_metric, external_metric
 from tests.scenarios.horizontal.stage import Stage
 from tests.scenarios.horizontal.test_selection import F1, f1
+from tests.support.clock import in_virtual_time
+from tests.support.objects import NO_WINDOW, cpu_metric, external_metric
 from tests.support.transport import Line, status
 from trimtab.cli.explain.hpas import explain_replicas
 from trimtab.cli.operator_settings import Choice
@@ -99,29 +100,24 @@ def test_a_foreign_pod_is_named_to_a_person_who_looks_and_costs_the_operator_not
     play(scenario)
 
 
-def test_a_viewer_without_metric_rights_reads_that_they_lack_them_and_what_the_operator_decided(play_lab):
+@in_virtual_time
+async def test_a_viewer_without_metric_rights_reads_that_they_lack_them_and_what_the_operator_decided(stage):
     """A healthy HPA was called MetricsFailed, because whoever looked may not read the metrics API."""
-
-    async def scenario(stage: Stage) -> None:
-        await stage.deployment("web", 2)
-        stage.use_cpu(web="25m")
-        await stage.hpa("web", metrics=[cpu_metric(50)], behavior={"scaleUp": {"tolerance": "0.2"}})
-        async with stage.running(feature_gates="HPAConfigurableTolerance=false") as actor:
-            await stage.step(actor)
-        line = Line(stage.transport)
-        line.answer = lambda request: status(403, "Forbidden") if "metrics.k8s.io" in request.path else None
-        viewer = Client(stage.clock, line, seed=3)
-        found = await explain_replicas(viewer, stage.namespace, "web", Choice("trimtab"))
-        assert found is not None
-        seen = found[0].observation
-        why = forbidden_metric(seen)
-        assert why
-        text = str(explain_from_status(seen.hpa, why)).splitlines()
-        assert text[0].startswith("NotAllowed: you may not read a metric of this HPA")
-        assert text[1] == "operator: 2 replicas, 2 desired"
-        assert any(told.startswith("operator: ScalingActive True, ValidMetricFound") for told in text)
-        assert any(told.startswith("operator: FieldsIgnored True, FeatureGateDisabled") for told in text), (
-            text
-        )
-
-    play_lab(scenario)
+    await stage.deployment("web", 2)
+    stage.use_cpu(web="25m")
+    await stage.hpa("web", metrics=[cpu_metric(50)], behavior={"scaleUp": {"tolerance": "0.2"}})
+    async with stage.running(feature_gates="HPAConfigurableTolerance=false") as actor:
+        await stage.step(actor)
+    line = Line(stage.transport)
+    line.answer = lambda request: status(403, "Forbidden") if "metrics.k8s.io" in request.path else None
+    viewer = Client(stage.clock, line, seed=3)
+    found = await explain_replicas(viewer, stage.namespace, "web", Choice("trimtab"))
+    assert found is not None
+    seen = found[0].observation
+    why = forbidden_metric(seen)
+    assert why
+    text = str(explain_from_status(seen.hpa, why)).splitlines()
+    assert text[0].startswith("NotAllowed: you may not read a metric of this HPA")
+    assert text[1] == "operator: 2 replicas, 2 desired"
+    assert any(told.startswith("operator: ScalingActive True, ValidMetricFound") for told in text)
+    assert any(told.startswith("operator: FieldsIgnored True, FeatureGateDisabled") for told in text), text

@@ -6,9 +6,10 @@ from pathlib import Path
 import pytest
 import yaml
 
-from tests.scenarios.horizontal.bodies import cpu_metric, external_metric, memory_metric, owner_of
 from tests.scenarios.horizontal.stage import Actor, Stage
 from tests.scenarios.horizontal.workloads import Controlled
+from tests.support.clock import in_virtual_time
+from tests.support.objects import cpu_metric, external_metric, memory_metric, owner_of
 from tests.support.transport import status
 from trimtab.cluster.client import DeleteOptions, ListOptions
 from trimtab.cluster.resource import DEPLOYMENTS, JOBS, PODS, REPLICA_SETS, Json, Resource
@@ -89,24 +90,19 @@ def test_sel_e1_the_yaml_of_the_proposal_counts_only_the_pods_of_the_deployment(
 
 
 @pytest.mark.parametrize("spelling", ["selectionStrategy", "SelectionStrategy"])
-def test_either_spelling_counts_by_owner_and_a_change_of_it_is_followed(play_lab, spelling):
+@in_virtual_time
+async def test_either_spelling_counts_by_owner_and_a_change_of_it_is_followed(stage, spelling):
     """The lab serves the field in its own HPAs too, as a future API server would."""
-
-    async def scenario(stage: Stage) -> None:
-        await f1(stage)
-        by_owner: Json = {spelling: "OwnerReference"}
-        await stage.hpa("web", **F1, **by_owner)
-        async with stage.running() as actor:
-            await stage.step(actor)
-            assert await average(stage) == 10
-            stored = (
-                "selectionStrategy" if stage.native else spelling
-            )  # the lab's own kind stores the small one
-            await stage.edit_hpa("web", **{stored: "LabelSelector"})
-            await stage.step(actor)
-            assert await average(stage) > 10
-
-    play_lab(scenario)
+    await f1(stage)
+    by_owner: Json = {spelling: "OwnerReference"}
+    await stage.hpa("web", **F1, **by_owner)
+    async with stage.running() as actor:
+        await stage.step(actor)
+        assert await average(stage) == 10
+        stored = "selectionStrategy" if stage.native else spelling  # the lab's own kind stores the small one
+        await stage.edit_hpa("web", **{stored: "LabelSelector"})
+        await stage.step(actor)
+        assert await average(stage) > 10
 
 
 def test_pods_beyond_those_of_the_target_are_told_until_they_are_gone_or_owners_count(play):

@@ -2,15 +2,16 @@
 
 import pytest
 
-from tests.scenarios.horizontal.bodies import (
-    NO_WINDOW,
-    external_metric,
-    object_metric,
-    pods_metric,
-    target_of,
-)
 from tests.scenarios.horizontal.stage import Actor, Stage
 from tests.scenarios.horizontal.test_tolerance import NATIVE_V1
+from tests.support.clock import in_virtual_time
+from tests.support.objects import (
+    NO_WINDOW,
+    external_metric,
+    metric_target,
+    object_metric,
+    pods_metric,
+)
 from trimtab.cluster import errors
 
 
@@ -146,7 +147,7 @@ def test_spec_n1_an_invalid_selector_fails_its_metric_at_runtime(play, kind):
             "name": "m",
             "selector": {"matchExpressions": [{"key": "a", "operator": "Near", "values": ["b"]}]},
         }
-        source = {"metric": metric, "target": target_of("1", None)}
+        source = {"metric": metric, "target": metric_target("1", None)}
         if kind == "Object":
             source["describedObject"] = {"apiVersion": "v1", "kind": "Service", "name": "front"}
         metrics = [{"type": kind, kind.lower(): source}]
@@ -196,22 +197,20 @@ def test_a_changed_metric_is_asked_for_at_once(play):
     play(scenario)
 
 
-def test_answers_to_the_old_spec_are_not_taken_for_answers_to_the_new(play_lab):
-    async def scenario(stage: Stage) -> None:
-        await stage.bare_deployment("web", 4)
-        stage.metrics.set_external(stage.namespace, "slow", "10")
-        stage.metrics.set_external(stage.namespace, "quick", "40")
-        await stage.hpa("web", metrics=[external_metric("slow", average="10")], behavior=NO_WINDOW)
-        async with stage.running() as actor:
-            stage.metrics.delay["slow"] = 5.0
-            actor.operator._batches.reconcile_all(actor.operator.hpas)
-            await stage.pass_time(1)
-            await stage.edit_hpa("web", metrics=[external_metric("quick", average="10")])
-            await actor.operator._reconciler.wait_idle()
-            assert [one.status for one in actor.line.writes if one.is_scale] == []
-        assert await stage.replicas("web") == 4
-
-    play_lab(scenario)
+@in_virtual_time
+async def test_answers_to_the_old_spec_are_not_taken_for_answers_to_the_new(stage):
+    await stage.bare_deployment("web", 4)
+    stage.metrics.set_external(stage.namespace, "slow", "10")
+    stage.metrics.set_external(stage.namespace, "quick", "40")
+    await stage.hpa("web", metrics=[external_metric("slow", average="10")], behavior=NO_WINDOW)
+    async with stage.running() as actor:
+        stage.metrics.delay["slow"] = 5.0
+        actor.operator._batches.reconcile_all(actor.operator.hpas)
+        await stage.pass_time(1)
+        await stage.edit_hpa("web", metrics=[external_metric("quick", average="10")])
+        await actor.operator._reconciler.wait_idle()
+        assert [one.status for one in actor.line.writes if one.is_scale] == []
+    assert await stage.replicas("web") == 4
 
 
 def test_spec_c1_a_v1_client_keeps_selectors_and_targets(play):

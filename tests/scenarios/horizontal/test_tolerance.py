@@ -4,9 +4,9 @@ from typing import Any
 
 import pytest
 
-from tests.scenarios.horizontal.bodies import NO_WINDOW, cpu_metric, external_metric, tolerances
 from tests.scenarios.horizontal.conftest import play_on_lab
 from tests.scenarios.horizontal.stage import Stage
+from tests.support.objects import NO_WINDOW, cpu_metric, external_metric, tolerances
 from trimtab.cluster.resource import Json, Resource
 from trimtab.model.feature_gates import FeatureGates
 

@@ -1,7 +1,7 @@
 """The status of our own HPAs has desired replicas only when they are known."""
 
-from tests.scenarios.horizontal.bodies import external_metric
 from tests.scenarios.horizontal.stage import Stage
+from tests.support.objects import external_metric
 
 
 def test_desired_replicas_are_left_out_of_the_status_until_they_are_known(play_own):

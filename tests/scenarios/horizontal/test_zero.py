@@ -5,9 +5,9 @@ from typing import Any
 
 import pytest
 
-from tests.scenarios.horizontal.bodies import NO_WINDOW, cpu_metric, external_metric
 from tests.scenarios.horizontal.conftest import play_on_lab
 from tests.scenarios.horizontal.stage import Actor, Stage
+from tests.support.objects import NO_WINDOW, cpu_metric, external_metric
 from tests.support.transport import status
 from trimtab.cluster import errors
 from trimtab.model.feature_gates import FeatureGates

@@ -10,7 +10,7 @@ from typing import Any, Protocol
 
 from tests.nodes import remove_nodes
 from tests.scenarios.clocks import pass_time
-from tests.scenarios.horizontal.bodies import owner_of, pod_spec, stateful_set, workload
+from tests.support.objects import deployment, owner_of, pod, pod_spec, statefulset, workload
 from trimtab.clock import Clock
 from trimtab.cluster.client import Client, DeleteOptions, ListOptions
 from trimtab.cluster.resource import DEPLOYMENTS, JOBS, PODS, REPLICA_SETS, STATEFUL_SETS, Json, Resource
@@ -23,6 +23,11 @@ SETTLED_SECONDS = 360.0
 PATIENCE_SECONDS = 60.0
 AT_ONCE = Timing(start_seconds=0, stop_seconds=0, resize_seconds=0, run_seconds=1e9)
 ROOMY = NodePool(name="scenario", count=2, cpu="100", memory="400Gi", pods=1000)
+
+
+def small(cpu: str | None) -> Json:
+    """Return the spec of a pod that requests as much CPU, and 100Mi of memory; or nothing."""
+    return pod_spec({"cpu": cpu, "memory": "100Mi"} if cpu else {})
 
 
 class Controllers(Enum):
@@ -76,8 +81,7 @@ class _OnCluster:
         return await self._client.create(resource.untyped(), body, self._namespace)
 
     async def _create_pod(self, name: str, labels: Json, spec: Json, owners: list[Json]) -> None:
-        metadata = {"name": name, "labels": labels, "ownerReferences": owners}
-        await self._create(PODS, {"metadata": metadata, "spec": spec})
+        await self._create(PODS, pod(name, labels=labels, spec=spec, owners=owners))
 
     async def _all(self, resource: Resource[Any]) -> tuple[Json, ...]:
         return (await self._client.list(resource.untyped(), ListOptions(self._namespace))).items
@@ -104,22 +108,20 @@ class Controlled(_OnCluster):
     async def deployment(
         self, name: str, replicas: int, labels: Json, cpu: str | None, *, is_slow: bool
     ) -> None:
-        body = workload(name, replicas, labels, cpu)
-        if is_slow:
-            body["spec"]["template"]["metadata"]["annotations"] = {f"{PREFIX}ready-seconds": "1e6"}
+        slow = {f"{PREFIX}ready-seconds": "1e6"} if is_slow else None
+        body = deployment(name, replicas, selector=labels, annotations=slow, spec=small(cpu))
         await self._create(DEPLOYMENTS, body)
         await self._grow_old()
 
     async def bare_deployment(self, name: str, replicas: int, running: int) -> None:
         assert running == replicas, "controllers make as many pods as were asked for"
-        body = workload(name, replicas, {"app": name}, "100m")
         # No node has this label: a hundred pods that nobody looks at need not run either.
-        body["spec"]["template"]["spec"]["nodeSelector"] = {"nobody": "runs-these"}
-        await self._create(DEPLOYMENTS, body)
+        nowhere = {"nodeSelector": {"nobody": "runs-these"}}
+        await self._create(DEPLOYMENTS, deployment(name, replicas, spec=pod_spec() | nowhere))
         await self.settle()
 
     async def stateful_set(self, name: str, replicas: int) -> None:
-        await self._create(STATEFUL_SETS, stateful_set(name, replicas))
+        await self._create(STATEFUL_SETS, statefulset(name, replicas))
         await self._grow_old()
 
     async def pod(self, name: str, labels: Json, spec: Json, owners: list[Json]) -> None:
@@ -132,7 +134,7 @@ class Controlled(_OnCluster):
         await self._grow_old()
 
     async def job(self, name: str, labels: Json) -> None:
-        template = {"metadata": {"labels": labels}, "spec": pod_spec("100m") | {"restartPolicy": "Never"}}
+        template = {"metadata": {"labels": labels}, "spec": small("100m") | {"restartPolicy": "Never"}}
         await self._create(JOBS, {"metadata": {"name": name}, "spec": {"template": template}})
         await self._grow_old()
 
@@ -192,23 +194,24 @@ class Played(_OnCluster):
     ) -> None:
         if is_slow:
             self._slow.add(name)
-        made = await self._create(DEPLOYMENTS, workload(name, replicas, labels, cpu))
-        owner = owner_of("apps/v1", "Deployment", made)
-        await self._create(REPLICA_SETS, workload(f"{name}-rs", replicas, labels, cpu, owner))
+        body = deployment(name, replicas, selector=labels, spec=small(cpu))
+        owners = [owner_of("apps/v1", "Deployment", await self._create(DEPLOYMENTS, body))]
+        body = workload("ReplicaSet", f"{name}-rs", replicas, selector=labels, spec=small(cpu), owners=owners)
+        await self._create(REPLICA_SETS, body)
         await self.follow(name)
 
     async def bare_deployment(self, name: str, replicas: int, running: int) -> None:
-        await self._create(DEPLOYMENTS, workload(name, replicas, {"app": name}, "100m"))
+        await self._create(DEPLOYMENTS, deployment(name, replicas))
         await self.set_status(name, running)
 
     async def stateful_set(self, name: str, replicas: int) -> None:
-        await self._create(STATEFUL_SETS, stateful_set(name, replicas))
+        await self._create(STATEFUL_SETS, statefulset(name, replicas))
         status = {"status": {"replicas": replicas}}
         await self._client.patch(STATEFUL_SETS.untyped(), name, self._namespace, status, subresource="status")
 
     async def job(self, name: str, labels: Json) -> None:
         # Nobody looks at the Job itself, so it need not exist: what counts is that its pod is not the Deployment's.
-        await self.pod(name, labels, pod_spec("100m"), [])
+        await self.pod(name, labels, small("100m"), [])
 
     async def settle(self) -> None:
         """Pods come and go only when the scenario says so."""

@@ -4,14 +4,16 @@ The pods are made by the lab's controllers and by kube-controller-manager's; on 
 """
 
 import asyncio
-from collections.abc import Awaitable, Callable
+from collections.abc import AsyncIterator, Awaitable, Callable
+from contextlib import AbstractAsyncContextManager, asynccontextmanager
+from typing import Any
 
 import pytest
 
 from tests.scenarios.clocks import ShiftedClock
 from tests.scenarios.horizontal.workloads import Controllers
 from tests.scenarios.vertical.stage import Stage
-from tests.support.cluster import as_admin
+from tests.support.cluster import as_admin, opened
 from tools.peers.cluster import WORKLOAD_CONTROLLERS, RealCluster
 from trimtab.clock import VirtualClock
 from trimtab.cluster.config import load_kubeconfig
@@ -62,15 +64,29 @@ def play_lab() -> Play:
     return play_on_lab
 
 
-def play_on_lab(
-    scenario: Scenario, *, by: Controllers = Controllers.PLAYED, rules: ServerRules = KUBERNETES_1_36
-) -> None:
+@pytest.fixture
+def stage(clock: VirtualClock) -> AbstractAsyncContextManager[Stage]:
+    """Return a stage on the lab, by hand, for tests in virtual time that a real server would take too long for."""
+    return stage_on_lab(clock)
+
+
+@asynccontextmanager
+async def stage_on_lab(
+    clock: VirtualClock, *, by: Controllers = Controllers.PLAYED, rules: ServerRules = KUBERNETES_1_36
+) -> AsyncIterator[Stage]:
+    async with (
+        Server(clock, seed=1, rules=rules) as server,
+        opened(Stage(clock, as_admin(server), server.outbound, controlled=by)) as stage,
+    ):
+        yield stage
+
+
+def play_on_lab(scenario: Scenario, **options: Any) -> None:
     clock = VirtualClock()
 
     async def main() -> None:
-        async with Server(clock, seed=1, rules=rules) as server:
-            transport = as_admin(server)
-            await _on_stage(Stage(clock, transport, server.outbound, controlled=by), scenario)
+        async with stage_on_lab(clock, **options) as stage:
+            await scenario(stage)
 
     clock.run(main())
 
@@ -78,8 +94,8 @@ def play_on_lab(
 def _play_on_lab_in_real_time(scenario: Scenario) -> None:
     async def main() -> None:
         clock = ShiftedClock()
-        async with Server(clock, seed=1) as server:
-            await _on_stage(Stage(clock, as_admin(server)), scenario)
+        async with Server(clock, seed=1) as server, opened(Stage(clock, as_admin(server))) as stage:
+            await scenario(stage)
 
     asyncio.run(main())
 
@@ -93,14 +109,7 @@ def play_on_real(cluster: RealCluster, scenario: Scenario, *, by: Controllers = 
     async def main() -> None:
         clock = ShiftedClock()
         connection = load_kubeconfig(clock, str(cluster.kubeconfig), environ={})
-        await _on_stage(Stage(clock, HttpTransport(clock, connection), controlled=by), scenario)
+        async with opened(Stage(clock, HttpTransport(clock, connection), controlled=by)) as stage:
+            await scenario(stage)
 
     asyncio.run(main())
-
-
-async def _on_stage(stage: Stage, scenario: Scenario) -> None:
-    await stage.open()
-    try:
-        await scenario(stage)
-    finally:
-        await stage.close()

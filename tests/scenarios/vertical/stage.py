@@ -17,10 +17,20 @@ from prometheus_client import CollectorRegistry
 from tests.scenarios.clocks import ShiftedClock
 from tests.scenarios.horizontal.workloads import Controllers
 from tests.scenarios.metrics_stub import MetricsStub, WithMetrics
-from tests.scenarios.narrow import narrowed
 from tests.scenarios.vertical.webhooks import BROKEN_BACKENDS, Broken, backend, standing_in
 from tests.scenarios.vertical.workloads import AT_ONCE, Played, make_workloads
 from tests.scenarios.waiting import equal_the_server, wait_for
+from tests.support.objects import (
+    CRDS,
+    NAMESPACES,
+    pod,
+    pod_spec,
+    scope,
+    statefulset,
+    target_of,
+    vpa,
+    workload,
+)
 from tests.support.transport import Line
 from trimtab.clock import Clock, VirtualClock
 from trimtab.cluster import errors
@@ -50,10 +60,6 @@ from trimtab.operator.vertical.wiring import (
     make_updater,
 )
 
-NAMESPACES = Resource("", "v1", "namespaces", "Namespace", Json, namespaced=False)
-CRDS = Resource(
-    "apiextensions.k8s.io", "v1", "customresourcedefinitions", "CustomResourceDefinition", Json, False
-)
 GATES = "VPASelectorRefinement=true,InPlace=true"
 HOME = ("kube-system", "trimtab")
 """Where the chart grants rights of their own, whatever is watched."""
@@ -79,8 +85,8 @@ class Actor:
         transport = stage.direct.sender.transport if direct else stage.transport
         # The chart binds rights in the watched namespaces, our own and kube-system: a wider list is a 403.
         watched = settings.watch_namespaces
-        reachable = (*watched, stage.own_namespace, "kube-system") if watched and is_narrow else ()
-        self.line = Line(narrowed(transport, reachable))
+        reachable = (*watched, stage.own_namespace, "kube-system") if watched and is_narrow else None
+        self.line = Line(transport, within=reachable)
         self.registry = CollectorRegistry()
         client = Client(stage.clock, self.line, seed=2)
         self.site = VerticalRuntime(
@@ -286,23 +292,9 @@ class Stage:
         limits: Json | None = None,
         annotations: Json | None = None,
     ) -> None:
-        labels = {"app": name, **(labels or {})}
-        await self.client.create(
-            STATEFUL_SETS.untyped(),
-            {
-                "metadata": {"name": name},
-                "spec": {
-                    "serviceName": name,
-                    "replicas": replicas,
-                    "selector": {"matchLabels": {"app": name}},
-                    "template": {
-                        "metadata": {"labels": labels, "annotations": annotations or {}},
-                        "spec": pod_spec(requests, limits),
-                    },
-                },
-            },
-            self.namespace,
-        )
+        spec = pod_spec(requests, limits)
+        body = statefulset(name, replicas, labels=labels, annotations=annotations, spec=spec)
+        await self.client.create(STATEFUL_SETS.untyped(), body, self.namespace)
         await self.heal(name)
 
     async def scale(self, name: str, replicas: int) -> None:
@@ -320,17 +312,9 @@ class Stage:
 
     async def daemonset(self, name: str, node_label: str) -> None:
         """A DaemonSet on the nodes that have a label, whatever its value."""
-        labels = {"app": name}
         term = {"matchExpressions": [{"key": node_label, "operator": "Exists"}]}
         required = {"requiredDuringSchedulingIgnoredDuringExecution": {"nodeSelectorTerms": [term]}}
-        spec = {**pod_spec(None), "affinity": {"nodeAffinity": required}}
-        body = {
-            "metadata": {"name": name},
-            "spec": {
-                "selector": {"matchLabels": labels},
-                "template": {"metadata": {"labels": labels}, "spec": spec},
-            },
-        }
+        body = workload("DaemonSet", name, spec=pod_spec() | {"affinity": {"nodeAffinity": required}})
         await self.client.create(DAEMON_SETS.untyped(), body, self.namespace)
         await self.workloads.settle()
 
@@ -349,13 +333,8 @@ class Stage:
         *,
         annotations: Json | None = None,
     ) -> None:
-        metadata = {
-            "name": name,
-            "labels": labels,
-            "annotations": annotations or {},
-            "ownerReferences": [owner] if owner else [],
-        }
-        body = {"metadata": metadata, "spec": spec or pod_spec(None)}
+        owners = [owner] if owner else []
+        body = pod(name, labels=labels, annotations=annotations or {}, spec=spec, owners=owners)
         await self.client.create(PODS.untyped(), body, self.namespace)
         await self.workloads.run(name)
 
@@ -382,18 +361,7 @@ class Stage:
         await self.client.patch(PODS, pod, self.namespace, {"metadata": {"labels": labels}})
 
     async def scope(self, name: str, *, pods: Json | None = None, nodes: Json | None = None) -> None:
-        spec = {
-            key: {"matchLabels": labels}
-            for key, labels in (("podSelector", pods), ("nodeSelector", nodes))
-            if labels is not None
-        }
-        body = {
-            "apiVersion": SCOPES.api_version,
-            "kind": SCOPES.kind,
-            "metadata": {"name": name},
-            "spec": spec,
-        }
-        await self.client.create(SCOPES, body, self.namespace)
+        await self.client.create(SCOPES, scope(name, pods=pods, nodes=nodes), self.namespace)
 
     async def delete_scope(self, name: str) -> None:
         await self.client.delete(SCOPES, name, self.namespace)
@@ -409,21 +377,9 @@ class Stage:
         min_replicas: int | None = 1,
         **spec: Any,
     ) -> None:
-        policy: Json = {"updateMode": mode}
-        if min_replicas is not None:
-            policy["minReplicas"] = min_replicas
-        body: Json = {
-            "apiVersion": VPAS.api_version,
-            "kind": VPAS.kind,
-            "metadata": {"name": name},
-            "spec": {
-                "targetRef": {"apiVersion": "apps/v1", "kind": kind, "name": target},
-                "updatePolicy": policy,
-                **spec,
-            },
-        }
-        if scope:
-            body["spec"]["vpaScope"] = {"name": scope}
+        policy = {"minReplicas": min_replicas} if min_replicas is not None else None
+        spec |= {"vpaScope": {"name": scope}} if scope else {}
+        body = vpa(name, on=target_of(kind, target), mode=mode, policy=policy, **spec)
         await self.client.create(VPAS, body, self.namespace)
 
     def use(self, cpu: str = "100m", **memory: str) -> None:
@@ -465,15 +421,6 @@ class Stage:
         await self.clock.sleep(0.3)  # one may be on its way just now
         found = await self.client.list(CORE_EVENTS, ListOptions(self.namespace))
         return sorted((one["reason"], one["involvedObject"]["name"], one["message"]) for one in found.items)
-
-
-def pod_spec(requests: Json | None, limits: Json | None = None) -> Json:
-    resources = {"requests": requests if requests is not None else {"cpu": "100m", "memory": "50Mi"}}
-    resources |= {"limits": limits} if limits else {}
-    return {
-        "terminationGracePeriodSeconds": 0,
-        "containers": [{"name": "app", "image": "none", "resources": resources}],
-    }
 
 
 def free_port() -> int:

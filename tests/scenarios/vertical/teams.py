@@ -7,8 +7,9 @@ from typing import Any
 from tests.scenarios.copies import TeamCopies
 from tests.scenarios.vertical.conftest import play_on_lab
 from tests.scenarios.vertical.sharing import Copy
-from tests.scenarios.vertical.stage import NAMESPACES, Stage, pod_spec
+from tests.scenarios.vertical.stage import Stage
 from tests.scenarios.vertical.workloads import Played
+from tests.support.objects import NAMESPACES, statefulset, vpa
 from trimtab.cluster.leases.layout import ShardLayout
 from trimtab.cluster.resource import STATEFUL_SETS, Json
 from trimtab.model.times import format_time
@@ -31,20 +32,10 @@ async def team(stage: Stage, place: str, *names: str, annotations: Json | None =
 
 
 async def workload(stage: Stage, place: str, name: str, annotations: Json | None = None) -> None:
-    labels = {"app": name}
-    template = {"metadata": {"labels": labels, "annotations": annotations or {}}, "spec": pod_spec(None)}
-    spec = {"serviceName": name, "replicas": 2, "selector": {"matchLabels": labels}, "template": template}
-    await stage.client.create(STATEFUL_SETS.untyped(), {"metadata": {"name": name}, "spec": spec}, place)
+    await stage.client.create(STATEFUL_SETS.untyped(), statefulset(name, 2, annotations=annotations), place)
     await Played(stage.clock, stage.client, place).heal(name)
-    await vpa(stage, place, name)
+    await stage.client.create(VPAS, vpa(name), place)
     use(stage, place, BUSY, name)
-
-
-async def vpa(stage: Stage, place: str, name: str) -> None:
-    target = {"apiVersion": "apps/v1", "kind": "StatefulSet", "name": name}
-    spec = {"targetRef": target, "updatePolicy": {"updateMode": "Off"}}
-    body = {"apiVersion": VPAS.api_version, "kind": VPAS.kind, "metadata": {"name": name}, "spec": spec}
-    await stage.client.create(VPAS, body, place)
 
 
 def use(stage: Stage, place: str, memory: str, name: str = "") -> None:

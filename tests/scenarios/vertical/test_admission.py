@@ -8,6 +8,7 @@ import pytest
 from tests.scenarios.vertical.conftest import Scenario
 from tests.scenarios.vertical.stage import FOLLOWER, FOLLOWER_TARGET, LEADER, LEADER_TARGET, Stage
 from tests.scenarios.vertical.webhooks import Broken
+from tests.support.clock import in_virtual_time
 from trimtab.clock import VirtualClock
 from trimtab.cluster import errors
 from trimtab.cluster.resource import LEASES
@@ -282,15 +283,11 @@ async def _is_fresh(check: LeaseCheck) -> bool:
     return await check.problem() is None
 
 
-def test_a_check_of_the_webhook_that_does_not_exist_is_refused_at_the_start(play_lab):
-    async def scenario(stage: Stage) -> None:
-        with pytest.raises(
-            ValueError, match="--admission-check=guess is not known; use probe, lease or none"
-        ):
-            async with stage.running(admission_check="guess"):
-                pytest.fail("an updater was made")
-
-    play_lab(scenario)
+@in_virtual_time
+async def test_a_check_of_the_webhook_that_does_not_exist_is_refused_at_the_start(stage):
+    with pytest.raises(ValueError, match="--admission-check=guess is not known; use probe, lease or none"):
+        async with stage.running(admission_check="guess"):
+            pytest.fail("an updater was made")
 
 
 @pytest.mark.parametrize(

@@ -3,6 +3,7 @@
 import pytest
 
 from tests.scenarios.vertical.stage import Stage
+from tests.support.clock import in_virtual_time
 from trimtab.cluster.resource import NODES, STATEFUL_SETS
 from trimtab.operator.vertical.kinds import VPAS
 
@@ -49,17 +50,15 @@ async def delete_target(stage: Stage) -> None:
         pytest.param(delete_target, False, id="the target"),
     ],
 )
-def test_a_snapshot_lasts_until_control_may_change(play_lab, change, is_shared):
-    async def scenario(stage: Stage) -> None:
-        await stage.statefulset("db", 2)
-        await stage.vpa("base", "db")
-        await stage.node("one")
-        async with stage.running() as actor:
-            await stage.caught_up(actor)
-            before = await actor.site.view.control_snapshot()
-            await change(stage)
-            await stage.clock.sleep(1)
-            await stage.caught_up(actor)
-            assert (await actor.site.view.control_snapshot() is before) is is_shared
-
-    play_lab(scenario)
+@in_virtual_time
+async def test_a_snapshot_lasts_until_control_may_change(stage, change, is_shared):
+    await stage.statefulset("db", 2)
+    await stage.vpa("base", "db")
+    await stage.node("one")
+    async with stage.running() as actor:
+        await stage.caught_up(actor)
+        before = await actor.site.view.control_snapshot()
+        await change(stage)
+        await stage.clock.sleep(1)
+        await stage.caught_up(actor)
+        assert (await actor.site.view.control_snapshot() is before) is is_shared

@@ -6,9 +6,11 @@ from typing import Any
 
 import pytest
 
-from tests.scenarios.vertical.stage import FOLLOWER, NAMESPACES, Actor, Stage
+from tests.scenarios.vertical.stage import FOLLOWER, Actor, Stage
 from tests.scenarios.vertical.test_roles_from_leases import hold, roles
 from tests.scenarios.vertical.webhooks import backend
+from tests.support.clock import in_virtual_time
+from tests.support.objects import NAMESPACES
 from trimtab.cluster import errors
 from trimtab.cluster.client import ListOptions
 from trimtab.cluster.leases.election import LeaderElector
@@ -103,25 +105,22 @@ async def _sizes(stage: Stage) -> set[Any]:
     return {await stage.memory(f"{name}-{index}") for name in ("db", "web") for index in range(3)}
 
 
-def test_rh3_a_live_process_does_all_that_the_dry_run_must_not(play_lab):
+@in_virtual_time
+async def test_rh3_a_live_process_does_all_that_the_dry_run_must_not(stage):
     """Otherwise the next test could not fail."""
-
-    async def scenario(stage: Stage) -> None:
-        await _database(stage)
-        async with stage.running(**SOON) as actor:
-            await _everything(stage, actor)
-            assert written(actor.line.sent) >= {
-                "PATCH pods",
-                "PATCH pods/resize",
-                "POST pods/eviction",
-                "POST verticalpodautoscalercheckpoints",
-                "DELETE verticalpodautoscalercheckpoints",
-                "PATCH mutatingwebhookconfigurations",
-                "POST leases",
-                "POST secrets",
-            }
-
-    play_lab(scenario)
+    await _database(stage)
+    async with stage.running(**SOON) as actor:
+        await _everything(stage, actor)
+        assert written(actor.line.sent) >= {
+            "PATCH pods",
+            "PATCH pods/resize",
+            "POST pods/eviction",
+            "POST verticalpodautoscalercheckpoints",
+            "DELETE verticalpodautoscalercheckpoints",
+            "PATCH mutatingwebhookconfigurations",
+            "POST leases",
+            "POST secrets",
+        }
 
 
 def test_rh3_a_dry_run_sends_events_only(play, caplog):
@@ -172,131 +171,117 @@ def test_rh3_a_dry_run_sends_events_only(play, caplog):
     play(scenario)
 
 
-def test_rh3_every_component_in_a_dry_run_of_an_hour_writes_the_same(play_lab):
-    async def scenario(stage: Stage) -> None:
-        await _database(stage)
-        settings = {**SOON, "webhook_port": 0}
-        async with stage.running(dry_run=True, **settings) as actor:
-            components = (
-                actor.recommender,
-                actor.updater,
-                make_roles(actor.site),
-                make_admission(actor.site),
-            )
-            running = [asyncio.ensure_future(component.run()) for component in components]
-            for _ in range(600):
-                await hold(stage, "db-0")
-                await stage.clock.sleep(6)
-            assert not any(task.done() for task in running)
-            assert [component.health() for component in components] == [{}, {}, {}, {}]
-            for task in running:
-                task.cancel()
-            await asyncio.gather(*running, return_exceptions=True)
-            assert written(actor.line.sent) <= ALLOWED
-
-    play_lab(scenario)
-
-
-def test_a_dry_run_with_other_settings_changes_no_pod_of_a_live_installation(play_lab):
-    """It leads by a Lease of its own, so what it writes must be nothing that a live updater or webhook acts on."""
-
-    async def scenario(stage: Stage) -> None:
-        await stage.statefulset("db", 3)
-        await stage.vpa("base", "db")
-        stage.use(db_0=FOLLOWER, db_1=FOLLOWER, db_2=FOLLOWER)
-        async with (
-            stage.running() as live,
-            stage.running(dry_run=True, recommendation_margin_fraction=4.0) as dry,
-        ):
-            await stage.recommend(live, 2)
-            await stage.update(live, 4)
-            before = await stage.target("base"), [await stage.memory(f"db-{index}") for index in range(3)]
-            await stage.recommend(dry, 2)
-            assert dry.recommender.health() == {}
-            await stage.update(live, 4)
-            after = await stage.target("base"), [await stage.memory(f"db-{index}") for index in range(3)]
-            assert after == before
-
-    play_lab(scenario)
-
-
-def test_rh3_reviews_are_answered_without_a_patch_and_the_probe_not_at_all(play_lab):
-    """The webhooks of a live installation stay registered when it is switched to a dry run."""
-
-    async def scenario(stage: Stage) -> None:
-        await stage.statefulset("db", 2)
-        await stage.vpa("base", "db")
-        stage.use(db_0=FOLLOWER, db_1=FOLLOWER)
-        async with stage.running() as live, stage.admitting(live):
-            await stage.recommend(live, 2)
-        async with stage.running(dry_run=True) as actor:
-            admission = make_admission(actor.site)
-            assert stage.outbound is not None
-            stage.outbound.register(stage.own_namespace, "trimtab-webhook", backend(admission.app))
-            await stage.caught_up(actor)
-            await stage.delete_pod("db-1")
-            await stage.heal("db")
-            assert await stage.memory("db-1") == "50Mi"
-            probe = AdmissionProbe(stage.clock, stage.client, stage.own_namespace)
-            assert "came back unchanged" in (await probe.problem() or "")
-            await stage.vpa("odd", "db", scope="absent")
-            assert await _version(stage, VPAS, "odd", stage.namespace), "told by a warning, not refused"
-            applied = "vpa_admission_controller_admission_pods_total"
-            assert (actor.count(applied, applied="true"), actor.count(applied, applied="false")) == (0, 1)
-
-    play_lab(scenario)
-
-
-def test_a_loop_that_forgets_the_dry_run_is_stopped_by_its_client(play_lab):
-    async def scenario(stage: Stage) -> None:
-        await stage.statefulset("db", 1)
-        for client in (
-            stage.client.in_dry_run(DryRun()),
-            stage.client.in_dry_run(DryRun()).fenced(NoFence()),
-            stage.client.fenced(NoFence()).in_dry_run(DryRun()),
-        ):
-            with pytest.raises(errors.DryRunRefused, match=r"evicting pods .*: not sent, this is a dry run"):
-                await client.evict("db-0", stage.namespace)
-            with pytest.raises(errors.DryRunRefused):
-                await client.delete(NAMESPACES, stage.namespace)
-            await client.get(PODS, "db-0", stage.namespace)
-
-    play_lab(scenario)
-
-
-def test_webhooks_of_a_live_installation_stay_as_they_are(play_lab):
-    async def scenario(stage: Stage) -> None:
-        async with stage.running() as live, stage.admitting(live):
-            before = await stage.client.list(MUTATING)
-        async with stage.running(dry_run=True) as actor:
-            await make_admission(actor.site).refresh()
-        assert await stage.client.list(MUTATING) == before
-
-    play_lab(scenario)
-
-
-def test_a_dry_run_leads_by_a_lease_of_its_own_beside_a_live_process(play_lab):
-    async def scenario(stage: Stage) -> None:
-        def electing(*, dry_run: bool) -> LeaderElector:
-            settings = Settings.of(
-                components=("recommender",),
-                dry_run=dry_run,
-                leader_elect_resource_namespace=stage.own_namespace,
-            )
-            client = acting_client(stage.client, settings)
-            return make_elector(client, settings, f"dry {dry_run}", lambda _: None)
-
-        electors = [electing(dry_run=dry_run) for dry_run in (False, True)]
-        running = [asyncio.ensure_future(elector.run()) for elector in electors]
-        await stage.clock.sleep(5)
-        assert [elector.may_write() for elector in electors] == [True, True]
-        leases = await stage.client.list(LEASES, ListOptions(stage.own_namespace))
-        assert {lease.metadata.name: lease.spec.holder_identity for lease in leases.items} == {
-            "trimtab-recommender": "dry False",
-            "trimtab-recommender-dry-run": "dry True",
-        }
+@in_virtual_time
+async def test_rh3_every_component_in_a_dry_run_of_an_hour_writes_the_same(stage):
+    await _database(stage)
+    settings = {**SOON, "webhook_port": 0}
+    async with stage.running(dry_run=True, **settings) as actor:
+        components = (
+            actor.recommender,
+            actor.updater,
+            make_roles(actor.site),
+            make_admission(actor.site),
+        )
+        running = [asyncio.ensure_future(component.run()) for component in components]
+        for _ in range(600):
+            await hold(stage, "db-0")
+            await stage.clock.sleep(6)
+        assert not any(task.done() for task in running)
+        assert [component.health() for component in components] == [{}, {}, {}, {}]
         for task in running:
             task.cancel()
         await asyncio.gather(*running, return_exceptions=True)
+        assert written(actor.line.sent) <= ALLOWED
 
-    play_lab(scenario)
+
+@in_virtual_time
+async def test_a_dry_run_with_other_settings_changes_no_pod_of_a_live_installation(stage):
+    """It leads by a Lease of its own, so what it writes must be nothing that a live updater or webhook acts on."""
+    await stage.statefulset("db", 3)
+    await stage.vpa("base", "db")
+    stage.use(db_0=FOLLOWER, db_1=FOLLOWER, db_2=FOLLOWER)
+    async with (
+        stage.running() as live,
+        stage.running(dry_run=True, recommendation_margin_fraction=4.0) as dry,
+    ):
+        await stage.recommend(live, 2)
+        await stage.update(live, 4)
+        before = await stage.target("base"), [await stage.memory(f"db-{index}") for index in range(3)]
+        await stage.recommend(dry, 2)
+        assert dry.recommender.health() == {}
+        await stage.update(live, 4)
+        after = await stage.target("base"), [await stage.memory(f"db-{index}") for index in range(3)]
+        assert after == before
+
+
+@in_virtual_time
+async def test_rh3_reviews_are_answered_without_a_patch_and_the_probe_not_at_all(stage):
+    """The webhooks of a live installation stay registered when it is switched to a dry run."""
+    await stage.statefulset("db", 2)
+    await stage.vpa("base", "db")
+    stage.use(db_0=FOLLOWER, db_1=FOLLOWER)
+    async with stage.running() as live, stage.admitting(live):
+        await stage.recommend(live, 2)
+    async with stage.running(dry_run=True) as actor:
+        admission = make_admission(actor.site)
+        assert stage.outbound is not None
+        stage.outbound.register(stage.own_namespace, "trimtab-webhook", backend(admission.app))
+        await stage.caught_up(actor)
+        await stage.delete_pod("db-1")
+        await stage.heal("db")
+        assert await stage.memory("db-1") == "50Mi"
+        probe = AdmissionProbe(stage.clock, stage.client, stage.own_namespace)
+        assert "came back unchanged" in (await probe.problem() or "")
+        await stage.vpa("odd", "db", scope="absent")
+        assert await _version(stage, VPAS, "odd", stage.namespace), "told by a warning, not refused"
+        applied = "vpa_admission_controller_admission_pods_total"
+        assert (actor.count(applied, applied="true"), actor.count(applied, applied="false")) == (0, 1)
+
+
+@in_virtual_time
+async def test_a_loop_that_forgets_the_dry_run_is_stopped_by_its_client(stage):
+    await stage.statefulset("db", 1)
+    for client in (
+        stage.client.in_dry_run(DryRun()),
+        stage.client.in_dry_run(DryRun()).fenced(NoFence()),
+        stage.client.fenced(NoFence()).in_dry_run(DryRun()),
+    ):
+        with pytest.raises(errors.DryRunRefused, match=r"evicting pods .*: not sent, this is a dry run"):
+            await client.evict("db-0", stage.namespace)
+        with pytest.raises(errors.DryRunRefused):
+            await client.delete(NAMESPACES, stage.namespace)
+        await client.get(PODS, "db-0", stage.namespace)
+
+
+@in_virtual_time
+async def test_webhooks_of_a_live_installation_stay_as_they_are(stage):
+    async with stage.running() as live, stage.admitting(live):
+        before = await stage.client.list(MUTATING)
+    async with stage.running(dry_run=True) as actor:
+        await make_admission(actor.site).refresh()
+    assert await stage.client.list(MUTATING) == before
+
+
+@in_virtual_time
+async def test_a_dry_run_leads_by_a_lease_of_its_own_beside_a_live_process(stage):
+    def electing(*, dry_run: bool) -> LeaderElector:
+        settings = Settings.of(
+            components=("recommender",),
+            dry_run=dry_run,
+            leader_elect_resource_namespace=stage.own_namespace,
+        )
+        client = acting_client(stage.client, settings)
+        return make_elector(client, settings, f"dry {dry_run}", lambda _: None)
+
+    electors = [electing(dry_run=dry_run) for dry_run in (False, True)]
+    running = [asyncio.ensure_future(elector.run()) for elector in electors]
+    await stage.clock.sleep(5)
+    assert [elector.may_write() for elector in electors] == [True, True]
+    leases = await stage.client.list(LEASES, ListOptions(stage.own_namespace))
+    assert {lease.metadata.name: lease.spec.holder_identity for lease in leases.items} == {
+        "trimtab-recommender": "dry False",
+        "trimtab-recommender-dry-run": "dry True",
+    }
+    for task in running:
+        task.cancel()
+    await asyncio.gather(*running, return_exceptions=True)

@@ -3,6 +3,7 @@
 import pytest
 
 from tests.scenarios.vertical.stage import LEADER, LEADER_TARGET, Stage
+from tests.support.clock import in_virtual_time
 
 
 async def condition_of(stage: Stage, vpa: str) -> dict[str, str]:
@@ -33,26 +34,22 @@ def test_in_our_own_namespace_a_vpa_recommends_says_that_it_changes_nothing_and_
 
 
 @pytest.mark.parametrize("mode", ["Off", "Recreate"])
-def test_in_an_ignored_namespace_nothing_is_written_at_all(play_lab, mode):
-    async def scenario(stage: Stage) -> None:
-        await stage.statefulset("db", 3)
-        await stage.vpa("base", "db", mode=mode)
-        stage.use(db_0=LEADER, db_1=LEADER, db_2=LEADER)
-        async with stage.running(ignored_namespaces=(stage.namespace,)) as actor:
-            await stage.recommend(actor, 2)
-            await stage.update(actor, 2)
-            assert not actor.line.writes
-
-    play_lab(scenario)
+@in_virtual_time
+async def test_in_an_ignored_namespace_nothing_is_written_at_all(stage, mode):
+    await stage.statefulset("db", 3)
+    await stage.vpa("base", "db", mode=mode)
+    stage.use(db_0=LEADER, db_1=LEADER, db_2=LEADER)
+    async with stage.running(ignored_namespaces=(stage.namespace,)) as actor:
+        await stage.recommend(actor, 2)
+        await stage.update(actor, 2)
+        assert not actor.line.writes
 
 
-def test_a_vpa_in_mode_off_is_complete_in_an_excluded_namespace(play_lab):
-    async def scenario(stage: Stage) -> None:
-        await stage.statefulset("db", 2)
-        await stage.vpa("base", "db", mode="Off")
-        stage.use(db_0=LEADER, db_1=LEADER)
-        async with stage.running(namespace=stage.namespace) as actor:
-            await stage.recommend(actor, 2)
-            assert await condition_of(stage, "base") == {}
-
-    play_lab(scenario)
+@in_virtual_time
+async def test_a_vpa_in_mode_off_is_complete_in_an_excluded_namespace(stage):
+    await stage.statefulset("db", 2)
+    await stage.vpa("base", "db", mode="Off")
+    stage.use(db_0=LEADER, db_1=LEADER)
+    async with stage.running(namespace=stage.namespace) as actor:
+        await stage.recommend(actor, 2)
+        assert await condition_of(stage, "base") == {}

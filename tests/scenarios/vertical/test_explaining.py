@@ -6,6 +6,7 @@ from typing import Any
 import pytest
 
 from tests.scenarios.vertical.stage import FOLLOWER, LEADER, LEADER_TARGET, Stage
+from tests.support.clock import in_virtual_time
 from trimtab.cluster.resource import Json
 from trimtab.decide.vertical.explain import PodExplanation, VPAExplanation
 from trimtab.model.times import format_time
@@ -83,35 +84,32 @@ def test_a_vpa_is_explained_by_the_settings_of_the_operator(play):
     play(scenario)
 
 
-def test_a_vpa_is_explained_as_of_its_newest_checkpoint(play_lab):
+@in_virtual_time
+async def test_a_vpa_is_explained_as_of_its_newest_checkpoint(stage):
     """Each container has a checkpoint. One that is no longer written, or never was, hides no newer one."""
-
-    async def scenario(stage: Stage) -> None:
-        await stage.statefulset("db", 2)
-        await stage.vpa("base", "db")
-        stage.use(db_0=FOLLOWER, db_1=FOLLOWER)
-        async with stage.running(checkpoints_interval=timedelta()) as actor:
-            await stage.recommend(actor, 2)
-        saved = (await stage.checkpoints())["base-app"]["status"]["lastUpdateTime"]
-        dates = {"gone": format_time(stage.clock.now() - timedelta(days=1)), "new": None}
-        for container, date in dates.items():
-            body: Json = {
-                "apiVersion": CHECKPOINTS.api_version,
-                "kind": CHECKPOINTS.kind,
-                "metadata": {"name": f"base-{container}"},
-                "spec": {"vpaObjectName": "base", "containerName": container},
-                "status": {"version": "v3"} | ({"lastUpdateTime": date} if date else {}),
-            }
-            await stage.client.create(CHECKPOINTS.untyped(), body, stage.namespace)
-        explainer = Explainer(stage.client, stage.namespace, Settings())
-        try:
-            found = await explainer.vpa("base")
-        finally:
-            await explainer.close()
-        assert isinstance(found.data, VPAExplanation)
-        assert found.data.saved_at == saved
-
-    play_lab(scenario)
+    await stage.statefulset("db", 2)
+    await stage.vpa("base", "db")
+    stage.use(db_0=FOLLOWER, db_1=FOLLOWER)
+    async with stage.running(checkpoints_interval=timedelta()) as actor:
+        await stage.recommend(actor, 2)
+    saved = (await stage.checkpoints())["base-app"]["status"]["lastUpdateTime"]
+    dates = {"gone": format_time(stage.clock.now() - timedelta(days=1)), "new": None}
+    for container, date in dates.items():
+        body: Json = {
+            "apiVersion": CHECKPOINTS.api_version,
+            "kind": CHECKPOINTS.kind,
+            "metadata": {"name": f"base-{container}"},
+            "spec": {"vpaObjectName": "base", "containerName": container},
+            "status": {"version": "v3"} | ({"lastUpdateTime": date} if date else {}),
+        }
+        await stage.client.create(CHECKPOINTS.untyped(), body, stage.namespace)
+    explainer = Explainer(stage.client, stage.namespace, Settings())
+    try:
+        found = await explainer.vpa("base")
+    finally:
+        await explainer.close()
+    assert isinstance(found.data, VPAExplanation)
+    assert found.data.saved_at == saved
 
 
 def test_a_resize_that_waits_is_explained_in_the_kubelets_words(play_by_hand):

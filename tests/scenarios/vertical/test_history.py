@@ -5,6 +5,7 @@ import json
 from urllib.parse import parse_qs
 
 from tests.scenarios.vertical.stage import FOLLOWER, FOLLOWER_TARGET, LEADER, LEADER_TARGET, Stage
+from tests.support.clock import in_virtual_time
 from trimtab.cluster.errors import TransportError
 from trimtab.cluster.transport.transport import Request, Response
 from trimtab.metrics.prometheus import PrometheusClient
@@ -67,61 +68,55 @@ async def database(stage: Stage) -> Prometheus:
     return Prometheus(memory, {"db-2": "leader"})
 
 
-def test_a_role_knows_its_past_from_the_first_loop_though_nobody_plays_it_now(play_lab):
-    async def scenario(stage: Stage) -> None:
-        prometheus = await database(stage)
-        async with stage.running(history=loader(stage, prometheus)) as actor:
-            await actor.recommender.step()
-            await stage.clock.sleep(1)
-            await actor.recommender.step()
-            assert (await stage.target("lead"), await stage.target("base")) == (
-                LEADER_TARGET,
-                FOLLOWER_TARGET,
-            )
-            assert "FetchingHistory" not in await stage.conditions("lead")
-            assert actor.count("trimtab_recommender_history_samples_total") == 2 * 3 * 192
-            assert actor.count("trimtab_recommender_history_namespaces", state="read") == 1
-            assert prometheus.asked == 3
-            await stage.recommend(actor, 2)
-            assert prometheus.asked == 3
-
-    play_lab(scenario)
+@in_virtual_time
+async def test_a_role_knows_its_past_from_the_first_loop_though_nobody_plays_it_now(stage):
+    prometheus = await database(stage)
+    async with stage.running(history=loader(stage, prometheus)) as actor:
+        await actor.recommender.step()
+        await stage.clock.sleep(1)
+        await actor.recommender.step()
+        assert (await stage.target("lead"), await stage.target("base")) == (
+            LEADER_TARGET,
+            FOLLOWER_TARGET,
+        )
+        assert "FetchingHistory" not in await stage.conditions("lead")
+        assert actor.count("trimtab_recommender_history_samples_total") == 2 * 3 * 192
+        assert actor.count("trimtab_recommender_history_namespaces", state="read") == 1
+        assert prometheus.asked == 3
+        await stage.recommend(actor, 2)
+        assert prometheus.asked == 3
 
 
-def test_while_history_is_read_its_vpas_say_so_and_keep_what_they_had(play_lab):
-    async def scenario(stage: Stage) -> None:
-        prometheus = await database(stage)
-        prometheus.is_open.clear()
-        stage.use(db_0=FOLLOWER, db_1=FOLLOWER, db_2=FOLLOWER)
-        async with stage.running(history=loader(stage, prometheus)) as actor:
-            await stage.recommend(actor)
-            assert (await stage.conditions("lead")) == {"FetchingHistory": "True"}
-            assert await stage.target("lead") is None
-            assert await stage.checkpoints() == {}
-            prometheus.is_open.set()
-            await stage.recommend(actor)
-            assert await stage.target("lead") == LEADER_TARGET
-            assert "FetchingHistory" not in await stage.conditions("lead")
-
-    play_lab(scenario)
+@in_virtual_time
+async def test_while_history_is_read_its_vpas_say_so_and_keep_what_they_had(stage):
+    prometheus = await database(stage)
+    prometheus.is_open.clear()
+    stage.use(db_0=FOLLOWER, db_1=FOLLOWER, db_2=FOLLOWER)
+    async with stage.running(history=loader(stage, prometheus)) as actor:
+        await stage.recommend(actor)
+        assert (await stage.conditions("lead")) == {"FetchingHistory": "True"}
+        assert await stage.target("lead") is None
+        assert await stage.checkpoints() == {}
+        prometheus.is_open.set()
+        await stage.recommend(actor)
+        assert await stage.target("lead") == LEADER_TARGET
+        assert "FetchingHistory" not in await stage.conditions("lead")
 
 
-def test_a_loop_is_not_waited_for_once_history_is_there(play_lab):
-    async def scenario(stage: Stage) -> None:
-        prometheus = await database(stage)
-        async with stage.running(history=loader(stage, prometheus)) as actor:
-            began = stage.clock.monotonic()
-            running = asyncio.ensure_future(actor.recommender.run())
+@in_virtual_time
+async def test_a_loop_is_not_waited_for_once_history_is_there(stage: Stage):
+    prometheus = await database(stage)
+    async with stage.running(history=loader(stage, prometheus)) as actor:
+        began = stage.clock.monotonic()
+        running = asyncio.ensure_future(actor.recommender.run())
 
-            async def is_there() -> bool:
-                return await stage.target("lead") == LEADER_TARGET
+        async def is_there() -> bool:
+            return await stage.target("lead") == LEADER_TARGET
 
-            await stage.wait_for(is_there)
-            running.cancel()
-            await asyncio.gather(running, return_exceptions=True)
-            assert stage.clock.monotonic() - began < 10
-
-    play_lab(scenario)
+        await stage.wait_for(is_there)
+        running.cancel()
+        await asyncio.gather(running, return_exceptions=True)
+        assert stage.clock.monotonic() - began < 10
 
 
 async def _with_checkpoints(stage: Stage) -> Prometheus:
@@ -137,44 +132,40 @@ async def _with_checkpoints(stage: Stage) -> Prometheus:
     return prometheus
 
 
-def test_an_unreachable_prometheus_is_told_and_checkpoints_do(play_lab):
-    async def scenario(stage: Stage) -> None:
-        prometheus = await _with_checkpoints(stage)
-        prometheus.is_dead = True
-        stage.use(db_2=FOLLOWER)
-        async with stage.running(history=loader(stage, prometheus)) as actor:
-            await stage.recommend(actor)
-            await stage.clock.sleep(60)
-            await stage.recommend(actor)
-            assert await stage.target("lead") == LEADER_TARGET
-            told = [event for event in await stage.events(actor) if event[0] == "HistoryUnavailable"]
-            assert {event[1] for event in told} == {"base", "lead"}
-            assert "connection refused" in told[0][2]
-            assert actor.count("trimtab_recommender_history_namespaces", state="failed") == 1
-            assert not any("history" in problem for problem in actor.recommender.health())
-
-    play_lab(scenario)
+@in_virtual_time
+async def test_an_unreachable_prometheus_is_told_and_checkpoints_do(stage):
+    prometheus = await _with_checkpoints(stage)
+    prometheus.is_dead = True
+    stage.use(db_2=FOLLOWER)
+    async with stage.running(history=loader(stage, prometheus)) as actor:
+        await stage.recommend(actor)
+        await stage.clock.sleep(60)
+        await stage.recommend(actor)
+        assert await stage.target("lead") == LEADER_TARGET
+        told = [event for event in await stage.events(actor) if event[0] == "HistoryUnavailable"]
+        assert {event[1] for event in told} == {"base", "lead"}
+        assert "connection refused" in told[0][2]
+        assert actor.count("trimtab_recommender_history_namespaces", state="failed") == 1
+        assert not any("history" in problem for problem in actor.recommender.health())
 
 
-def test_a_prometheus_that_hangs_is_left_after_its_time_and_what_it_told_is_not_counted_twice(play_lab):
-    async def scenario(stage: Stage) -> None:
-        prometheus = await _with_checkpoints(stage)
-        prometheus.is_open.clear()
-        async with stage.running(history=loader(stage, prometheus)) as actor:
-            await stage.recommend(actor)
-            assert (await stage.conditions("lead"))["FetchingHistory"] == "True"
-            assert await stage.target("lead") == LEADER_TARGET
-            await stage.clock.sleep(301)
-            await stage.recommend(actor)
-            assert "FetchingHistory" not in await stage.conditions("lead")
-        prometheus.is_open.set()
-        async with stage.running(history=loader(stage, prometheus)) as actor:
-            await actor.recommender.step()
-            await stage.clock.sleep(1)
-            await actor.recommender.step()
-            lead = f"{stage.namespace}/lead"
-            model = actor.recommender.model_of(lead)
-            assert model is not None
-            assert not model.vpas[lead].initial
-
-    play_lab(scenario)
+@in_virtual_time
+async def test_a_prometheus_that_hangs_is_left_after_its_time_and_what_it_told_is_not_counted_twice(stage):
+    prometheus = await _with_checkpoints(stage)
+    prometheus.is_open.clear()
+    async with stage.running(history=loader(stage, prometheus)) as actor:
+        await stage.recommend(actor)
+        assert (await stage.conditions("lead"))["FetchingHistory"] == "True"
+        assert await stage.target("lead") == LEADER_TARGET
+        await stage.clock.sleep(301)
+        await stage.recommend(actor)
+        assert "FetchingHistory" not in await stage.conditions("lead")
+    prometheus.is_open.set()
+    async with stage.running(history=loader(stage, prometheus)) as actor:
+        await actor.recommender.step()
+        await stage.clock.sleep(1)
+        await actor.recommender.step()
+        lead = f"{stage.namespace}/lead"
+        model = actor.recommender.model_of(lead)
+        assert model is not None
+        assert not model.vpas[lead].initial

@@ -2,7 +2,8 @@
 
 import asyncio
 
-from tests.scenarios.whole_process import DATABASES, Objects, Process, owner, play, pod_body
+from tests.scenarios.whole_process import DATABASES, Objects, Process, play
+from tests.support.objects import owner_of, pod
 
 PODS_AT_ONCE = 200
 
@@ -12,14 +13,13 @@ def test_reviews_of_many_pods_of_one_owner_read_it_once():
         objects = Objects(process, ["shop"])
         await objects.create_namespace("shop")
         database = await objects.foreign_database("shop")
-        owners = owner(database, DATABASES)
+        owners = [owner_of(DATABASES.api_version, "Database", database)]
         process.line.sent.clear()
         process.line.answers_after = lambda request: 1.0 if "/databases/" in request.path else 0.0
 
         async def review(number: int) -> None:
-            pod = pod_body(f"db-{number}", owners, "db")
-            pod["metadata"]["namespace"] = "shop"
-            await process.review(pod)
+            labels = {"app": "db"}
+            await process.review(pod(f"db-{number}", namespace="shop", labels=labels, owners=owners))
 
         reviews = [asyncio.ensure_future(review(number)) for number in range(PODS_AT_ONCE)]
         await process.clock.sleep(0.5)

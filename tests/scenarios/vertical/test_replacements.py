@@ -11,11 +11,12 @@ from tests.scenarios.vertical.stage import (
     FOLLOWER,
     FOLLOWER_TARGET,
     MINUTE,
-    NAMESPACES,
     Actor,
     Stage,
 )
 from tests.scenarios.vertical.test_published_settings import publish
+from tests.support.clock import in_virtual_time
+from tests.support.objects import NAMESPACES
 from tests.support.transport import status
 from trimtab.cli.explain.sizes import explain_size
 from trimtab.cli.operator_settings import Choice
@@ -175,58 +176,51 @@ async def explained(stage: Stage, actor: Actor) -> list[str]:
         await explainer.close()
 
 
-def test_the_reason_survives_a_restart_of_the_updater(play_lab):
+@in_virtual_time
+async def test_the_reason_survives_a_restart_of_the_updater(stage):
     """A fresh updater evicts nothing for a minute, and does not know what was refused."""
-
-    async def scenario(stage: Stage) -> None:
-        async with stage.running(**PROVED) as actor, stage.admitting(actor):
-            await three_replicas(stage, actor)
-            await _policy_forbids(stage, actor)
-            await stage.update(actor, 2)
-            before = await annotated(stage)
-            assert before == ["db-0", "db-1", "db-2"]
-        async with stage.running(**PROVED) as fresh:
-            await stage.caught_up(fresh)
-            await stage.update(fresh, after=1)
-            assert await annotated(stage) == before
-
-    play_lab(scenario)
+    async with stage.running(**PROVED) as actor, stage.admitting(actor):
+        await three_replicas(stage, actor)
+        await _policy_forbids(stage, actor)
+        await stage.update(actor, 2)
+        before = await annotated(stage)
+        assert before == ["db-0", "db-1", "db-2"]
+    async with stage.running(**PROVED) as fresh:
+        await stage.caught_up(fresh)
+        await stage.update(fresh, after=1)
+        assert await annotated(stage) == before
 
 
-def test_the_reason_goes_with_the_last_vpa(play_lab):
-    async def scenario(stage: Stage) -> None:
-        async with stage.running(**PROVED) as actor, stage.admitting(actor):
-            await three_replicas(stage, actor)
-            await _policy_forbids(stage, actor)
-            await stage.update(actor, 2)
-            assert await annotated(stage)
-            await stage.client.delete(VPAS, "base", stage.namespace)
-            await stage.update(actor)
-            assert await annotated(stage) == []
-
-    play_lab(scenario)
+@in_virtual_time
+async def test_the_reason_goes_with_the_last_vpa(stage):
+    async with stage.running(**PROVED) as actor, stage.admitting(actor):
+        await three_replicas(stage, actor)
+        await _policy_forbids(stage, actor)
+        await stage.update(actor, 2)
+        assert await annotated(stage)
+        await stage.client.delete(VPAS, "base", stage.namespace)
+        await stage.update(actor)
+        assert await annotated(stage) == []
 
 
 @pytest.mark.parametrize(
     "settings", [{"compat": "vpa-1.8"}, {"dry_run": True}], ids=["as upstream", "in a dry run"]
 )
-def test_no_such_condition_is_written(play_lab, settings):
-    async def scenario(stage: Stage) -> None:
-        async with stage.running(**PROVED) as actor, stage.admitting(actor):
-            await three_replicas(stage, actor)
-            await stage.client.create(LIMIT_RANGES, bounds(max={"memory": "20Mi"}), stage.namespace)
-        async with stage.running(**PROVED, **settings) as actor:
-            await stage.caught_up(actor)
-            await stage.update(actor, 2)
-            assert await annotated(stage) == []
-            note = {"metadata": {"annotations": {"trimtab.dev/replacement-refused": "as it was"}}}
-            (one, *_) = (await stage.client.list(PODS, ListOptions(stage.namespace))).items
-            await stage.client.patch(PODS, one.name, stage.namespace, note)
-            await stage.caught_up(actor)
-            await stage.recommend(actor)
-            assert await refusal(stage) == {}
-
-    play_lab(scenario)
+@in_virtual_time
+async def test_no_such_condition_is_written(stage, settings):
+    async with stage.running(**PROVED) as actor, stage.admitting(actor):
+        await three_replicas(stage, actor)
+        await stage.client.create(LIMIT_RANGES, bounds(max={"memory": "20Mi"}), stage.namespace)
+    async with stage.running(**PROVED, **settings) as actor:
+        await stage.caught_up(actor)
+        await stage.update(actor, 2)
+        assert await annotated(stage) == []
+        note = {"metadata": {"annotations": {"trimtab.dev/replacement-refused": "as it was"}}}
+        (one, *_) = (await stage.client.list(PODS, ListOptions(stage.namespace))).items
+        await stage.client.patch(PODS, one.name, stage.namespace, note)
+        await stage.caught_up(actor)
+        await stage.recommend(actor)
+        assert await refusal(stage) == {}
 
 
 @pytest.mark.real
@@ -315,31 +309,29 @@ LARGE, SMALL = "4Gi", "50Mi"
         ),
     ],
 )
-def test_a_larger_replacement_is_held_unless_all_quotas_are_known_to_have_room(
-    play_lab, resize, memory, words
+@in_virtual_time
+async def test_a_larger_replacement_is_held_unless_all_quotas_are_known_to_have_room(
+    stage, resize, memory, words
 ):
-    async def scenario(stage: Stage) -> None:
-        async with stage.running(replacement_check="dry-run") as actor, stage.admitting(actor):
-            await stage.statefulset("db", 3, requests={"cpu": "2", "memory": memory})
-            most = {"containerName": "*", "maxAllowed": {"cpu": "2", "memory": "1Gi"}}
-            await stage.vpa("base", "db", mode="Recreate", resourcePolicy={"containerPolicies": [most]})
-            stage.use(db_0=FOLLOWER, db_1=FOLLOWER, db_2=FOLLOWER)
-            await stage.recommend(actor, 2)
-            await stage.caught_up(actor)
+    async with stage.running(replacement_check="dry-run") as actor, stage.admitting(actor):
+        await stage.statefulset("db", 3, requests={"cpu": "2", "memory": memory})
+        most = {"containerName": "*", "maxAllowed": {"cpu": "2", "memory": "1Gi"}}
+        await stage.vpa("base", "db", mode="Recreate", resourcePolicy={"containerPolicies": [most]})
+        stage.use(db_0=FOLLOWER, db_1=FOLLOWER, db_2=FOLLOWER)
+        await stage.recommend(actor, 2)
+        await stage.caught_up(actor)
 
-            def answer(request: Request) -> Response | None:
-                if request.method == "POST" and request.path.endswith(f"/{stage.namespace}/pods"):
-                    return FULL_OF_PODS
-                return resize if request.path.endswith("/resize") else None
+        def answer(request: Request) -> Response | None:
+            if request.method == "POST" and request.path.endswith(f"/{stage.namespace}/pods"):
+                return FULL_OF_PODS
+            return resize if request.path.endswith("/resize") else None
 
-            actor.line.answer = answer
-            await stage.update(actor)
-            assert bool(actor.wrote("/eviction")) is not bool(words), _verdict(stage, actor)
-            assert words in _verdict(stage, actor)
-            for size in [await stage.memory(f"db-{place}") for place in (1, 2)]:
-                assert size == memory, "a dry run changes nothing"
-
-    play_lab(scenario)
+        actor.line.answer = answer
+        await stage.update(actor)
+        assert bool(actor.wrote("/eviction")) is not bool(words), _verdict(stage, actor)
+        assert words in _verdict(stage, actor)
+        for size in [await stage.memory(f"db-{place}") for place in (1, 2)]:
+            assert size == memory, "a dry run changes nothing"
 
 
 def test_f2_a_pod_whose_replacement_fits_on_no_node_is_not_evicted(play):
@@ -419,30 +411,27 @@ def test_what_is_admitted_and_placed_is_evicted(play):
     ("reason", "minutes"),
     [pytest.param("Deferred", 6, id="deferred for more than five minutes"), pytest.param("Infeasible", 1)],
 )
-def test_a_resize_that_waits_falls_back_to_eviction_with_the_default_checks(play_lab, reason, minutes):
+@in_virtual_time
+async def test_a_resize_that_waits_falls_back_to_eviction_with_the_default_checks(stage, reason, minutes):
     """While it waits the spec has the wanted size already, as the replacement has; the container has not."""
-
-    async def scenario(stage: Stage) -> None:
-        async with stage.running(**DEFAULT_CHECKS) as actor, stage.admitting(actor):
-            await stage.statefulset("db", 5)
-            await stage.vpa("base", "db")
-            stage.use(**{f"db_{place}": FOLLOWER for place in range(5)})
-            await stage.recommend(actor, 2)
-            stage.workloads.settle = _nothing  # type: ignore[method-assign]
-            await stage.update(actor)
-            assert actor.wrote("/resize")
-            for _ in range(20):
-                for place in range(5):
-                    await _wait(stage, f"db-{place}", reason)
-                await stage.update(actor, after=minutes * MINUTE)
-                await stage.heal("db")
-            sizes = [await stage.memory(f"db-{place}") for place in range(5)]
-            assert sizes == [FOLLOWER_TARGET] * 5
-            assert len(actor.wrote("/eviction")) == 5
-            told = {reason for reason, _, _ in await stage.events(actor)}
-            assert not told & {"ReplacementUnchanged", "EvictionFruitless"}
-
-    play_lab(scenario)
+    async with stage.running(**DEFAULT_CHECKS) as actor, stage.admitting(actor):
+        await stage.statefulset("db", 5)
+        await stage.vpa("base", "db")
+        stage.use(**{f"db_{place}": FOLLOWER for place in range(5)})
+        await stage.recommend(actor, 2)
+        stage.workloads.settle = _nothing
+        await stage.update(actor)
+        assert actor.wrote("/resize")
+        for _ in range(20):
+            for place in range(5):
+                await _wait(stage, f"db-{place}", reason)
+            await stage.update(actor, after=minutes * MINUTE)
+            await stage.heal("db")
+        sizes = [await stage.memory(f"db-{place}") for place in range(5)]
+        assert sizes == [FOLLOWER_TARGET] * 5
+        assert len(actor.wrote("/eviction")) == 5
+        told = {reason for reason, _, _ in await stage.events(actor)}
+        assert not told & {"ReplacementUnchanged", "EvictionFruitless"}
 
 
 async def _nothing() -> None:
@@ -542,23 +531,20 @@ async def _settled(stage: Stage) -> None:
         pytest.param({**PROVED, "dry_run": True}, 0, "no node has room for", id="dry run"),
     ],
 )
-def test_room_that_pods_of_other_namespaces_take_is_not_free(play_lab, settings, evicted, why):
+@in_virtual_time
+async def test_room_that_pods_of_other_namespaces_take_is_not_free(stage, settings, evicted, why):
     """With `watchNamespaces` they cannot be listed, so nobody knows what is free."""
-
-    async def scenario(stage: Stage) -> None:
-        async with stage.running(**NARROW) as live, stage.admitting(live):
-            await _hog(stage)
-            await three_replicas(stage, live)
-            async with stage.running(**settings) as actor:
-                await _settled(stage)
-                await stage.update(actor)
-                verdict = actor.updater.verdict(f"{stage.namespace}/db-0")
-                assert verdict is not None
-                assert len(actor.wrote("/eviction")) == evicted
-                assert verdict.action == ("evicted" if evicted else "none")
-                assert why in verdict.reason
-
-    play_lab(scenario)
+    async with stage.running(**NARROW) as live, stage.admitting(live):
+        await _hog(stage)
+        await three_replicas(stage, live)
+        async with stage.running(**settings) as actor:
+            await _settled(stage)
+            await stage.update(actor)
+            verdict = actor.updater.verdict(f"{stage.namespace}/db-0")
+            assert verdict is not None
+            assert len(actor.wrote("/eviction")) == evicted
+            assert verdict.action == ("evicted" if evicted else "none")
+            assert why in verdict.reason
 
 
 @pytest.mark.parametrize(
@@ -571,66 +557,56 @@ def test_room_that_pods_of_other_namespaces_take_is_not_free(play_lab, settings,
         pytest.param({**NARROW, "watch_namespaces": ()}, "evicted", id="seeing all pods"),
     ],
 )
-def test_page_and_explain_foresee_what_an_updater_does_that_does_not_know_the_free_room(
-    play_lab, updater, want
+@in_virtual_time
+async def test_page_and_explain_foresee_what_an_updater_does_that_does_not_know_the_free_room(
+    stage, updater, want
 ):
     """The page foresaw evictions that such an updater never makes; --node-fit was not published."""
-
-    async def scenario(stage: Stage) -> None:
-        async with stage.running(**NARROW) as actor, stage.admitting(actor):
-            await three_replicas(stage, actor)
-            # The recommender watches more than the updater, so its namespaces say nothing about free room.
-            await publish(stage, "recommender")
-            await publish(stage, "updater", **{"watch_namespaces": (stage.namespace,), **updater})
-            settings = OperatorSettings(stage.client, Settings(), ())
-            await settings.refresh()
-            remote = RemoteState(stage.clock, stage.client, actor.site.view, lambda: settings.vertical)
-            page = await OperatorVertical(actor.site.view, remote=remote).page(
-                f"vpa/{stage.namespace}/base", EVERYTHING
-            )
-            assert page is not None
-            assert page.pods[0].update.startswith(want)
-            explained, _ = await explain_size(stage.client, "pod", stage.namespace, "db-0", Choice("trimtab"))
-            assert isinstance(explained.data, PodExplanation)
-            assert explained.data.update.startswith(want)
-
-    play_lab(scenario)
+    async with stage.running(**NARROW) as actor, stage.admitting(actor):
+        await three_replicas(stage, actor)
+        # The recommender watches more than the updater, so its namespaces say nothing about free room.
+        await publish(stage, "recommender")
+        await publish(stage, "updater", **{"watch_namespaces": (stage.namespace,), **updater})
+        settings = OperatorSettings(stage.client, Settings(), ())
+        await settings.refresh()
+        remote = RemoteState(stage.clock, stage.client, actor.site.view, lambda: settings.vertical)
+        page = await OperatorVertical(actor.site.view, remote=remote).page(
+            f"vpa/{stage.namespace}/base", EVERYTHING
+        )
+        assert page is not None
+        assert page.pods[0].update.startswith(want)
+        explained, _ = await explain_size(stage.client, "pod", stage.namespace, "db-0", Choice("trimtab"))
+        assert isinstance(explained.data, PodExplanation)
+        assert explained.data.update.startswith(want)
 
 
-def test_without_knowing_the_free_room_a_pod_may_still_be_replaced_by_a_smaller_one(play_lab):
-    async def scenario(stage: Stage) -> None:
-        async with stage.running(**NARROW) as actor, stage.admitting(actor):
-            await stage.statefulset("db", 3, requests={"cpu": "2", "memory": "8Gi"})
-            await stage.vpa("base", "db", mode="Recreate")
-            stage.use(db_0=FOLLOWER, db_1=FOLLOWER, db_2=FOLLOWER)
-            for _ in range(30):
-                await stage.recommend(actor, after=3600)
-            await stage.update(actor)
-            assert len(actor.wrote("/eviction")) == 1, _verdict(stage, actor)
-
-    play_lab(scenario)
+@in_virtual_time
+async def test_without_knowing_the_free_room_a_pod_may_still_be_replaced_by_a_smaller_one(stage):
+    async with stage.running(**NARROW) as actor, stage.admitting(actor):
+        await stage.statefulset("db", 3, requests={"cpu": "2", "memory": "8Gi"})
+        await stage.vpa("base", "db", mode="Recreate")
+        stage.use(db_0=FOLLOWER, db_1=FOLLOWER, db_2=FOLLOWER)
+        for _ in range(30):
+            await stage.recommend(actor, after=3600)
+        await stage.update(actor)
+        assert len(actor.wrote("/eviction")) == 1, _verdict(stage, actor)
 
 
-def test_what_is_told_of_a_pod_that_cannot_be_replaced_stays_true(play_lab):
+@in_virtual_time
+async def test_what_is_told_of_a_pod_that_cannot_be_replaced_stays_true(stage):
     """Between two tries the verdict said that the API refused the eviction, and explain that it comes next."""
-
-    async def scenario(stage: Stage) -> None:
-        policies = {"containerPolicies": [{"containerName": "*", "minAllowed": {"cpu": "900"}}]}
-        async with stage.running(**PROVED) as actor, stage.admitting(actor):
-            await three_replicas(stage, actor, resourcePolicy=policies)
-            for _ in range(6):
-                await stage.update(actor)
-                assert "no node has room for cpu 900" in _verdict(stage, actor)
-            settings = stage.settings(**NARROW)
-            explainer = Explainer(stage.client, stage.namespace, settings)
-            pod, vpa = await explainer.pod("db-0"), await explainer.vpa("base")
-            await explainer.close()
-            assert [
-                line for line in pod.lines if "next update: none: pod db-0 is not evicted: no node" in line
-            ]
-            assert [line for line in vpa.lines if "NoNodeFits: no node has room for cpu 900" in line]
-
-    play_lab(scenario)
+    policies = {"containerPolicies": [{"containerName": "*", "minAllowed": {"cpu": "900"}}]}
+    async with stage.running(**PROVED) as actor, stage.admitting(actor):
+        await three_replicas(stage, actor, resourcePolicy=policies)
+        for _ in range(6):
+            await stage.update(actor)
+            assert "no node has room for cpu 900" in _verdict(stage, actor)
+        settings = stage.settings(**NARROW)
+        explainer = Explainer(stage.client, stage.namespace, settings)
+        pod, vpa = await explainer.pod("db-0"), await explainer.vpa("base")
+        await explainer.close()
+        assert [line for line in pod.lines if "next update: none: pod db-0 is not evicted: no node" in line]
+        assert [line for line in vpa.lines if "NoNodeFits: no node has room for cpu 900" in line]
 
 
 async def _nodes(stage: Stage) -> list[Node]:

@@ -10,6 +10,7 @@ from tests.scenarios.vertical.stage import (
     Actor,
     Stage,
 )
+from tests.support.clock import in_virtual_time
 from trimtab.decide.vertical.control.control import controlling_vpa
 
 pytestmark = pytest.mark.versions
@@ -273,17 +274,15 @@ def test_one_pod_differs(play, replicas, selector):
         pytest.param(19, FOLLOWER_TARGET, id="one leader in twenty: the leader starves"),
     ],
 )
-def test_without_scopes_one_vpa_sizes_all_alike(play_lab, followers, target):
-    async def scenario(stage: Stage) -> None:
-        await stage.statefulset("db", followers + 1)
-        await stage.vpa("plain", "db")
-        stage.use(**{f"db_{index}": FOLLOWER for index in range(followers + 1)})
-        stage.use(db_0=LEADER)
-        async with stage.running() as actor:
-            await stage.recommend(actor, 2)
-        assert await stage.target("plain") == target
-
-    play_lab(scenario)
+@in_virtual_time
+async def test_without_scopes_one_vpa_sizes_all_alike(stage, followers, target):
+    await stage.statefulset("db", followers + 1)
+    await stage.vpa("plain", "db")
+    stage.use(**{f"db_{index}": FOLLOWER for index in range(followers + 1)})
+    stage.use(db_0=LEADER)
+    async with stage.running() as actor:
+        await stage.recommend(actor, 2)
+    assert await stage.target("plain") == target
 
 
 def test_scp_g1_with_the_gate_off_a_scoped_vpa_is_inert_and_never_speaks_for_the_whole_target(play):

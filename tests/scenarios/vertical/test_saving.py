@@ -7,6 +7,7 @@ from datetime import timedelta
 import msgspec
 
 from tests.scenarios.vertical.stage import FOLLOWER, Stage
+from tests.support.clock import in_virtual_time
 from trimtab.decide.vertical.cluster_state.cluster import ClusterState
 from trimtab.decide.vertical.input.memory_windows import WINDOWS_ANNOTATION
 from trimtab.model.core.meta import NamespacedName
@@ -29,52 +30,44 @@ async def samples(stage: Stage) -> int:
     return int((await stage.checkpoints())["base-app"]["status"]["totalSamplesCount"])
 
 
-def test_a_new_history_is_saved_at_once_and_then_once_per_interval(play_lab):
-    async def scenario(stage: Stage) -> None:
-        await _database(stage)
-        async with stage.running(checkpoints_interval=timedelta(minutes=10)) as actor:
-            await stage.recommend(actor)
-            assert (saves(actor), await samples(stage)) == (1, 2)
-            await stage.recommend(actor, 30)
-            assert 3 <= saves(actor) <= 5
-
-    play_lab(scenario)
+@in_virtual_time
+async def test_a_new_history_is_saved_at_once_and_then_once_per_interval(stage):
+    await _database(stage)
+    async with stage.running(checkpoints_interval=timedelta(minutes=10)) as actor:
+        await stage.recommend(actor)
+        assert (saves(actor), await samples(stage)) == (1, 2)
+        await stage.recommend(actor, 30)
+        assert 3 <= saves(actor) <= 5
 
 
-def test_an_interval_of_zero_saves_in_every_loop_as_upstream(play_lab):
-    async def scenario(stage: Stage) -> None:
-        await _database(stage)
-        async with stage.running(checkpoints_interval=timedelta(0)) as actor:
-            await stage.recommend(actor, 5)
-            assert saves(actor) == 5
-
-    play_lab(scenario)
+@in_virtual_time
+async def test_an_interval_of_zero_saves_in_every_loop_as_upstream(stage):
+    await _database(stage)
+    async with stage.running(checkpoints_interval=timedelta(0)) as actor:
+        await stage.recommend(actor, 5)
+        assert saves(actor) == 5
 
 
-def test_a_history_that_did_not_change_is_not_written_again(play_lab):
-    async def scenario(stage: Stage) -> None:
-        await _database(stage)
-        async with stage.running(checkpoints_interval=timedelta(0)) as actor:
-            await stage.recommend(actor, 2)
-            stage.metrics.usage.clear()
-            await stage.recommend(actor, 5)
-            assert saves(actor) == 2
-
-    play_lab(scenario)
+@in_virtual_time
+async def test_a_history_that_did_not_change_is_not_written_again(stage):
+    await _database(stage)
+    async with stage.running(checkpoints_interval=timedelta(0)) as actor:
+        await stage.recommend(actor, 2)
+        stage.metrics.usage.clear()
+        await stage.recommend(actor, 5)
+        assert saves(actor) == 2
 
 
-def test_a_process_that_is_stopped_saves_what_it_learnt_since(play_lab):
-    async def scenario(stage: Stage) -> None:
-        await _database(stage)
-        async with stage.running(checkpoints_interval=timedelta(hours=1)) as actor:
-            running = asyncio.ensure_future(actor.recommender.run())
-            await stage.clock.sleep(250)
-            assert await samples(stage) == 2
-            running.cancel()
-            await asyncio.gather(running, return_exceptions=True)
-            assert await samples(stage) == 10
-
-    play_lab(scenario)
+@in_virtual_time
+async def test_a_process_that_is_stopped_saves_what_it_learnt_since(stage):
+    await _database(stage)
+    async with stage.running(checkpoints_interval=timedelta(hours=1)) as actor:
+        running = asyncio.ensure_future(actor.recommender.run())
+        await stage.clock.sleep(250)
+        assert await samples(stage) == 2
+        running.cancel()
+        await asyncio.gather(running, return_exceptions=True)
+        assert await samples(stage) == 10
 
 
 def test_rv_l7_what_another_writes_on_a_checkpoint_after_it_was_read_survives(play):

@@ -1,6 +1,7 @@
 """Edits of a VPA and of its scope between two loops of the recommender (RV-M1, RV-M2)."""
 
 from tests.scenarios.vertical.stage import FOLLOWER, LEADER, LEADER_TARGET, Stage
+from tests.support.clock import in_virtual_time
 from trimtab.operator.vertical.kinds import SCOPES, VPAS
 
 
@@ -54,18 +55,16 @@ def test_a_scope_that_appears_does_not_get_the_recommendation_of_another_one(pla
     play(scenario)
 
 
-def test_an_edit_of_min_replicas_keeps_admission_at_work(play_lab):
-    async def scenario(stage: Stage) -> None:
-        await stage.statefulset("db", 2)
-        await stage.vpa("base", "db", mode="Initial")
-        stage.use(db_0=LEADER, db_1=LEADER)
-        async with stage.running() as actor, stage.admitting(actor):
-            await stage.recommend(actor, 2)
-            edit = {"spec": {"updatePolicy": {"minReplicas": 3}}}
-            await stage.client.patch(VPAS, "base", stage.namespace, edit)
-            await stage.caught_up(actor)
-            await stage.delete_pod("db-0")
-            await stage.heal("db")
-            assert await stage.memory("db-0") == LEADER_TARGET
-
-    play_lab(scenario)
+@in_virtual_time
+async def test_an_edit_of_min_replicas_keeps_admission_at_work(stage):
+    await stage.statefulset("db", 2)
+    await stage.vpa("base", "db", mode="Initial")
+    stage.use(db_0=LEADER, db_1=LEADER)
+    async with stage.running() as actor, stage.admitting(actor):
+        await stage.recommend(actor, 2)
+        edit = {"spec": {"updatePolicy": {"minReplicas": 3}}}
+        await stage.client.patch(VPAS, "base", stage.namespace, edit)
+        await stage.caught_up(actor)
+        await stage.delete_pod("db-0")
+        await stage.heal("db")
+        assert await stage.memory("db-0") == LEADER_TARGET

@@ -7,6 +7,7 @@ import pytest
 from prometheus_client import CollectorRegistry
 
 from tests.scenarios.vertical.stage import FOLLOWER, LEADER, Actor, Stage
+from tests.support.clock import in_virtual_time
 from trimtab.operator.vertical.metrics import RecommenderMetrics, UpdaterMetrics
 
 UPSTREAM = json.loads((Path(__file__).parents[2] / "data" / "upstream-vpa-metrics.json").read_text())
@@ -87,24 +88,21 @@ def test_every_metric_is_declared(metric):
     assert {metric, metric.removesuffix("_total")} & families
 
 
-def test_the_time_to_a_first_recommendation_is_observed_once_per_vpa(play_lab):
+@in_virtual_time
+async def test_the_time_to_a_first_recommendation_is_observed_once_per_vpa(stage):
     """Neither a VPA without samples counts, nor one whose recommendation changes later."""
-
-    async def scenario(stage: Stage) -> None:
-        name = "vpa_recommender_recommendation_latency_seconds"
-        for workload, replicas in (("db", 2), ("idle", 0)):
-            await stage.statefulset(workload, replicas)
-            await stage.vpa(workload, workload, mode="Off")
-        await stage.pass_time(600)
-        stage.use(db_0=FOLLOWER, db_1=FOLLOWER)
-        async with stage.running() as actor:
-            await stage.recommend(actor, 2)
-            first = await stage.target("db")
-            stage.use(db_0=LEADER, db_1=LEADER)
-            await stage.recommend(actor, 3)
-            assert await stage.target("db") != first
-            assert (await stage.read_vpa("idle"))["status"]["conditions"]
-            assert actor.count(f"{name}_count") == 1
-            assert actor.count(f"{name}_sum") == pytest.approx(600, abs=120)
-
-    play_lab(scenario)
+    name = "vpa_recommender_recommendation_latency_seconds"
+    for workload, replicas in (("db", 2), ("idle", 0)):
+        await stage.statefulset(workload, replicas)
+        await stage.vpa(workload, workload, mode="Off")
+    await stage.pass_time(600)
+    stage.use(db_0=FOLLOWER, db_1=FOLLOWER)
+    async with stage.running() as actor:
+        await stage.recommend(actor, 2)
+        first = await stage.target("db")
+        stage.use(db_0=LEADER, db_1=LEADER)
+        await stage.recommend(actor, 3)
+        assert await stage.target("db") != first
+        assert (await stage.read_vpa("idle"))["status"]["conditions"]
+        assert actor.count(f"{name}_count") == 1
+        assert actor.count(f"{name}_sum") == pytest.approx(600, abs=120)

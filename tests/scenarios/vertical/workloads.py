@@ -10,8 +10,8 @@ from typing import Any, Protocol
 
 from tests.nodes import remove_nodes
 from tests.scenarios.horizontal import workloads as horizontal
-from tests.scenarios.horizontal.bodies import owner_of
 from tests.scenarios.horizontal.workloads import Controllers
+from tests.support.objects import owner_of
 from trimtab.clock import Clock
 from trimtab.cluster import errors
 from trimtab.cluster.client import Client, DeleteOptions, ListOptions

@@ -5,17 +5,13 @@ import asyncio
 import pytest
 
 from tests.support.cluster import as_admin
+from tests.support.objects import CRDS
 from trimtab.clock import VirtualClock
 from trimtab.cluster.client import Client
-from trimtab.cluster.resource import Json, Resource
 from trimtab.lab.apiserver.server import Server
 from trimtab.model.crds import all_crds
 from trimtab.operator.operator import Operator
 from trimtab.operator.settings.settings import LOOPS, Settings
-
-CRDS = Resource(
-    "apiextensions.k8s.io", "v1", "customresourcedefinitions", "CustomResourceDefinition", Json, False
-)
 
 
 def log_of(caplog, **settings):

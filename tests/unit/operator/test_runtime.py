@@ -6,8 +6,9 @@ from pathlib import Path
 
 import pytest
 
-from tests.matrix.recording import ADAPTER, CRDS, NAMESPACES, ignore, make_adapter
+from tests.matrix.recording import ADAPTER, ignore, make_adapter
 from tests.support.cluster import as_admin
+from tests.support.objects import CRDS, NAMESPACES
 from tests.support.transport import Line
 from trimtab.clock import VirtualClock
 from trimtab.cluster.client import Client

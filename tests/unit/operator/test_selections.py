@@ -1,7 +1,7 @@
 """Every list and watch of a program names the namespaces it is about (N2, N3, RV-H1, RV-H5).
 
 `watchNamespaces` binds the rights in some namespaces only. A list or watch without a namespace is forbidden there, and
-what it was for is silently off. This reads the calls of the client in the source. `tests/scenarios/narrow.py` refuses
+what it was for is silently off. This reads the calls of the client in the source. `tests/support/transport.py` refuses
 the same requests while programs run.
 """
 

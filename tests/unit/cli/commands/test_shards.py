@@ -4,6 +4,7 @@ import json
 
 import pytest
 
+from tests.support.objects import CRDS, NAMESPACES
 from tests.unit.cli.api_server import kubeconfig, refusing
 from trimtab.cli import answer
 from trimtab.cli.commands.shards import Wanted, make_report, text_of
@@ -21,11 +22,7 @@ from trimtab.operator.process import make_elector, make_shards
 from trimtab.operator.settings.settings import Settings
 from trimtab.operator.vertical.kinds import VPAS
 
-NAMESPACES = Resource("", "v1", "namespaces", "Namespace", Json, namespaced=False)
 PODS = Resource("", "v1", "pods", "Pod", Json)
-CRDS = Resource(
-    "apiextensions.k8s.io", "v1", "customresourcedefinitions", "CustomResourceDefinition", Json, False
-)
 RBAC = "rbac.authorization.k8s.io"
 CLUSTER_ROLES = Resource(RBAC, "v1", "clusterroles", "ClusterRole", Json, namespaced=False)
 ROLE_BINDINGS = Resource(RBAC, "v1", "rolebindings", "RoleBinding", Json)

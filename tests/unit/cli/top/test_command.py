@@ -8,12 +8,12 @@ import msgspec
 import pytest
 
 from tests.support.cluster import as_admin
+from tests.support.objects import CRDS, NAMESPACES
 from trimtab.cli.operator_settings import Choice, settings_for
 from trimtab.cli.top.command import asked_reasons, lines_of, notes_of, top
 from trimtab.cli.top.rows import cells_of, decided_by, hpa_row, reason_of, rows_of, vpa_row
 from trimtab.clock import VirtualClock
 from trimtab.cluster.client import Client
-from trimtab.cluster.resource import Json, Resource
 from trimtab.decide.horizontal.explain.reason import DecisionReason
 from trimtab.decide.horizontal.explain.wording import SUMMARIES
 from trimtab.lab.apiserver.server import Server
@@ -25,10 +25,6 @@ from trimtab.operator.horizontal.inputs.kinds import NATIVE_HPAS, OWN_HPAS
 from trimtab.operator.process import make_elector
 from trimtab.operator.settings.settings import Settings
 
-CRDS = Resource(
-    "apiextensions.k8s.io", "v1", "customresourcedefinitions", "CustomResourceDefinition", Json, False
-)
-NAMESPACES = Resource("", "v1", "namespaces", "Namespace", Json, namespaced=False)
 NO_SETTINGS = Settings()
 TARGET = {"apiVersion": "apps/v1", "kind": "Deployment", "name": "web"}
 

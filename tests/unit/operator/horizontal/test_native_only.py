@@ -5,10 +5,10 @@ import asyncio
 import pytest
 
 from tests.support.cluster import as_admin
+from tests.support.objects import CRDS
 from trimtab.clock import VirtualClock
 from trimtab.cluster.access_reviews import ResourceAttributes
 from trimtab.cluster.client import Client
-from trimtab.cluster.resource import Json, Resource
 from trimtab.cluster.transport.in_process import InProcessTransport
 from trimtab.lab.apiserver.server import Server
 from trimtab.model.crds import all_crds
@@ -19,9 +19,6 @@ from trimtab.operator.horizontal.inputs.kinds import NATIVE_HPAS, OWN_HPAS, find
 from trimtab.operator.runtime import Runtime
 from trimtab.operator.settings.settings import Settings
 
-CRDS = Resource(
-    "apiextensions.k8s.io", "v1", "customresourcedefinitions", "CustomResourceDefinition", Json, False
-)
 TARGET = {"apiVersion": "apps/v1", "kind": "Deployment", "name": "web"}
 HINT = (
     "only native ones such as default/web, which this operator leaves alone; act on them with --native-hpas"

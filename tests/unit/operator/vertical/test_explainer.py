@@ -9,10 +9,11 @@ import msgspec
 import pytest
 
 from tests.support.cluster import as_admin
+from tests.support.objects import CRDS, NAMESPACES
 from tests.unit.decide.vertical.policy_builders import recommended, vpa
 from trimtab.clock import VirtualClock
 from trimtab.cluster.client import Client
-from trimtab.cluster.resource import STATEFUL_SETS, Json, Resource
+from trimtab.cluster.resource import STATEFUL_SETS
 from trimtab.cluster.transport.transport import Request, Response
 from trimtab.lab.apiserver.server import Server
 from trimtab.model.crds import all_crds
@@ -26,11 +27,6 @@ from trimtab.operator.vertical.explain import (
     _estimator_lines,
 )
 from trimtab.operator.vertical.kinds import SCOPES, VPAS
-
-CRDS = Resource(
-    "apiextensions.k8s.io", "v1", "customresourcedefinitions", "CustomResourceDefinition", Json, False
-)
-NAMESPACES = Resource("", "v1", "namespaces", "Namespace", Json, False)
 
 
 class Failing:

@@ -4,6 +4,7 @@ from collections.abc import Awaitable, Callable
 from typing import Any
 
 from tests.support.cluster import as_admin
+from tests.support.objects import CRDS
 from trimtab.clock import VirtualClock
 from trimtab.cluster.client import Client
 from trimtab.cluster.leases.fence import NoFence
@@ -21,9 +22,6 @@ from trimtab.operator.vertical.recommender.checkpoint_objects import CheckpointO
 from trimtab.operator.vertical.recommender.checkpoint_store import CheckpointStore
 from trimtab.operator.vertical.recommender.cluster_states import ShardedClusterStates
 
-CRDS = Resource(
-    "apiextensions.k8s.io", "v1", "customresourcedefinitions", "CustomResourceDefinition", Json, False
-)
 BASE, OTHER = NamespacedName("shop", "base"), NamespacedName("shop", "other")
 
 

@@ -4,8 +4,9 @@ from typing import Any
 
 import pytest
 
+from tests.support.objects import CRDS
 from tests.unit.decide.vertical.policy_builders import vpa
-from tests.unit.operator.vertical.recommender.checkpoint_world import BASE, CRDS, World, checkpoint, play
+from tests.unit.operator.vertical.recommender.checkpoint_world import BASE, World, checkpoint, play
 from trimtab.cluster import errors
 from trimtab.cluster.client import Client
 from trimtab.cluster.leases.fence import NoFence

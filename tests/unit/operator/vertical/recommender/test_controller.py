@@ -7,9 +7,10 @@ from typing import Any
 import pytest
 
 from tests.support.cluster import as_admin
+from tests.support.objects import CRDS, NAMESPACES
 from trimtab.clock import VirtualClock
 from trimtab.cluster.client import Client
-from trimtab.cluster.resource import STATEFUL_SETS, Json, Resource
+from trimtab.cluster.resource import STATEFUL_SETS
 from trimtab.lab.apiserver.server import Server
 from trimtab.model.crds import all_crds
 from trimtab.operator.control_loop import NOT_STARTED
@@ -20,10 +21,6 @@ from trimtab.operator.vertical.kinds import VPAS
 from trimtab.operator.vertical.recommender.controller import Recommender
 from trimtab.operator.vertical.wiring import VerticalRuntime, make_recommender
 
-CRDS = Resource(
-    "apiextensions.k8s.io", "v1", "customresourcedefinitions", "CustomResourceDefinition", Json, False
-)
-NAMESPACES = Resource("", "v1", "namespaces", "Namespace", Json, False)
 SHARD = 0
 
 
