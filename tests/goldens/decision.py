@@ -26,13 +26,19 @@ class Group:
     """How far the clocks of the API server and of the metrics sources are ahead of the operator's, in seconds."""
 
 
+def namespace_of(sentence: str) -> str:
+    """Return the namespace of a decision on the lab, which depends on nothing else."""
+    return f"g{crc32(sentence.encode()):08x}"
+
+
 @dataclass(frozen=True)
 class Decision:
     """One row of a table: a sentence, the objects of a namespace, and what happens before each loop.
 
     Keys of a step: `usage` by pod or by the beginning of its name, `metrics` by name, `age` of all samples in seconds,
     `set` merges by `Kind/name` (of metadata, spec, status, scale or resize), `refuse` answers by `METHOD part-of-path`,
-    `outage` does so in all namespaces, `spoil` merges into the spec past every check, `create` objects, `delete` objects by `Kind/name`, `wait` a number of loops instead of one.
+    `outage` does so in all namespaces, `spoil` merges into specs by `Kind/name` past every check, `create` objects, `stuck` names pods that kubelets and controllers leave alone,
+    `delete` objects by `Kind/name`, `wait` a number of loops instead of one.
     """
 
     sentence: str
@@ -49,8 +55,8 @@ class Decision:
 
     @property
     def namespace(self) -> str:
-        """Return the namespace on the lab, which depends on nothing but the sentence."""
-        return f"g{crc32(self.sentence.encode()):08x}"
+        """Return the namespace on the lab."""
+        return namespace_of(self.sentence)
 
     @property
     def loops(self) -> list[Json]:

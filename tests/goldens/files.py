@@ -4,12 +4,12 @@ import difflib
 from functools import cache
 from pathlib import Path
 
-from tests.goldens import horizontal
+from tests.goldens import horizontal, vertical
 from tests.goldens.decision import Decision
 from tests.goldens.play import play
 
 FOLDER = Path(__file__).parent / "decisions"
-DECISIONS: list[Decision] = [*horizontal.TABLE]
+DECISIONS: list[Decision] = [*horizontal.TABLE, *vertical.TABLE]
 TABLE = {decision.path: decision for decision in DECISIONS}
 """Every decision, by its file."""
 

@@ -5,13 +5,6 @@ from datetime import timedelta
 from typing import Any
 
 from tests.goldens.decision import Decision, Group
-from tests.support.objects import (
-    cpu_metric,
-    external_metric,
-    memory_metric,
-    object_metric,
-    pods_metric,
-)
 from trimtab.cluster.resource import Json
 from trimtab.plugins import DeclinedError, ReplicaProposal
 from trimtab.plugins.kinds import Declaration, PluginKind
@@ -177,23 +170,21 @@ def policy(kind: str, value: int, period: int = 60) -> Json:
     return {"policies": [{"type": kind, "value": value, "periodSeconds": period}]}
 
 
-def container_metric(percent: int | None = None, average: str = "", container: str = "app") -> Json:
-    """Return a metric of one container."""
-    target: Json = {"type": "Utilization", "averageUtilization": percent}
-    if percent is None:
-        target = {"type": "AverageValue", "averageValue": average}
-    return {
-        "type": "ContainerResource",
-        "containerResource": {"name": "cpu", "container": container, "target": target},
-    }
-
-
-def average_metric(name: str, average: str) -> Json:
-    """Return a Resource metric with an amount per pod as its target."""
-    return {
-        "type": "Resource",
-        "resource": {"name": name, "target": {"type": "AverageValue", "averageValue": average}},
-    }
+def metric(kind: str, name: str, *, percent: int = 0, value: str = "", average: str = "", **of: str) -> Json:
+    """Return a metric of a type with its target; `of` names the container, or the labels that select series."""
+    target: Json = {"type": "AverageValue", "averageValue": average}
+    if percent or value:
+        target = (
+            {"type": "Utilization", "averageUtilization": percent}
+            if percent
+            else {"type": "Value", "value": value}
+        )
+    source: Json = {"name": name, **of}
+    if not kind.endswith("Resource"):
+        source = {"metric": {"name": name, **({"selector": {"matchLabels": of}} if of else {})}}
+    if kind == "Object":
+        source["describedObject"] = {"apiVersion": "v1", "kind": "Service", "name": "front"}
+    return {"type": kind, f"{kind[0].lower()}{kind[1:]}": {**source, "target": target}}
 
 
 def by_pod(*values: str) -> list[tuple[Json, str]]:
@@ -210,7 +201,7 @@ def row(sentence: str, objects: list[Json], about: Json, *steps: Json, group: Gr
 
 
 NO_SCALE = {f"{method} /deployments/web/scale": (403, "no right to scale") for method in ("PATCH", "PUT")}
-CPU, QUEUE_10 = cpu_metric(50), external_metric("queue", average="10")
+CPU, QUEUE_10 = metric("Resource", "cpu", percent=50), metric("External", "queue", average="10")
 NOW: Json = {"behavior": down()}
 IDLE = use("50m")
 
@@ -221,27 +212,28 @@ IDLE = use("50m")
 row("CPU over its target in percent scales up", web(), hpa(CPU), use("90m"))
 row("CPU under its target in percent scales down", web(), hpa(CPU, **NOW), use("20m"))
 row("CPU near its target changes nothing", web(), hpa(CPU), use("52m"))
-row("CPU over its target as an amount scales up", web(), hpa(average_metric("cpu", "50m")), use("90m"))
-row("CPU under its target as an amount scales down", web(), hpa(average_metric("cpu", "50m"), **NOW), use("20m"))
-row("Memory over its target in percent scales up", web(), hpa(memory_metric(50)), {"usage": {"web": {"memory": "80Mi"}}})
-row("Memory over its target as an amount scales up", web(), hpa(average_metric("memory", "50Mi")), {"usage": {"web": {"memory": "80Mi"}}})
-row("The CPU of one container over its target in percent scales up", web(), hpa(container_metric(50)), {"usage": {"web": {"app": {"cpu": "90m"}, "proxy": {"cpu": "1m"}}}})
-row("The CPU of one container under its target as an amount scales down", web(), hpa(container_metric(average="50m"), **NOW), {"usage": {"web": {"app": {"cpu": "20m"}, "proxy": {"cpu": "1"}}}})
-row("A container that no pod has cannot be measured", web(), hpa(container_metric(50, container="proxy")), use("90m"))
-row("A metric of the pods over its target scales up", web(2), hpa(pods_metric("hits", "10")), give(hits=by_pod("15", "17")))
-row("A metric of the pods under its target scales down", web(2), hpa(pods_metric("hits", "10"), **NOW), give(hits=by_pod("4", "3")))
-row("A metric of the pods is selected by labels", web(2), hpa(pods_metric("hits", "10", verb="GET")), give(hits=[({"pod": "web-rs-0", "verb": "GET"}, "18"), ({"pod": "web-rs-1", "verb": "GET"}, "18")]))
-row("A metric of an object over its value scales up", web(), hpa(object_metric("hits", value="100")), give(hits="180"))
-row("A metric of an object under its value scales down", web(), hpa(object_metric("hits", value="100"), **NOW), give(hits="40"))
-row("A metric of an object over its value per pod scales up", web(), hpa(object_metric("hits", average="10")), give(hits="70"))
-row("A metric of an object under its value per pod scales down", web(), hpa(object_metric("hits", average="10"), **NOW), give(hits="15"))
-row("A metric of an object is selected by labels", web(), hpa(object_metric("hits", value="100", verb="GET")), give(hits=[({"verb": "GET"}, "180")]))
-row("An external metric over its value scales up", web(), hpa(external_metric("queue", value="100")), give(queue="180"))
-row("An external metric under its value scales down", web(), hpa(external_metric("queue", value="100"), **NOW), give(queue="40"))
+row("CPU over its target as an amount scales up", web(), hpa(metric("Resource", "cpu", average="50m")), use("90m"))
+row("CPU under its target as an amount scales down", web(), hpa(metric("Resource", "cpu", average="50m"), **NOW), use("20m"))
+row("Memory over its target in percent scales up", web(), hpa(metric("Resource", "memory", percent=50)), {"usage": {"web": {"memory": "80Mi"}}})
+row("Memory over its target as an amount scales up", web(), hpa(metric("Resource", "memory", average="50Mi")), {"usage": {"web": {"memory": "80Mi"}}})
+row("The CPU of one container over its target in percent scales up", web(), hpa(metric("ContainerResource", "cpu", percent=50, container="app")), {"usage": {"web": {"app": {"cpu": "90m"}, "proxy": {"cpu": "1m"}}}})
+row("The CPU of one container under its target as an amount scales down", web(), hpa(metric("ContainerResource", "cpu", average="50m", container="app"), **NOW), {"usage": {"web": {"app": {"cpu": "20m"}, "proxy": {"cpu": "1"}}}})
+row("A container that no pod has cannot be measured", web(), hpa(metric("ContainerResource", "cpu", percent=50, container="proxy")), use("90m"))
+row("A metric of the pods over its target scales up", web(2), hpa(metric("Pods", "hits", average="10")), give(hits=by_pod("15", "17")))
+row("A metric of the pods under its target scales down", web(2), hpa(metric("Pods", "hits", average="10"), **NOW), give(hits=by_pod("4", "3")))
+row("A metric of the pods is selected by labels", web(2), hpa(metric("Pods", "hits", average="10", verb="GET")), give(hits=[({"pod": "web-rs-0", "verb": "GET"}, "18"), ({"pod": "web-rs-1", "verb": "GET"}, "18")]))
+row("A metric of an object over its value scales up", web(), hpa(metric("Object", "hits", value="100")), give(hits="180"))
+row("A metric of an object under its value scales down", web(), hpa(metric("Object", "hits", value="100"), **NOW), give(hits="40"))
+row("A metric of an object over its value per pod scales up", web(), hpa(metric("Object", "hits", average="10")), give(hits="70"))
+row("A metric of an object under its value per pod scales down", web(), hpa(metric("Object", "hits", average="10"), **NOW), give(hits="15"))
+row("A metric of an object is selected by labels", web(), hpa(metric("Object", "hits", value="100", verb="GET")), give(hits=[({"verb": "GET"}, "180")]))
+row("An external metric over its value scales up", web(), hpa(metric("External", "queue", value="100")), give(queue="180"))
+row("An external metric under its value scales down", web(), hpa(metric("External", "queue", value="100"), **NOW), give(queue="40"))
 row("An external metric over its value per pod scales up", web(), hpa(QUEUE_10), give(queue="70"))
 row("An external metric under its value per pod scales down", web(), hpa(QUEUE_10, **NOW), give(queue="15"))
 row("An external metric near its value per pod changes nothing", web(), hpa(QUEUE_10), give(queue="41"))
-row("The series of an external metric that labels select are added", web(), hpa(external_metric("queue", average="10", zone="a")), give(queue=[({"zone": "a", "shard": "1"}, "40"), ({"zone": "a", "shard": "2"}, "25"), ({"zone": "b"}, "900")]))
+row("An external metric near its value per pod keeps the pods of the status", web(), hpa(QUEUE_10), give(queue="60") | {"set": {"Deployment/web": {"status": {"replicas": 6}}}})
+row("The series of an external metric that labels select are added", web(), hpa(metric("External", "queue", average="10", zone="a")), give(queue=[({"zone": "a", "shard": "1"}, "40"), ({"zone": "a", "shard": "2"}, "25"), ({"zone": "b"}, "900")]))
 row("Of two metrics the larger number of replicas counts", web(), hpa(CPU, QUEUE_10), use("60m") | give(queue="80"))
 row("Of two metrics the one that asks for more holds the other", web(), hpa(CPU, QUEUE_10, **NOW), use("20m") | give(queue="40"))
 row("Without metrics CPU counts with a target of 80 percent", web(), {**hpa(), "spec": {k: v for k, v in hpa()["spec"].items() if k != "metrics"}}, use("90m"))
@@ -262,6 +254,7 @@ row("Two HPAs on the same pods both hold", [*web(), hpa(CPU, name="other")], hpa
 row("Two HPAs of both kinds on one target both hold", [*web(), hpa(CPU, name="other", native=True)], hpa(CPU), use("90m"))
 row("An object without metrics that can be read says why", web(), hpa(CPU), {})
 row("Pods without a request cannot be compared with a share", web(cpu=None), hpa(CPU), use("90m"))
+row("A workload without pods cannot be measured", web(2)[:2], hpa(CPU))
 row("The annotation DryRun shows and does not write", web(), hpa(CPU, annotations={"autoscaling.trimtab.dev/mode": "DryRun"}), use("90m"))
 row("The annotation DryRun at the right size shows nothing to do", web(), hpa(CPU, annotations={"autoscaling.trimtab.dev/mode": "DryRun"}), IDLE)
 row("A value of the annotation mode that is not known stops scaling", web(), hpa(CPU, annotations={"autoscaling.trimtab.dev/mode": "Dry"}), use("90m"))
@@ -304,8 +297,8 @@ row("A pod without a sample counts at its target when the others ask for less", 
 row("Gaps bring the usage back into the tolerance", web(), hpa(CPU), use("70m", _3=None))
 row("Gaps that could turn the direction around hold", web(), hpa(CPU), use("62m", _3=None, _2=None))
 row("A young pod that is not Ready is not multiplied", web(odd={3: unready()}), hpa(CPU), use("90m"))
-row("Pods of which none is Ready cannot be measured", web(2, odd={0: unready(LONG_AGO, LONG_AGO), 1: unready(LONG_AGO, LONG_AGO)}), hpa(pods_metric("hits", "10")), give(hits=by_pod("15", "17")))
-row("Object metrics with a value and no Ready pod hold", web(2, odd={0: unready(), 1: unready()}), hpa(object_metric("hits", value="10")), give(hits="30"))
+row("Pods of which none is Ready cannot be measured", web(2, odd={0: unready(LONG_AGO, LONG_AGO), 1: unready(LONG_AGO, LONG_AGO)}), hpa(metric("Pods", "hits", average="10")), give(hits=by_pod("15", "17")))
+row("Object metrics with a value and no Ready pod hold", web(2, odd={0: unready(), 1: unready()}), hpa(metric("Object", "hits", value="10")), give(hits="30"))
 row("All pods are young and have no sample yet", web(2, odd={0: unready(), 1: unready()}), hpa(CPU))
 SURGE = [pod(f"web-rs-{index}", owner=owned("ReplicaSet", "web-rs")) for index in (4, 5)]
 row("A rollout with more pods than replicas asks for more than the maximum", [*web(), *SURGE], hpa(CPU, maxReplicas=4), use("36m") | {"set": {"Deployment/web": {"status": {"replicas": 6}}}})
@@ -326,6 +319,7 @@ STRANGER = (JOB, pod("scrape", owner=owned("Job", "scrape", "batch/v1")))
 row("A pod that only shares the labels counts and is advised against", [*web(1), *STRANGER], hpa(CPU, maxReplicas=2), {"usage": {"web": {"cpu": "50m"}, "scrape": {"cpu": "1"}}})
 row("A pod that only shares the labels does not count by owner", [*web(1), *STRANGER], hpa(CPU, selectionStrategy="OwnerReference"), {"usage": {"web": {"cpu": "50m"}, "scrape": {"cpu": "1"}}})
 row("All pods left out by owner cannot be measured", [*web(1)[:2], *STRANGER], hpa(CPU, selectionStrategy="OwnerReference"), {"usage": {"scrape": {"cpu": "1"}}})
+row("A pod without an owner does not count by owner", [*web(1), pod("bare")], hpa(CPU, selectionStrategy="OwnerReference"), {"usage": {"web": {"cpu": "50m"}, "bare": {"cpu": "1"}}})
 FOREIGN = pod("import", owner=owned("Database", "web", "example.com/v1"))
 UNREAD = {"refuse": {"GET /databases": (403, 'databases.example.com "web" is forbidden')}}
 row("An owner that cannot be read holds a scale down", [*web(), custom("Database"), FOREIGN], hpa(CPU, selectionStrategy="OwnerReference", **NOW), {"usage": {"web": {"cpu": "10m"}, "import": {"cpu": "10m"}}} | UNREAD)
@@ -341,11 +335,12 @@ row("At zero a queue that fills wakes the workload", web(2), hpa(QUEUE_10, **ZER
 row("At zero a workload stays while its queue cannot be read", web(2), hpa(QUEUE_10, **ZERO), give(queue="0"), {}, give(queue=503))
 row("A zero by another hand is left alone with a minimum of zero", web(0), hpa(QUEUE_10, **ZERO), give(queue="35"))
 row("A minimum that is raised wakes a workload that was scaled to zero", web(2), hpa(QUEUE_10, **ZERO), give(queue="0"), {}, edit(minReplicas=2))
+row("At zero nothing wakes a workload whose metrics need pods", web(2), hpa(QUEUE_10, **ZERO), give(queue="0"), {}, {"spoil": {"HorizontalPodAutoscaler/web": {"metrics": [CPU]}}})
 row("A scale to zero waits for its window", web(2), hpa(QUEUE_10, minReplicas=0), give(queue="20"), give(queue="0"))
 row("A native HPA scales to zero and wakes", web(2), hpa(QUEUE_10, native=True, **ZERO), give(queue="0"), {}, give(queue="35"))
 
 # Metrics that are lost.
-OTHER = external_metric("other", average="10")
+OTHER = metric("External", "other", average="10")
 
 
 def losing(sentence: str, on_loss: Json | None, *steps: Json, replicas: int = 5, **more: Any) -> None:
@@ -360,14 +355,21 @@ losing("A lost metric without a policy does not hold what the others raise", Non
 losing("A lost metric with Ignore leaves the decision to the others", {"policy": "Ignore"}, LOST)
 losing("A lost metric with LastGood counts as it last did", {"policy": "LastGood", "maxAgeSeconds": 60}, LOST)
 losing("A lost metric with LastGood holds when that is too old", {"policy": "LastGood", "maxAgeSeconds": 30}, LOST | {"wait": 4})
+row("A metric with LastGood that was never read holds", web(5), hpa({**QUEUE_10, "onLoss": {"policy": "LastGood", "maxAgeSeconds": 60}}, OTHER, **NOW), give(queue=503, other="20"))
 losing("A lost metric with Replicas asks for a fixed size", {"policy": "Replicas", "replicas": 4}, LOST)
 losing("A lost metric with Replicas holds at its size", {"policy": "Replicas", "replicas": 5}, LOST)
 losing("A metric that is read again ends its policy", {"policy": "Ignore"}, LOST, give(queue="50"))
 losing("Metrics that are all lost and ignored hold", {"policy": "Ignore"}, give(queue=503, other=503))
 row("An external metric without any series cannot be read", web(), hpa(QUEUE_10), {})
+row("A value that is no number cannot be used", web(), hpa(QUEUE_10), give(queue="many"))
+row("A value below zero is refused", web(), hpa(QUEUE_10), give(queue="-5"))
+row("A metric of an object with two series cannot be used", web(), hpa(metric("Object", "hits", value="100")), give(hits=[({"a": "1"}, "180"), ({"a": "2"}, "10")]))
+row("A metric of the pods without any sample cannot be read", web(2), hpa(metric("Pods", "hits", average="10")))
+row("Samples of other pods do not count", web(2), hpa(metric("Pods", "hits", average="10")), give(hits=[({"pod": "other"}, "5")]))
+row("A metric without a target cannot be compared", web(), hpa(QUEUE_10, native=True), {"spoil": {"HorizontalPodAutoscaler/web": {"metrics": [{"type": "External", "external": {"metric": {"name": "queue"}, "target": {"type": "Value"}}}]}}} | give(queue="50"))
 row("An external metric that may not be read is named", web(), hpa(QUEUE_10), give(queue=403))
-row("A metric of an object that cannot be read is named", web(), hpa(object_metric("hits", value="100")), give(hits=503))
-row("A metric of the pods that cannot be read is named", web(2), hpa(pods_metric("hits", "10")), give(hits=503))
+row("A metric of an object that cannot be read is named", web(), hpa(metric("Object", "hits", value="100")), give(hits=503))
+row("A metric of the pods that cannot be read is named", web(2), hpa(metric("Pods", "hits", average="10")), give(hits=503))
 row("Two metrics that cannot be read are both named", web(), hpa(QUEUE_10, OTHER), give(queue=503, other=404))
 NAMED = {"queue": {"policy": "Replicas", "replicas": 4}}
 row("A native HPA names loss policies in an annotation", web(5), hpa(QUEUE_10, OTHER, native=True, annotations={"autoscaling.trimtab.dev/on-loss": json.dumps(NAMED)}, **NOW), give(queue="50", other="20"), LOST)
@@ -389,8 +391,8 @@ row("A native HPA whose metric is lost says why", web(), hpa(QUEUE_10, native=Tr
 row("A native HPA in a dry run shows and does not write", web(), hpa(CPU, native=True, annotations={"autoscaling.trimtab.dev/mode": "DryRun"}), use("90m"))
 row("A native HPA without a target says so", [], hpa(CPU, native=True))
 row("A native HPA whose target is paused says so", web(0), hpa(CPU, native=True))
-row("A metric of a type that is not known is named", web(), hpa(CPU, native=True), {"spoil": {"metrics": [{"type": "Weather"}]}})
-row("A spec that cannot be read says so", web(), hpa(QUEUE_10), {"spoil": {"metrics": [external_metric("queue", average="1" + "0" * 5000)]}})
+row("A metric of a type that is not known is named", web(), hpa(CPU, native=True), {"spoil": {"HorizontalPodAutoscaler/web": {"metrics": [{"type": "Weather"}]}}})
+row("A spec that cannot be read says so", web(), hpa(QUEUE_10), {"spoil": {"HorizontalPodAutoscaler/web": {"metrics": [metric("External", "queue", average="1" + "0" * 5000)]}}})
 
 # Gates that are off.
 OFF = Group(
@@ -400,12 +402,16 @@ OFF = Group(
 row("A minimum of zero has no effect while its gate is off", web(2), hpa(QUEUE_10, **ZERO), give(queue="0"), group=OFF)
 row("A selection strategy has no effect while its gate is off", web(), hpa(CPU, selectionStrategy="OwnerReference"), use("90m"), group=OFF)
 row("A tolerance has no effect while its gate is off", web(), hpa(CPU, behavior=up(tolerance="0.5")), use("60m"), group=OFF)
+MARK = {"type": "ScaledToZero", "status": "True", "reason": "ScaledToZero", "message": "the HPA controller scaled the workload to zero", "lastTransitionTime": LONG_AGO}
+row("A workload at zero sleeps while the gate is off", web(0), {**hpa(QUEUE_10, **ZERO), "status": {"currentReplicas": 0, "desiredReplicas": 0, "conditions": [MARK]}}, give(queue="35"), group=OFF)
 
 # An operator that only shows.
 DRY = Group("dry run", {"dry_run": True, "native_hpas": True})
 row("An operator in a dry run shows a scale up and does not write", web(), hpa(CPU), use("90m"), group=DRY)
 row("An operator in a dry run shows that nothing is to be done", web(), hpa(CPU), IDLE, group=DRY)
 row("An operator in a dry run shows a hold", web(), hpa(CPU, maxReplicas=4), use("90m"), group=DRY)
+row("An operator in a dry run names a target that is missing", [], hpa(CPU), group=DRY)
+row("An operator in a dry run shows a metric that is lost", web(), hpa(QUEUE_10), LOST, group=DRY)
 row("An operator in a dry run shows a native HPA", web(), hpa(CPU, native=True), use("90m"), group=DRY)
 
 # Upstream's rules.
@@ -437,6 +443,8 @@ for version in ("1.36", "1.37"):
     )
     row(f"By the rules of {version} a lost metric holds", web(), hpa(QUEUE_10, native=True), LOST, group=THEN)
     row(f"By the rules of {version} a target that is missing is named", [], hpa(CPU, native=True), group=THEN)
+    row(f"By the rules of {version} two HPAs on the same pods both hold", [*web(), hpa(CPU, name="other", native=True)], hpa(CPU, native=True), use("90m"), group=THEN)
+    row(f"By the rules of {version} a scale that the server refuses is named", web(), hpa(CPU, native=True), use("90m", refuse=NO_SCALE), group=THEN)
     row(
         f"By the rules of {version} a pod that only shares the labels counts",
         [*web(1), *STRANGER],
@@ -534,6 +542,7 @@ PLUGINS = Group(
     plugins=(
         _plugin("AtLeastSix", _asks(6)),
         _plugin("AtLeastFour", _asks(4)),
+        _plugin("Silent", lambda _seen: ReplicaProposal(replicas=None, reason="it is night")),
         _plugin("Fails", _fails),
         _plugin("Declines", _declines),
         _plugin("Wrong", lambda _seen: "six"),
@@ -555,6 +564,7 @@ def plugged(sentence: str, name: str, *steps: Json, field: str = "replicaPolicie
 
 plugged("A replica policy that asks for more counts", "AtLeastSix")
 plugged("A replica policy that asks for the present size holds", "AtLeastFour", use("10m"), **NOW)
+plugged("A replica policy that asks for nothing leaves the decision to the metrics", "Silent", use("90m"))
 plugged("A replica policy that raises an exception holds a scale down", "Fails", use("10m"), **NOW)
 plugged("A replica policy that raises an exception does not hold a scale up", "Fails", use("90m"))
 plugged("A replica policy that fails three times pauses", "Fails", use("10m", wait=4), **NOW)
@@ -569,3 +579,8 @@ plugged("A pod filter that needs nodes says that they cannot be listed", "OnNode
 plugged("A pod filter that is not loaded counts all pods", "Unknown", use("10m"), field="selectionStrategy", **NOW)
 row("A native HPA names replica policies in an annotation", web(), hpa(CPU, native=True, annotations={"autoscaling.trimtab.dev/replica-policies": '[{"name": "example.com/AtLeastSix"}]'}), IDLE, group=PLUGINS)
 row("Replica policies in an annotation that cannot be read hold a scale down", web(), hpa(CPU, native=True, annotations={"autoscaling.trimtab.dev/replica-policies": "[six]"}, **NOW), use("10m"), group=PLUGINS)
+
+# Two replicas that share out the namespaces.
+SHARED = Group("shards", {"leader_elect": True, "shards": 2})
+row("An HPA whose shard this replica holds is decided", web(), hpa(CPU), use("90m"), group=SHARED)
+row("An HPA whose shard another replica holds is left to it", web(), hpa(CPU), use("90m"), group=SHARED)

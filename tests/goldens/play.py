@@ -6,21 +6,24 @@ import logging
 import re
 import textwrap
 from datetime import datetime, timedelta
+from http import HTTPStatus
 from typing import Any
 
+from tests.dashboard.asking import ask
 from tests.goldens.decision import Decision, Group
 from tests.goldens.stage import HOME, Stage, resource_of
 from trimtab.cli.explain.command import _explain_decision
 from trimtab.cli.explain.hpas import explain_replicas, no_such_hpa
+from trimtab.cli.explain.sizes import explain_size
 from trimtab.cli.operator_settings import Choice
 from trimtab.cli.top.command import lines_of
 from trimtab.cli.top.rows import rows_of
 from trimtab.clock import VirtualClock
 from trimtab.cluster.client import ListOptions
-from trimtab.cluster.resource import CORE_EVENTS, Json
+from trimtab.cluster.resource import CORE_EVENTS, PODS, Json
 from trimtab.lab.apiserver.server import Server
+from trimtab.model.json import wire
 from trimtab.model.times import parse_time
-from trimtab.operator.horizontal.records import record_pages
 
 #: When the steps begin, so that times do not depend on how many objects are made before.
 BEGINNING = 3600.0
@@ -28,11 +31,11 @@ SYNC, LOOP = 15.0, 60.0
 PLACE = "shop"
 """What the namespace of every decision is called in its text."""
 WIDTH = 118
-UNUSED = {"track", "conditions", "events", "spec", "histogram", "cookie"}
+UNUSED = {"track", "window", "conditions", "events", "spec", "histogram", "cookie"}
 """Parts of a page that repeat other sections, or are drawn."""
 UID = re.compile(r"[0-9a-f]{8}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{12}")
-YEAR_2025 = 1735689600.0
-VERSION = re.compile(r"(baseVersion=|based on version )\d+")
+TIMES = {"at", "since"}
+VERSION = re.compile(r"(baseVersion=|based on version |operator-\d/|precondition \(|in record \()\d+")
 CHOICE = Choice(HOME)
 
 
@@ -71,44 +74,43 @@ async def _play_steps(stage: Stage, decisions: list[Decision], texts: dict[str, 
         await asyncio.sleep((began + (number + 1) * period - stage.clock.now()).total_seconds())
         await stage.loop()
         lines = list(stage.log.lines)
-        rows = {row["namespace"]: row for row in await rows_of(stage.user, "", stage.settings)}
+        rows = await rows_of(stage.user, "", stage.settings)
         ended = [decision for decision in living if len(decision.loops) == number + 1]
         # All at the same virtual moment, so that no decision depends on how many others there are.
-        shown = [
-            _Shown(stage, decision, began, rows.get(decision.namespace)).text(lines) for decision in ended
-        ]
+        shown = [_Shown(stage, decision, began).text(lines, rows) for decision in ended]
         for decision, text in zip(ended, await asyncio.gather(*shown), strict=True):
             texts[decision.path] = text
             about = decision.objects[-1]
             await stage.user.delete(resource_of(about), about["metadata"]["name"], decision.namespace)
         for decision in living:
             if decision not in ended:
-                await stage.follow(decision.namespace)
+                await (stage.settle if stage.loops else stage.follow)(decision.namespace)
 
 
 class _Shown:
     """What users see of one decision."""
 
-    def __init__(self, stage: Stage, decision: Decision, began: datetime, row: Json | None) -> None:
+    def __init__(self, stage: Stage, decision: Decision, began: datetime) -> None:
         self._stage, self._decision, self._began = stage, decision, began
-        self._rows = [{**row, "namespace": PLACE}] if row else []
         self._about = decision.objects[-1]
         self._named = self._about["metadata"]["name"]
 
-    async def text(self, log: list[str]) -> str:
+    async def text(self, log: list[str], rows: list[Json]) -> str:
         """Return the whole text."""
         stage, place = self._stage, self._decision.namespace
         found = await stage.user.get(resource_of(self._about), self._named, place)
+        status = found.get("status", {})
+        ours = [{**row, "namespace": PLACE} for row in rows if row["namespace"] == place]
         sections = {
             "given": self._given(),
-            "conditions": [
-                self._condition(condition) for condition in found.get("status", {}).get("conditions", ())
-            ],
-            "status": _shown(_without(found.get("status", {}), {"conditions", "memory"})),
+            "conditions": [self._condition(condition) for condition in status.get("conditions", ())],
+            "status": _shown(
+                {key: value for key, value in status.items() if key not in ("conditions", "memory")}
+            ),
             "events": await self._events(),
             "log": [line for line in log if place in line],
             **(await (self._sizes() if stage.loops else self._replicas())),
-            "top -o wide": lines_of(self._rows, is_wide=True) if self._rows else [],
+            "top -o wide": lines_of(ours, is_wide=True) if ours else [],
             "dashboard": _shown(self._timed(_without(await self._page(), UNUSED))),
         }
         lines = [f"{self._decision.sentence}."]
@@ -123,7 +125,8 @@ class _Shown:
             lines.append(f"setting {name}: {value}")
         for what, answer in group.refused:
             lines.append(f"refused {what}: {answer[0]} {answer[1]}")
-        for body in (*group.objects, *self._decision.objects):
+        given = [body for body in group.objects if body["kind"] != "CustomResourceDefinition"]
+        for body in (*given, *self._decision.objects):
             same = [other["metadata"]["name"] for other in self._decision.objects if _alike(other, body)]
             if not same or same[0] == body["metadata"]["name"]:
                 kept = {key: value for key, value in body.items() if key not in ("apiVersion", "kind")}
@@ -144,14 +147,13 @@ class _Shown:
     def _seconds(self, time: str) -> str:
         return f"{(parse_time(time) - self._began).total_seconds():.0f} s"
 
-    def _timed(self, value: Any) -> Any:
-        """Return JSON with times in seconds since the steps began."""
+    def _timed(self, value: Any, key: str = "") -> Any:
+        """Return the JSON of a page with times in seconds since the steps began."""
         if isinstance(value, dict):
-            return {key: self._timed(item) for key, item in value.items()}
+            return {name: self._timed(item, name) for name, item in value.items()}
         if isinstance(value, list):
-            return [self._timed(item) for item in value]
-        is_time = isinstance(value, float) and value > YEAR_2025
-        return f"{value - self._began.timestamp():.0f} s" if is_time else value
+            return [self._timed(item, key) for item in value]
+        return f"{value - self._began.timestamp():.0f} s" if key in TIMES and value else value
 
     async def _events(self) -> list[str]:
         listed = (await self._stage.user.list(CORE_EVENTS, ListOptions(self._decision.namespace))).items
@@ -160,32 +162,44 @@ class _Shown:
             about = event["involvedObject"]
             other = "" if about["name"] == self._named else f" of {about['kind']} {about['name']}"
             count = event.get("count", 1)
-            at = self._seconds(event.get("eventTime") or event["firstTimestamp"])
+            time = event.get("eventTime") or event["firstTimestamp"]
             times = f", {count} times" if count > 1 else ""
-            lines.append((at, f"{event['type']} {event['reason']}{other} at {at}{times}: {event['message']}"))
+            what = f"{event['type']} {event['reason']}{other} at {self._seconds(time)}{times}"
+            lines.append((parse_time(time), f"{what}: {event['message']}"))
         return [line for _, line in sorted(lines)]
 
     async def _replicas(self) -> dict[str, list[str]]:
         stage, place = self._stage, self._decision.namespace
-        page = record_pages(stage.horizontal.hpas, stage.horizontal.ownership)["/explain"](
-            f"{place}/{self._named}"
-        )
-        operators: Json = json.loads(page) if page else {"text": "", "explanation": {}}
+        answer = await ask(stage.port, "GET", "/explain", query=f"name={place}/{self._named}")
+        operators: Json = answer.json() if answer.status == HTTPStatus.OK else {"text": answer.body.decode()}
         looked = await explain_replicas(stage.viewer, place, self._named, CHOICE)
         if looked is None:
             return {"explain": [str(no_such_hpa(self._named, place))]}
         here = _explain_decision(looked, is_users=True)
-        same = here["text"].startswith(operators["text"]) and page
+        same = here["text"].startswith(operators["text"])
         if same:
             here["text"] = "(as the operator's)" + here["text"].removeprefix(operators["text"])
         return {
             "explain --operator": operators["text"].splitlines(),
             "explain": here["text"].splitlines(),
-            "explain -o json": _shown(_without(operators["explanation"] or here["explanation"], set())),
+            "explain -o json": _shown(
+                _without(operators.get("explanation") or json.loads(json.dumps(here["explanation"])), set())
+            ),
         }
 
     async def _sizes(self) -> dict[str, list[str]]:
-        return {}
+        stage, place = self._stage, self._decision.namespace
+        pods = (await stage.user.list(PODS.untyped(), ListOptions(place))).items
+        sections = {
+            "pods": [line for pod in pods for line in _wrapped(_sized(pod), f"{pod['metadata']['name']} ")]
+        }
+        for kind, name in [("vpa", self._named), *(("pod", pod["metadata"]["name"]) for pod in pods[:1])]:
+            explained, notes = await explain_size(stage.viewer, kind, place, name, CHOICE)
+            sections[f"explain {kind}/{name}"] = [*explained.lines, *notes]
+            sections[f"explain {kind}/{name} -o json"] = _shown(
+                _without(wire.to_builtins(explained.data), set())
+            )
+        return sections
 
     async def _page(self) -> Json:
         kind = {"VerticalPodAutoscaler": "vpa"}.get(self._about["kind"]) or (
@@ -202,6 +216,19 @@ def _wrapped(value: Json, before: str) -> list[str]:
     return textwrap.wrap(text, WIDTH, initial_indent=before, subsequent_indent="    ", break_long_words=False)
 
 
+def _sized(pod: Json) -> Json:
+    """Return what of a pod depends on its size."""
+    ours = {
+        key: value
+        for key, value in pod["metadata"].get("annotations", {}).items()
+        if not key.startswith("kube")
+    }
+    kept: Json = {"labels": pod["metadata"].get("labels"), "annotations": ours}
+    kept |= {spec["name"]: spec.get("resources", {}) for spec in pod["spec"]["containers"]}
+    sized: Json = _without(kept, set())
+    return sized
+
+
 def _alike(first: Json, second: Json) -> bool:
     """Return whether two objects differ by their names only."""
     return {**first, "metadata": {**first["metadata"], "name": ""}} == {
@@ -214,9 +241,7 @@ def _without(value: Any, names: set[str]) -> Any:
     """Return JSON without some members, and without empty ones."""
     if isinstance(value, dict):
         kept = {key: _without(item, names) for key, item in value.items() if key not in names}
-        return {
-            key: item for key, item in kept.items() if item is not False and item not in ("", None, [], {})
-        }
+        return {key: item for key, item in kept.items() if item or (item == 0 and item is not False)}
     return [_without(item, names) for item in value] if isinstance(value, list) else value
 
 

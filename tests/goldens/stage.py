@@ -1,5 +1,6 @@
 """A lab with one process of each program, on which the decisions of a group are played side by side."""
 
+import asyncio
 import logging
 from collections.abc import Iterable, Mapping
 from contextlib import suppress
@@ -13,17 +14,22 @@ from tests.support.transport import Line
 from trimtab.clock import VirtualClock
 from trimtab.cluster import errors, resource
 from trimtab.cluster.client import Client, DeleteOptions, ListOptions
+from trimtab.cluster.leases.shards import Shards
 from trimtab.cluster.resource import PODS, Json, Resource
 from trimtab.cluster.transport.in_process import InProcessTransport
 from trimtab.cluster.transport.transport import Request, Response
 from trimtab.dashboard.dashboard import Dashboard
 from trimtab.lab.apiserver.server import Server
 from trimtab.model.crds import all_crds
+from trimtab.model.times import format_time
+from trimtab.operator.health import HealthApp
 from trimtab.operator.horizontal.config import decision_config
 from trimtab.operator.horizontal.controller import HpaController
 from trimtab.operator.horizontal.inputs.kinds import NATIVE_HPAS, OWN_HPAS
+from trimtab.operator.horizontal.records import record_pages
 from trimtab.operator.log_format import TextFormatter
 from trimtab.operator.operator import Parts
+from trimtab.operator.process import make_shards
 from trimtab.operator.runtime import Runtime
 from trimtab.operator.settings.publisher import SettingsPublisher
 from trimtab.operator.settings.settings import Settings
@@ -98,13 +104,11 @@ class Stage:
         self.refused: dict[str, dict[str, tuple[int, str] | None]] = {"": dict(group.refused)}
         """Refused requests, by namespace; none stands for all requests."""
         self.client = Client(clock, self.line, seed=2)
-        self.settings = Settings.of(
-            leader_elect=False,
-            namespace=HOME,
-            components=group.components,
-            dashboard_login="token",
-            **group.settings,
-        )
+        usual = {"namespace": HOME, "leader_elect": False, "dashboard_login": "token"}
+        self.settings = Settings.of(components=group.components, **{**usual, **group.settings})
+        self._leases: list[asyncio.Task[None]] = []
+        self.stuck: dict[str, tuple[str, ...]] = {}
+        """Pods whose kubelets do nothing, and that do not come back."""
         self._like: dict[str, Json] = {}
         """The first pod of each Deployment, which new ones are like."""
 
@@ -125,13 +129,26 @@ class Stage:
 
     async def start(self) -> None:
         """Start the programs as `trimtab run` does, except that their loops are stepped."""
-        self.runtime = Runtime(
-            self.clock, self.client, self.settings, instance="operator-0", plugins=Plugins(self.group.plugins)
+        shards = (
+            make_shards(self.client, self.settings, "operator-0") if self.settings.leases.shards > 1 else None
         )
-        self._publisher = SettingsPublisher(self.client, self.settings, "operator-0")
+        self.runtime = Runtime(
+            self.clock,
+            self.client,
+            self.settings,
+            fence=shards,
+            instance="operator-0",
+            plugins=Plugins(self.group.plugins),
+        )
+        vertical = [name for name in self.group.components if name != "horizontal"]
+        # A recommender with these settings may run in another process.
+        components = dict.fromkeys(
+            ("recommender", *self.group.components) if vertical else self.group.components
+        )
+        published = self.settings.replace(components=tuple(components))
+        self._publisher = SettingsPublisher(self.client, published, "operator-0")
         await self._publisher.step()
         self.horizontal = HpaController(self.runtime, config=decision_config(self.settings))
-        vertical = [name for name in self.group.components if name != "horizontal"]
         self.site = VerticalRuntime(self.runtime) if vertical else None
         self.loops: Mapping[str, Any] = {name: LOOPS[name](self.site) for name in vertical if self.site}
         if self.site is not None:
@@ -139,14 +156,28 @@ class Stage:
         else:
             self.runtime.start()
             await self.horizontal.start()
+        if shards is not None:
+            await self._share_with_another(shards)
         if "admission" in self.loops:
             self._server.outbound.register(HOME, "trimtab-webhook", backend(self.loops["admission"].app))
             await self.loops["admission"].refresh()
+        pages = record_pages(self.horizontal.hpas, self.horizontal.ownership)
+        self.port = HealthApp([self.horizontal], self.runtime.registry, pages=pages)
         self.dashboard = Dashboard(Parts(self.runtime, self.horizontal, self.site, self.loops))._build_app()
         self.browser = await entered(self.dashboard)
 
+    async def _share_with_another(self, shards: Shards) -> None:
+        """Share the namespaces out with another replica, which decides nothing here."""
+        other = make_shards(self.client, self.settings, "operator-1")
+        self._leases = [asyncio.ensure_future(replica.run()) for replica in (shards, other)]
+        while len(shards.held()) != 1 or len(other.held()) != 1:
+            await self.clock.sleep(1)
+
     async def close(self) -> None:
         """End the programs."""
+        for lease in self._leases:
+            lease.cancel()
+        await asyncio.gather(*self._leases, return_exceptions=True)
         await self.horizontal.close()
         await self.runtime.close()
 
@@ -177,7 +208,7 @@ class Stage:
             await self.create(body, place)
         for named, parts in step.get("set", {}).items():
             kind, _, name = named.partition("/")
-            target = resource_of(decision.objects[-1]) if kind == "HorizontalPodAutoscaler" else KINDS[kind]
+            target = self._resource(kind, decision)
             for part, value in parts.items():
                 within = part if part in ("status", "scale", "resize") else ""
                 body = {"spec" if within in ("scale", "resize") else part: value}
@@ -186,23 +217,28 @@ class Stage:
                 )
         for pod in (await self.user.list(PODS, ListOptions(place))).items if "usage" in step else ():
             self._use(step["usage"], place, pod.name)
+        self.stuck[place] = step.get("stuck", self.stuck.get(place, ()))
         self.metrics.values |= {(place, name): value for name, value in step.get("metrics", {}).items()}
         self.metrics.ages |= {place: step["age"]} if "age" in step else {}
-        if "spoil" in step:
-            self._spoil(decision.objects[-1], place, step["spoil"])
+        for named, spec in step.get("spoil", {}).items():
+            kind, _, name = named.partition("/")
+            self._spoil(self._resource(kind, decision), f"{place}/{name}", spec)
         self.refused.setdefault(place, {}).update(step.get("refuse", {}))
         if outage := step.get("outage"):
             self.refused[""].update(outage)
             self.line.drop_all()
 
-    def _spoil(self, about: Json, namespace: str, spec: Json) -> None:
+    def _resource(self, kind: str, decision: Decision) -> Resource[Any]:
+        return KINDS.get(kind) or resource_of(decision.objects[-1])
+
+    def _spoil(self, kind: Resource[Json], name: str, spec: Json) -> None:
         """Change a spec in the lab's store, past every check, as an older server may have left it."""
-        kind = resource_of(about)
         shelf = f"{kind.plural}.{kind.group}"
-        entry = self._server.store.get(shelf, f"{namespace}/{about['metadata']['name']}")
+        entry = self._server.store.get(shelf, name)
         assert entry is not None
         body = entry.decoded()
         body["spec"] |= spec
+        body["metadata"]["generation"] = body["metadata"].get("generation", 1) + 1
         self._server.store.commit(shelf, body, entry.fields)
 
     def _refusal(self, request: Request) -> Response | None:
@@ -246,6 +282,45 @@ class Stage:
                 await self._add_pod(first, f"{name}-rs-{index}", namespace)
             status = {"status": {"replicas": wanted}}
             await self.user.patch(KINDS["Deployment"], name, namespace, status, subresource="status")
+
+    async def settle(self, namespace: str) -> None:
+        """Let kubelets carry out resizes, unless their pod is stuck, and let evicted members come back."""
+        pods = {pod["metadata"]["name"]: pod for pod in await self._all(PODS.untyped(), namespace)}
+        for owner in await self._all(KINDS["StatefulSet"], namespace):
+            name, template = owner["metadata"]["name"], owner["spec"]["template"]
+            for member in (f"{name}-{index}" for index in range(owner["spec"]["replicas"])):
+                if member not in pods and member not in self.stuck.get(namespace, ()):
+                    meta = {
+                        **template["metadata"],
+                        "name": member,
+                        "ownerReferences": [{"apiVersion": "apps/v1", "kind": "StatefulSet", "name": name}],
+                    }
+                    await self.create({"kind": "Pod", "metadata": meta, "spec": template["spec"]}, namespace)
+                    pods[member] = await self.user.get(PODS.untyped(), member, namespace)
+        for name, pod in pods.items():
+            if name not in self.stuck.get(namespace, ()):
+                await self._run(name, pod, namespace)
+
+    async def _run(self, name: str, pod: Json, namespace: str) -> None:
+        status = pod.get("status", {})
+        first = {"image": "x", "imageID": "x", "ready": True, "restartCount": 0}
+        known = {found["name"]: found for found in status.get("containerStatuses", ())}
+        containers = [
+            {
+                **known.get(spec["name"], {**first, "name": spec["name"]}),
+                "resources": spec.get("resources", {}),
+            }
+            for spec in pod["spec"]["containers"]
+        ]
+        if containers != status.get("containerStatuses"):
+            now = format_time(self.clock.now().replace(microsecond=0))
+            ready = {"type": "Ready", "status": "True", "lastTransitionTime": now}
+            running = {"phase": "Running", "startTime": now, "conditions": [ready]} if not known else {}
+            body = {"status": {**running, "containerStatuses": containers}}
+            await self.user.patch(PODS.untyped(), name, namespace, body, subresource="status")
+
+    async def _all(self, kind: Resource[Json], namespace: str) -> tuple[Json, ...]:
+        return (await self.user.list(kind, ListOptions(namespace))).items
 
     async def _add_pod(self, like: Json, name: str, namespace: str) -> None:
         meta = {key: like["metadata"][key] for key in ("labels", "ownerReferences")}

@@ -10,6 +10,7 @@ from tests.goldens import files
 REFERENCE = Path(__file__, "../../../docs/reference/events-and-conditions.md").resolve()
 WITHOUT_GOLDEN = {
     "MisplacedAnnotation": "the operator reads own HPAs without their apiVersion and takes them for native ones",
+    "HistoryUnavailable": "it needs a Prometheus server, which no lab has",
 }
 """Reasons of the reference that no golden shows, each with why."""
 
@@ -26,8 +27,7 @@ def test_every_file_is_of_a_decision_and_every_name_is_used_once():
 
 
 def test_every_reason_of_the_reference_is_in_a_golden():
-    horizontal = re.sub("## VerticalPodAutoscaler.*## Reasons", "", REFERENCE.read_text(), flags=re.DOTALL)
-    reasons = set(re.findall(r"^\| `(\w+)` \|", horizontal, re.MULTILINE))
+    reasons = set(re.findall(r"^\| `(\w+)` \|", REFERENCE.read_text(), re.MULTILINE))
     shown: set[str] = set()
     for path in files.TABLE:
         text = (files.FOLDER / path).read_text()
