@@ -244,7 +244,7 @@ row("A target that is missing is named", [], hpa(CPU))
 row("A target of a kind that nobody serves is named", [], hpa(CPU, target=("example.com/v1", "Unicorn")))
 row("A target of a kind without replicas is named", [], hpa(CPU, target=("batch/v1", "Job")))
 row("A target whose scale may not be read is named with the missing right", [custom("Database")], hpa(CPU, target=DATABASE), {"refuse": {"GET /databases": (403, 'databases.example.com "web" is forbidden')}})
-row("A target whose server is down is asked again", [custom("Database")], hpa(CPU, target=DATABASE), {"refuse": {"GET /databases": (503, "the server is down")}})
+row("A target whose server is down is asked again", [custom("Database")], hpa(CPU, target=DATABASE), {"refuse": {"GET /databases": (503, "the server is down")}}, group=Group("server of a kind down", objects=CUSTOM))
 row("A target at zero by another hand is paused", web(0), hpa(CPU))
 row("More replicas than the maximum are lowered at once", web(6), hpa(CPU, maxReplicas=5), use("90m"))
 row("Fewer replicas than the minimum are raised at once", web(1), hpa(CPU, minReplicas=3), use("20m"))
@@ -465,9 +465,8 @@ STALE = Group("stale caches", {"status_max_age": timedelta(0)})
 BLIND = {"outage": {"GET /api/v1/pods": (403, "pods is forbidden")}, "wait": 6}
 row("A cache of pods that is stale holds a scale down", web(), hpa(CPU, **NOW), IDLE, use("50m") | BLIND, use("10m"), group=STALE)
 row("A cache of pods that is stale does not hold a scale up", web(), hpa(CPU), IDLE, use("50m") | BLIND, use("90m"), group=STALE)
-WRONG = Group("wrong clock", ahead=150.0)
-row("A clock of the operator that is wrong is named and changes nothing", web(), hpa(CPU), use("90m"), group=WRONG)
-row("A clock of the operator that is wrong does not refuse samples", web(), hpa(QUEUE_10), give(queue="70"), {}, group=WRONG)
+row("A clock of the operator that is wrong is named and changes nothing", web(), hpa(CPU), IDLE, {}, use("90m"), group=Group("wrong clock", ahead=150.0))
+row("A clock of the operator that is wrong does not refuse samples", web(), hpa(QUEUE_10), give(queue="40"), {}, give(queue="70"), group=Group("wrong clock for a queue", ahead=150.0))
 VIEWER = Group(
     "viewers without metrics",
     refused_to_viewers=(("GET /apis/metrics.k8s.io", (403, "pods.metrics.k8s.io is forbidden")),),

@@ -177,8 +177,8 @@ row("Two VPAs whose checkpoints have one name say so", WATCHING, [*db(container=
 row("A scope has no effect while its gate is off", Group("no scopes", {}, ("recommender",), (node(),)), [*db(roles={"leader": 0}), *ROLES], vpa(scope="leader"), use())
 EXCLUDED = "In the namespace of the installation a VPA recommends only"
 row(EXCLUDED, Group("own namespace", {"feature_gates": GATES, "namespace": namespace_of(EXCLUDED)}, ("recommender",), (node(),)), db(), vpa(), use())
-OLD_RULES = Group("vpa 1.8", {**FREE, "compat": "vpa-1.8"}, ("recommender", "updater"), (node(),))
-row("By the rules of VPA 1.8 a recommendation is learnt", OLD_RULES, db(), vpa("Off"), use(wait=3))
+OLD_RULES = Group("vpa 1.8", {**FREE, "compat": "vpa-1.8"}, ("updater",), (node(),))
+row("By the rules of VPA 1.8 a recommendation is learnt", Group("vpa 1.8 recommender", {**FREE, "compat": "vpa-1.8"}, ("recommender",), (node(),)), db(), vpa("Off"), use(wait=3))
 row("By the rules of VPA 1.8 a pod is resized in place", OLD_RULES, db(), vpa(status=recommended()), {}, {})
 row("By the rules of VPA 1.8 a pod is evicted", OLD_RULES, db(), vpa("Recreate", status=recommended()), {})
 
