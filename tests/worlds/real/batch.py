@@ -14,7 +14,16 @@ from typing import Any
 from tests.worlds.real.hpas import Json
 from tests.worlds.real.metrics import Server
 from tests.worlds.real.profiles import Profile, make_world
-from tests.worlds.real.server import HPA_API, SIDES, Api, ApiError, Controllers, count_writes, stop_refusing
+from tests.worlds.real.server import (
+    HPA_API,
+    SIDES,
+    Api,
+    ApiError,
+    Controllers,
+    count_writes,
+    end,
+    stop_refusing,
+)
 from tests.worlds.real.workload import Workload
 from tests.worlds.world import Happening
 from tools.peers.beside import Beside
@@ -55,11 +64,9 @@ class Batch:
                 ]
             await self._live(tasks)
         finally:
-            for task in tasks:
-                task.cancel()
-            await asyncio.gather(*tasks, return_exceptions=True)
             self._controllers.stop()
             self._metrics.workloads.clear()
+        await end(tasks)
         writes = count_writes(self._audit_log, start)
         path = self._out / f"{names[0]}-{self._run}.json.gz"
         with gzip.open(path, "wt") as file:

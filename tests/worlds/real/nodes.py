@@ -20,7 +20,8 @@ NODE_STATUS: Json = {
     "allocatable": {"cpu": "640", "memory": "4Ti", "pods": "5000"},
     "conditions": [{"type": "Ready", "status": "True"}],
 }
-_RECREATED_AFTER = 1.0
+_RECREATED_AFTER, _STEP, _TARGET_EVERY, _TOLD_AGAIN = 1.0, 0.5, 3.0, 30.0
+"""Seconds."""
 _RESOURCES = ("cpu", "memory")
 OUTCOMES = (
     "OOM kills", "starved GiB-s", "starved core-s", "wasted GiB-s", "wasted core-s", "unavailable pod-s",
@@ -53,9 +54,9 @@ class PlayedPods:
         self._vpas = f"/apis/autoscaling.k8s.io/v1/namespaces/{self.namespace}/verticalpodautoscalers"
         self._pods: dict[int, Pod] = {}
         self._gone_since: dict[int, float] = {}
-        self._zero = self._before = 0.0
+        self._zero = self._before = self._acts_after = 0.0
         self._uid = ""
-        self._factor, self._max_memory = 1.0, ""
+        self._factor, self._max_memory, self._mode = 1.0, "", "Off"
         self._until: dict[str, float] = {}
         """By name of a happening that lasts: its end."""
         self._labels_every, self._labelled_at, self._tick = 0.0, 0.0, 0
@@ -63,6 +64,7 @@ class PlayedPods:
         self._has_standbys = self._has_metrics = False
         self._served: set[str] = set()
         self._last_target: dict[str, float] = {}
+        self._target_read_at = 0.0
         self.record: Json = {
             "world": world.name, "replay": replay, "side": side, "log": [], "broken": [], "tell": world.tell(),
             "outcomes": dict.fromkeys(OUTCOMES, 0.0),
@@ -91,9 +93,12 @@ class PlayedPods:
         for ordinal in range(self.world.pods):
             await self._create(ordinal)
 
-    async def begin(self) -> None:
-        """Start the clock, let happen what is so from the start, serve metrics, and create the VPA."""
-        self._zero, self._before = time.time(), 0.0
+    async def begin(self, acts_after: float) -> None:
+        """Start the clock, let happen what is so from the start, serve metrics, and create the VPA.
+
+        For some seconds it only recommends.
+        """
+        self._zero, self._before, self._acts_after = time.time(), 0.0, acts_after
         for happening in self.world.happenings:
             if happening.at == 0.0:
                 await self.happen(happening)
@@ -126,7 +131,7 @@ class PlayedPods:
 
     async def _create_vpa(self) -> None:
         target = {"apiVersion": "apps/v1", "kind": "StatefulSet", "name": "db"}
-        spec: Json = {"targetRef": target, "updatePolicy": {"updateMode": self.world.mode}}
+        spec: Json = {"targetRef": target, "updatePolicy": {"updateMode": self._mode}}
         if self._max_memory:
             bounds = {"containerName": "*", "maxAllowed": {"memory": self._max_memory}}
             spec["resourcePolicy"] = {"containerPolicies": [bounds]}
@@ -176,7 +181,7 @@ class PlayedPods:
         while True:
             with suppress(ApiError):
                 await self._step()
-            await asyncio.sleep(0.4)
+            await asyncio.sleep(_STEP)
 
     async def _step(self) -> None:
         listed = await self._call("GET", self._pods_path)
@@ -193,8 +198,14 @@ class PlayedPods:
             body = {"metadata": {"labels": {"worlds/tick": str(self._tick)}}}
             for ordinal in found:
                 await self._call("PATCH", f"{self._pods_path}/db-{ordinal}", body, ok=(404,))
+        if now >= self._acts_after and self._mode == "Off":
+            self._mode = self.world.mode
+            body = {"spec": {"updatePolicy": {"updateMode": self._mode}}}
+            await self._call("PATCH", f"{self._vpas}/db", body, ok=(404,))
         self._sum_up(now, set(found))
-        await self._note_target()
+        if now - self._target_read_at >= _TARGET_EVERY:
+            self._target_read_at = now
+            await self._note_target()
 
     async def _play(self, ordinal: int, item: Json, now: float) -> None:
         wanted, uid = item["spec"]["containers"][0]["resources"], item["metadata"]["uid"]
@@ -210,9 +221,10 @@ class PlayedPods:
             self._note_size(pod, pod, "resized")
         limit = pod.resources.get("limits", {}).get("memory")
         if limit is not None and now >= pod.ready_at and self._usage(pod, "memory", now) > _amount(limit):
+            if pod.killed_at is None or now - pod.killed_at > _TOLD_AGAIN:
+                self._note(f"db-{ordinal} killed for memory at {_amount(limit) / GIBIBYTE:.2f} GiB")
             pod.restarts, pod.killed_at, pod.ready_at = pod.restarts + 1, now, now + self.world.start_up
-            self.record["outcomes"]["OOM kills"] += 1
-            self._note(f"db-{ordinal} killed for memory at {_amount(limit) / GIBIBYTE:.2f} GiB")
+            self.record["outcomes"]["OOM kills"] += self._mode != "Off"
         is_ready = now >= pod.ready_at and (ordinal == 0 or not self._has_standbys)
         shown = (is_ready, pod.restarts, pod.resources, waits)
         if shown != pod.shown:
@@ -293,7 +305,7 @@ class PlayedPods:
     # What became of them.
 
     def _sum_up(self, now: float, found: set[int]) -> None:
-        seconds, self._before = now - self._before, now
+        seconds, self._before = (now - self._before) * (self._mode != "Off"), now
         sums = self.record["outcomes"]
         for ordinal in range(self.world.pods):
             pod = self._pods[ordinal]

@@ -1,4 +1,4 @@
-"""The command: `python -m tests.worlds --real [BATCH...]`."""
+"""Plays random worlds beside the real controllers, and tells those in which ours is worse: `python -m tests.worlds --real`."""
 
 import argparse
 import tempfile
@@ -19,8 +19,11 @@ from tools.peers.beside import Beside
 from tools.peers.cluster import RealCluster
 
 OUT = Path(".trimtab/worlds")
-NIGHTLY = ("plain", "kill", "api", "sync5", "real", "vpas")
-"""Syncs of 1, 5 and 15 s."""
+USUAL = (None, "sync5", "real", "vpas")
+"""The profile that the seed draws, mostly of syncs of 1 s, then syncs of 5 and 15 s, then VPAs."""
+PROFILES = (
+    "plain", "kill", "takeover", "api", "api429", "slow", "sync5", "real", "real-kill", "real-takeover", "vpas"
+)  # fmt: skip
 _REPLAYS = 3
 
 Plan = tuple[Profile | vpas.Profile, Sequence[str]]
@@ -37,11 +40,9 @@ def main(arguments: list[str]) -> int:
     """Play worlds on a real API server, print the stories, and return 1 if some outcome of ours is worse."""
     parser = argparse.ArgumentParser("python -m tests.worlds --real", description=__doc__)
     parser.add_argument("--seed", type=int, default=1, help="of the first batch; default 1")
-    parser.add_argument(
-        "--count", type=int, default=0, help="of batches; default one of each of " + ", ".join(NIGHTLY)
-    )
+    parser.add_argument("--count", type=int, default=0, help="of batches; default four of different profiles")
     parser.add_argument("--worlds", type=int, default=12, help="of a batch; default 12")
-    parser.add_argument("--profile", help="instead of the one that the batch's seed draws")
+    parser.add_argument("--profile", help=f"one of {', '.join(PROFILES)}; default: by seed")
     parser.add_argument(
         "--only",
         default="",
@@ -80,7 +81,7 @@ def _plans(options: argparse.Namespace) -> Iterable[Plan]:
             yield vpas.draw_profile(batch) if batch.startswith("v") else draw_profile(batch, profile), names
         return
     count = options.count or (1 if options.profile else 0)
-    for number, profile in enumerate([options.profile] * count or NIGHTLY, options.seed):
+    for number, profile in enumerate([options.profile] * count or USUAL, options.seed):
         is_of_vpas = profile == "vpas"
         batch = f"v{number}" if is_of_vpas else str(number)
         drawn = vpas.draw_profile(batch) if is_of_vpas else draw_profile(batch, profile)

@@ -8,7 +8,7 @@ import ssl
 import subprocess
 import sys
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from contextlib import suppress
 from datetime import UTC, datetime
 from pathlib import Path
@@ -114,6 +114,15 @@ class Api:
                         if event["type"] != "BOOKMARK":
                             see(event["type"], event["object"])
             await asyncio.sleep(0.2)
+
+
+async def end(tasks: Sequence[asyncio.Task[None]]) -> None:
+    """Cancel tasks, and raise what went wrong in one of them."""
+    for task in tasks:
+        task.cancel()
+    for failure in await asyncio.gather(*tasks, return_exceptions=True):
+        if isinstance(failure, Exception):
+            raise failure
 
 
 def audit_flags(directory: Path) -> list[str]:

@@ -12,8 +12,8 @@ from tests.worlds.real.play import arena
 from tests.worlds.real.profiles import draw_profile
 
 pytestmark = pytest.mark.real
-HPAS = replace(draw_profile("64", "plain"), seconds=18)
-VPAS = vpas.Profile(seconds=25)
+HPAS = replace(draw_profile("64", "plain"), seconds=16)
+VPAS = vpas.Profile(seconds=20, acts_after=2)
 
 
 async def play(out):

@@ -13,7 +13,7 @@ from pathlib import Path
 from tests.worlds.real.hpas import Json
 from tests.worlds.real.metrics import Server
 from tests.worlds.real.nodes import NODE, NODE_STATUS, PlayedPods
-from tests.worlds.real.server import SIDES, UPSTREAM_VPA, VPA_PROGRAMS, Api, count_writes
+from tests.worlds.real.server import SIDES, UPSTREAM_VPA, VPA_PROGRAMS, Api, count_writes, end
 from tests.worlds.real.vpas import DAY, Profile, make_world
 from tests.worlds.world import Happening
 from tools.peers import build, processes
@@ -152,7 +152,7 @@ async def play(
         metrics.played_pods.update({pods.namespace: pods.pod_metrics for pods in played})
         await programs.start_all()
         start, began = audit_log.stat().st_size, time.monotonic()
-        await _each(played, PlayedPods.begin)
+        await _each(played, lambda pods: pods.begin(profile.acts_after))
         for pods in played:
             tasks.append(asyncio.create_task(pods.run()))
             tasks += [
@@ -169,18 +169,15 @@ async def play(
             await asyncio.sleep(0.2)
             lag = max(lag, time.monotonic() - before - 0.2)
     finally:
-        for task in tasks:
-            task.cancel()
-        failures = await asyncio.gather(*tasks, return_exceptions=True)
         programs.stop()
         metrics.played_pods.clear()
+    await end(tasks)
     writes = count_writes(audit_log, start)
     for pods in played:
         pods.record["writes"] = writes.get(pods.namespace, {})
     result: Json = {
         "profile": "vpas", "tell": profile.tell(), "events": [], "lag": round(lag, 2),
         "lives": [pods.record for pods in played],
-        "failures": [repr(each) for each in failures if isinstance(each, Exception)],
     }  # fmt: skip
     path = out / f"{names[0]}-{run}.json.gz"
     with gzip.open(path, "wt") as file:

@@ -13,7 +13,7 @@ from tests.worlds.world import Happening
 
 DAY = 40
 """Seconds of a day."""
-SECONDS = 260.0
+SECONDS = 6.5 * DAY
 GIBIBYTE = 1024**3
 _HAPPENINGS = (
     "labels", "labels", "standbys", "without", "without", "outage", "load", "load", "refusals", "vpa", "bounds", "rollout"
@@ -26,6 +26,11 @@ class Profile:
 
     events: tuple[Happening, ...] = ()
     seconds: float = SECONDS
+    acts_after: float = 1.5 * DAY
+    """Seconds for which the VPAs only recommend, so that both sides know the pods when they begin to size them.
+
+    Outcomes count from then on.
+    """
 
     def tell(self) -> str:
         """Return the profile in a line."""
@@ -53,12 +58,19 @@ class Usage:
     starts: float
     """When the busy hours begin, as a share of a day."""
     lasts: float
+    noise: float = 0.0
+    """How far it varies from second to second, as a share."""
 
     def at(self, moment: float, factor: float, ordinal: int) -> float:
-        """Return the usage at a moment. Pods differ by some percent, and over time."""
+        """Return the usage at a moment. Pods differ by some percent."""
         hour = (moment / DAY - self.starts) % 1
         level = self.peak if hour < self.lasts else self.idle
-        return level * factor * (1 + 0.05 * math.sin(ordinal * 2.4 + moment / 3))
+        return (
+            level
+            * factor
+            * (1 + 0.05 * math.sin(ordinal * 2.4))
+            * (1 + self.noise * math.sin(ordinal + moment / 3))
+        )
 
 
 @dataclass(frozen=True)
@@ -107,9 +119,10 @@ def draw(name: str) -> VpaWorld:
     """Return the world of a seed."""
     random = Random(f"vpa {name}")
     idle = random.uniform(0.4, 2) * GIBIBYTE
-    memory = Usage(idle, idle * random.choice([1, 1.5, 3, 6]), random.random(), random.uniform(0.05, 0.4))
+    peak, noise = idle * random.choice([1, 1.5, 3, 6]), random.choice([0.0, 0.05])
+    memory = Usage(idle, peak, random.random(), random.uniform(0.05, 0.4), noise)
     idle = random.uniform(0.05, 0.5)
-    cpu = Usage(idle, idle * random.choice([1, 2, 5]), random.random(), random.uniform(0.05, 0.4))
+    cpu = Usage(idle, idle * random.choice([1, 2, 5]), random.random(), random.uniform(0.05, 0.4), noise)
     requests = {"cpu": random.choice([0.1, 0.5, 2.0]), "memory": random.choice([0.5, 1, 4, 12]) * GIBIBYTE}
     drawn = [_draw_happening(random) for _ in range(random.choice([1, 1, 2, 2, 3]))]
     return VpaWorld(
@@ -147,12 +160,13 @@ _BASE = VpaWorld(
 KNOWN = {
     # CPU samples without memory samples, from the start.
     "v.12": ("NV-12", replace(_BASE, happenings=(Happening(0.0, "without", {"resource": "memory", "for": SECONDS}),))),
-    # One busy hour a day, and a label that changes 80 times a day.
+    # One busy hour a day, and a label that changes 40 times a day.
     "v.16": (
         "NV-16",
         replace(
             _BASE, usage={"cpu": _CORES, "memory": _BUSY_HOUR}, requests={"cpu": 0.5, "memory": 12 * GIBIBYTE},
-            happenings=(Happening(0.0, "labels", {"every": 0.5, "for": SECONDS}),),
+            limit_ratio=None,
+            happenings=(Happening(0.0, "labels", {"every": 1, "for": SECONDS}),),
         ),
     ),
     # One active pod, and standbys that are not Ready by design.

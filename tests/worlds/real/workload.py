@@ -64,7 +64,7 @@ class Workload:
         self.namespace = f"w{run}-{world.name.replace('.', '-')}-r{replay}-{side}"
         self._labels = {"worlds": run}
         self._call = api.call
-        self._zero = 0.0
+        self._zero = self._measured_at = 0.0
         self.pods: dict[str, Pod] = {}
         self.wanted = world.replicas
         self.spec = world.spec
@@ -305,6 +305,7 @@ class Workload:
         now, facts = self.now, happening.facts
         if happening.what == "outage":
             before = self._current(facts["metric"])
+            before = _old(before) if before is not None and facts["how"] == "old" else before
             for number in self.sharing(facts["metric"]):
                 self.outages[number] = Outage(now + facts["for"], facts["how"], before)
         elif happening.what in ("never-ready", "slow"):
@@ -397,13 +398,13 @@ class Workload:
         now = self.now
         for number, metric in enumerate(self.world.metrics):
             samples = self._samples[number]
-            slot = math.floor((now + self.world.phase) / metric.resolution)
-            if (
-                not samples
-                or math.floor((samples[-1].measured + self.world.phase) / metric.resolution) != slot
-            ):
+            scrapes = [
+                math.floor((at + self.world.phase) / metric.resolution) for at in (self._measured_at, now)
+            ]
+            if not samples or scrapes[0] != scrapes[1]:
                 samples.append(Sample(now + metric.delay, now, self._usage(number, now)))
                 del samples[:-30]
+        self._measured_at = now
 
     def _usage(self, number: int, now: float) -> Value:
         metric, load = self.world.metrics[number], self.world.noisy_demand(self.sharing(number)[0], now)
@@ -442,15 +443,6 @@ class Workload:
             sample = outage.before
         if sample is None:
             return "missing", now, None
-        if outage is not None and now < outage.until and outage.how == "old":
-            value = sample.value
-            return (
-                "ok",
-                sample.measured - 400,
-                {name: of_pod * 0.2 for name, of_pod in value.items()}
-                if isinstance(value, dict)
-                else (value or 0.0) * 0.2,
-            )
         return "ok", sample.measured, sample.value
 
     def note_served(self, number: int, how: str, measured: float, value: Value) -> None:
@@ -510,6 +502,13 @@ class Workload:
         self.record["rows"].append(
             (round(self.now, 2), wanted, len(self._live()), len(self._ready()), *bounds)
         )
+
+
+def _old(sample: Sample) -> Sample:
+    """Return a sample of a source that hangs for minutes, since a time of less load."""
+    value = sample.value or 0.0
+    low = {name: amount * 0.2 for name, amount in value.items()} if isinstance(value, dict) else value * 0.2
+    return Sample(sample.published, sample.measured - 400, low)
 
 
 def _owner(kind: str, name: str, uid: str | None) -> Json:
