@@ -250,6 +250,9 @@ row("A container whose limit would have to change its class is resized within it
 # Evictions.
 row("A pod outside its range is evicted", UPDATING, db(), vpa("Recreate", status=recommended()))
 row("A pod that shrinks is evicted in mode Recreate", UPDATING, db(cpu="2", memory="4Gi"), vpa("Recreate", status=recommended()))
+RESIZING = {"conditions": [READY, {"type": "PodResizeInProgress", "status": "True", "lastTransitionTime": "2026-01-01T01:00:30Z"}]}
+row("A pod that another program resizes is not evicted meanwhile", UPDATING, db(1, odd={0: RESIZING}), vpa("Recreate", status=recommended()))
+row("A pod inside its range without a start time stays", UPDATING, db(cpu="700m", memory="500Mi", odd={index: {"startTime": None} for index in range(2)}), vpa("Recreate", status=recommended()))
 QUICK = {"containerStatuses": [{"name": "app", "image": "x", "imageID": "x", "ready": True, "restartCount": 1, "resources": {"requests": {"cpu": "700m", "memory": "480Mi"}}, "lastState": {"terminated": {"exitCode": 137, "reason": "OOMKilled", "startedAt": "2026-01-01T00:58:00Z", "finishedAt": "2026-01-01T00:59:30Z"}}}]}
 BUDGET = {"kind": "PodDisruptionBudget", "metadata": {"name": "db"}, "spec": {"minAvailable": 2, "selector": {"matchLabels": {"app": "db"}}}}
 row("An eviction that a budget refuses backs off", UPDATING, [*db(), BUDGET], vpa("Recreate", status=recommended()), {}, {})
@@ -280,6 +283,8 @@ row("A replacement beyond a LimitRange is cut to it", ADMITTED, [LARGEST, *db()]
 row("Without an answer of the webhook nothing is evicted", Group("no webhook", {**FREE, "admission_check": "probe"}, ("updater",), (node(),)), db(), vpa("Recreate", status=recommended()))
 LIMITED = Group("limits", {"feature_gates": GATES, "admission_check": "none", "replacement_check": "none", "node_fit": "none", "max_evictions_per_minute": 1}, ("updater",), (node(),))
 row("No more pods are evicted in a minute than allowed", LIMITED, [*db(), *db(name="web"), vpa("Recreate", status=recommended())], vpa("Recreate", name="web", target=("apps/v1", "StatefulSet", "web"), status=recommended()))
+SLOW = Group("slow", {**FREE, "eviction_rate_limit": 0.001}, ("updater",), (node(),))
+row("A rate of evictions that is used up holds", SLOW, [*db(), *db(name="web"), vpa("Recreate", status=recommended())], vpa("Recreate", name="web", target=("apps/v1", "StatefulSet", "web"), status=recommended()))
 SHOWING = Group("updater in a dry run", {**FREE, "dry_run": True}, ("recommender", "updater"), (node(),))
 row("A dry run shows a resize", SHOWING, db(), vpa(status=recommended()))
 row("A dry run shows an eviction", SHOWING, db(), vpa("Recreate", status=recommended()))
