@@ -86,19 +86,14 @@ def _with_defaults(profile: Profile, random: Random) -> Profile:
     def at(low: float, high: float) -> float:
         return round(random.uniform(low, high), 1)
 
-    events: dict[str, tuple[Happening, ...]] = {}
+    events: tuple[Happening, ...] = ()
     if profile.name == "real-kill":
-        events["events"] = (
-            Happening(at(50, 65), "kill", {"for": 0.0}),
-            Happening(at(120, 135), "kill", {"for": 46.0}),
-        )
+        events = (Happening(at(50, 65), "kill", {"for": 0.0}), Happening(at(120, 135), "kill", {"for": 46.0}))
     if profile.name == "real-takeover":
-        events["events"] = (
-            Happening(at(60, 75), "lead-kill", {"for": 20.0}),
-            Happening(at(150, 165), "lead-term", {"for": 20.0}),
-        )
+        killed = Happening(at(60, 75), "lead-kill", {"for": 20.0})
+        events = (killed, Happening(at(150, 165), "lead-term", {"for": 20.0}))
     copies = 2 if profile.name == "real-takeover" else 1
-    return Profile(profile.name, 240, 15, 60, 60, 15, copies, events.get("events", ()), DEFAULT_LEASE_SECONDS)
+    return Profile(profile.name, 240, 15, 60, 60, 15, copies, events, DEFAULT_LEASE_SECONDS)
 
 
 def _draw_takeovers(random: Random) -> tuple[Happening, ...]:
