@@ -10,12 +10,6 @@ from trimtab.clock import VirtualClock
 
 
 @pytest.fixture
-def lab() -> Play:
-    """Play on the lab, in virtual time."""
-    return play_on_lab
-
-
-@pytest.fixture
 def stage(clock: VirtualClock) -> AbstractAsyncContextManager[Stage]:
     """Return a stage on the lab, for tests in virtual time."""
     return stage_on_lab(clock)

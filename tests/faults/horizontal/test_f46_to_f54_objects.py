@@ -273,7 +273,8 @@ async def test_f54_another_hand_is_told_of_and_not_fought_faster_than_by_period(
 
 
 @pytest.mark.parametrize("amount", ["1e1000000000", "1" + "0" * 5000], ids=["an exponent", "5,000 digits"])
-def test_an_hpa_that_cannot_be_read_says_so_and_costs_one_write_and_one_line(lab, caplog, amount):
+@in_virtual_time
+async def test_an_hpa_that_cannot_be_read_says_so_and_costs_one_write_and_one_line(stage, caplog, amount):
     """Such HPAs got no condition at all."""
 
     def spoil(spec):
@@ -281,21 +282,18 @@ def test_an_hpa_that_cannot_be_read_says_so_and_costs_one_write_and_one_line(lab
         source = {**spec["metrics"][0]["external"], "target": target}
         return {**spec, "metrics": [{"type": "External", "external": source}]}
 
-    async def scenario(stage: Stage) -> None:
-        await held(stage)
-        await held(stage, "odd")
-        stage.store_raw("odd", spoil)
-        async with working(stage) as actor:
-            await stage.pass_time(300)
-            assert (await stage.conditions("odd"))["ScalingActive"] == ("False", "SpecUnreadable")
-            assert sum("/odd/" in one.request.path for one in actor.line.writes) == 1
-            load(stage, 900)
-            await becomes(stage, 9)
-            await stage.edit_hpa("odd", metrics=[queue("odd")])
-            load(stage, 900, "odd")
-            await becomes(stage, 9, "odd")
-            assert (await stage.conditions("odd"))["ScalingActive"] == ("True", "ValidMetricFound")
-        said = [record.message for record in caplog.records if "odd" in record.message]
-        assert sum("left out of the cache" in message for message in said) == 1
-
-    lab(scenario)
+    await held(stage)
+    await held(stage, "odd")
+    stage.store_raw("odd", spoil)
+    async with working(stage) as actor:
+        await stage.pass_time(300)
+        assert (await stage.conditions("odd"))["ScalingActive"] == ("False", "SpecUnreadable")
+        assert sum("/odd/" in one.request.path for one in actor.line.writes) == 1
+        load(stage, 900)
+        await becomes(stage, 9)
+        await stage.edit_hpa("odd", metrics=[queue("odd")])
+        load(stage, 900, "odd")
+        await becomes(stage, 9, "odd")
+        assert (await stage.conditions("odd"))["ScalingActive"] == ("True", "ValidMetricFound")
+    said = [record.message for record in caplog.records if "odd" in record.message]
+    assert sum("left out of the cache" in message for message in said) == 1

@@ -69,37 +69,31 @@ async def test_one_list_serves_all_namespaces(stage):
         assert [one.records[-1].decision.desired for one in actor.operator.hpas] == [2, 2, 2]
 
 
-def test_namespaces_are_asked_one_by_one_when_most_pods_are_elsewhere(play_lab, monkeypatch):
+@in_virtual_time
+async def test_namespaces_are_asked_one_by_one_when_most_pods_are_elsewhere(stage, monkeypatch):
     monkeypatch.setattr("trimtab.operator.horizontal.inputs.pod_usage.PODS_PER_REQUEST", 4)
-
-    async def scenario(stage: Stage) -> None:
-        batch = await beside(stage)
-        await batch.deployment("batch", 9)
-        async with three_namespaces(stage) as (actor, places):
-            await stage.step(actor)
-            assert sorted(asked(stage)) == sorted(
-                f"/apis/metrics.k8s.io/v1/namespaces/{place}/pods" for place in places
-            )
-            [first, *_] = await batch.pods_of("batch")
-            at_once = DeleteOptions(grace_seconds=0)
-            await batch.client.delete(PODS, first, batch.namespace, options=at_once)
-            await stage.step(actor)
-            assert asked(stage) == [EVERYWHERE]
-
-    play_lab(scenario)
+    batch = await beside(stage)
+    await batch.deployment("batch", 9)
+    async with three_namespaces(stage) as (actor, places):
+        await stage.step(actor)
+        assert sorted(asked(stage)) == sorted(
+            f"/apis/metrics.k8s.io/v1/namespaces/{place}/pods" for place in places
+        )
+        [first, *_] = await batch.pods_of("batch")
+        at_once = DeleteOptions(grace_seconds=0)
+        await batch.client.delete(PODS, first, batch.namespace, options=at_once)
+        await stage.step(actor)
+        assert asked(stage) == [EVERYWHERE]
 
 
-def test_namespaces_are_asked_one_by_one_when_one_answer_would_be_huge(play_lab, monkeypatch):
+@in_virtual_time
+async def test_namespaces_are_asked_one_by_one_when_one_answer_would_be_huge(stage, monkeypatch):
     monkeypatch.setattr("trimtab.operator.horizontal.inputs.pod_usage.MOST_PODS_AT_ONCE", 5)
-
-    async def scenario(stage: Stage) -> None:
-        async with three_namespaces(stage) as (actor, places):
-            await stage.step(actor)
-            assert sorted(asked(stage)) == sorted(
-                f"/apis/metrics.k8s.io/v1/namespaces/{place}/pods" for place in places
-            )
-
-    play_lab(scenario)
+    async with three_namespaces(stage) as (actor, places):
+        await stage.step(actor)
+        assert sorted(asked(stage)) == sorted(
+            f"/apis/metrics.k8s.io/v1/namespaces/{place}/pods" for place in places
+        )
 
 
 IN_V1BETA1 = EVERYWHERE.replace("/v1/", "/v1beta1/")

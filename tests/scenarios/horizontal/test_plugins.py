@@ -9,6 +9,7 @@ import pytest
 import trimtab
 from tests.plugin_packages import install, install_example
 from tests.scenarios.horizontal.stage import NO_WINDOW, Actor, Stage
+from tests.support.clock import in_virtual_time
 from tests.support.objects import cpu_metric, external_metric, pod_spec
 from trimtab.cluster.resource import NODES, Json
 from trimtab.decide.horizontal.records.record import Record, dumps
@@ -146,44 +147,38 @@ def test_an_object_says_that_its_plugin_fails_and_the_others_go_on(play, package
     play(scenario)
 
 
-def test_a_fail_over_does_not_forget_what_a_policy_remembers(play_lab, packages):
+@in_virtual_time
+async def test_a_fail_over_does_not_forget_what_a_policy_remembers(stage, packages):
     plugin = install(
         packages, "counting_policy", COUNTER, group="trimtab.replica_policies", name="example.com/Counts"
     )
-
-    async def scenario(stage: Stage) -> None:
-        await stage.deployment("web", 1)
-        stage.use_cpu(web="50m")
-        await with_policies(stage, {"name": plugin}, metrics=[cpu_metric(50)])
-        for count in (1, 2, 3):
-            async with stage.running(plugins=(plugin,)) as actor:
-                await stage.step(actor)
-                memory = record_of(stage, actor).decision.memory
-                assert memory.policies == {plugin: {"count": count}}
-
-    play_lab(scenario)
+    await stage.deployment("web", 1)
+    stage.use_cpu(web="50m")
+    await with_policies(stage, {"name": plugin}, metrics=[cpu_metric(50)])
+    for count in (1, 2, 3):
+        async with stage.running(plugins=(plugin,)) as actor:
+            await stage.step(actor)
+            memory = record_of(stage, actor).decision.memory
+            assert memory.policies == {plugin: {"count": count}}
 
 
-def test_nothing_of_a_deleted_hpa_stays(play_lab, packages):
+@in_virtual_time
+async def test_nothing_of_a_deleted_hpa_stays(stage, packages):
     """A policy that pauses for an HPA is called at once for a new HPA of that name."""
     plugin = install(
         packages, "pausing_policy", RAISES, group="trimtab.replica_policies", name="example.com/Pauses"
     )
-
-    async def scenario(stage: Stage) -> None:
-        await stage.deployment("web", 2)
-        stage.use_cpu(web="100m")
+    await stage.deployment("web", 2)
+    stage.use_cpu(web="100m")
+    await with_policies(stage, {"name": plugin}, metrics=[cpu_metric(50)])
+    async with stage.running(plugins=(plugin,)) as actor:
+        await stage.steps(actor, 4)
+        (guard,) = actor.operator.runtime.guards.all()
+        assert f"{stage.namespace}/web" in repr(vars(guard))
+        assert (await stage.conditions("web"))["PluginFailed"] == ("True", "PluginPaused")
+        await stage.client.delete(stage.resource, "web", stage.namespace)
+        await stage.step(actor)
+        assert f"{stage.namespace}/web" not in repr(vars(guard))
         await with_policies(stage, {"name": plugin}, metrics=[cpu_metric(50)])
-        async with stage.running(plugins=(plugin,)) as actor:
-            await stage.steps(actor, 4)
-            (guard,) = actor.operator.runtime.guards.all()
-            assert f"{stage.namespace}/web" in repr(vars(guard))
-            assert (await stage.conditions("web"))["PluginFailed"] == ("True", "PluginPaused")
-            await stage.client.delete(stage.resource, "web", stage.namespace)
-            await stage.step(actor)
-            assert f"{stage.namespace}/web" not in repr(vars(guard))
-            await with_policies(stage, {"name": plugin}, metrics=[cpu_metric(50)])
-            await stage.step(actor)
-            assert (await stage.conditions("web"))["PluginFailed"] == ("True", "PluginRaised")
-
-    play_lab(scenario)
+        await stage.step(actor)
+        assert (await stage.conditions("web"))["PluginFailed"] == ("True", "PluginRaised")

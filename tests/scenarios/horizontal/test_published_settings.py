@@ -185,18 +185,15 @@ async def test_an_operator_without_election_publishes_too(stage, dry_run):
     assert notes.endswith(f"settings: of the operator that holds Lease {HOME}/{name}")
 
 
-def test_a_program_that_nobody_explains_publishes_nothing(play_lab, caplog):
+@in_virtual_time
+async def test_a_program_that_nobody_explains_publishes_nothing(stage, caplog):
     """The chart runs admission without election; its account may not write that Lease, and nobody reads it."""
     caplog.set_level("INFO")
-
-    async def scenario(stage: Stage) -> None:
-        await stage.client.create(NAMESPACES, {"metadata": {"name": HOME}})
-        settings = Settings.of(components=("roles",), leader_elect=False, port=0)
-        async with running(Operator(stage.clock, stage.client, settings).run()):
-            await stage.pass_time(25)
-        assert not (await stage.client.list(LEASES, ListOptions(HOME))).items
-
-    play_lab(scenario)
+    await stage.client.create(NAMESPACES, {"metadata": {"name": HOME}})
+    settings = Settings.of(components=("roles",), leader_elect=False, port=0)
+    async with running(Operator(stage.clock, stage.client, settings).run()):
+        await stage.pass_time(25)
+    assert not (await stage.client.list(LEASES, ListOptions(HOME))).items
 
 
 def test_an_operator_that_may_not_publish_works_on_and_says_so_once(play_lab, caplog):

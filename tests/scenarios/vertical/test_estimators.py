@@ -11,6 +11,7 @@ from click.testing import CliRunner
 
 from tests.plugin_packages import install, install_example
 from tests.scenarios.vertical.stage import Stage
+from tests.support.clock import in_virtual_time
 from trimtab.cli.commands.replay import replay
 from trimtab.decide.vertical.input.checkpoints import ESTIMATE_ANNOTATION
 from trimtab.operator.settings.settings import Settings
@@ -104,20 +105,17 @@ def test_a_busy_weekday_is_remembered_for_the_same_weekday_and_over_a_restart(pl
     play(scenario)
 
 
-def test_without_the_flag_such_a_vpa_belongs_to_another_recommender(play_lab, packages):
+@in_virtual_time
+async def test_without_the_flag_such_a_vpa_belongs_to_another_recommender(stage, packages):
     install_example(packages, "weekday-peak")
-
-    async def scenario(stage: Stage) -> None:
-        await stage.statefulset("db", 1)
-        await stage.vpa("base", "db", recommenders=[{"name": WEEKDAY_PEAK}])
-        stage.use(db_0=BUSY)
-        async with stage.running() as actor:
-            await stage.recommend(actor, 3)
-            assert await stage.target("base") is None
-            assert "status" not in await stage.read_vpa("base")
-        assert "weekday_peak" not in sys.modules, "an object of the cluster loads no code"
-
-    play_lab(scenario)
+    await stage.statefulset("db", 1)
+    await stage.vpa("base", "db", recommenders=[{"name": WEEKDAY_PEAK}])
+    stage.use(db_0=BUSY)
+    async with stage.running() as actor:
+        await stage.recommend(actor, 3)
+        assert await stage.target("base") is None
+        assert "status" not in await stage.read_vpa("base")
+    assert "weekday_peak" not in sys.modules, "an object of the cluster loads no code"
 
 
 def test_a_failing_estimator_says_so_on_its_vpa_and_stops_no_other(play, packages, caplog):
@@ -160,36 +158,33 @@ def test_a_failing_estimator_says_so_on_its_vpa_and_stops_no_other(play, package
     play(scenario)
 
 
-def test_nothing_of_a_deleted_vpa_stays(play_lab, packages):
+@in_virtual_time
+async def test_nothing_of_a_deleted_vpa_stays(stage, packages):
     """An estimator that pauses for a VPA is called at once for a new VPA of that name."""
     install(packages, "raising", RAISING, group="trimtab.estimators", name="example.com/raising")
-
-    async def scenario(stage: Stage) -> None:
-        names = ("gone", "other", "kept")
-        for name in names:
-            await stage.statefulset(name, 1)
-            await stage.vpa(name, name, mode="Off", recommenders=[{"name": "example.com/raising"}])
-        stage.use(gone_0=QUIET, other_0=QUIET, kept_0=QUIET)
-        async with stage.running(plugins=("example.com/raising",)) as actor:
-            await stage.recommend(actor, 4)
-            (guard,) = actor.site.runtime.guards.all()
-            assert [f"{stage.namespace}/{name}" in repr(vars(guard)) for name in names] == [True] * 3
-            await stage.client.delete(VPAS, "gone", stage.namespace)
-            change = {"spec": {"recommenders": [{"name": "default"}]}}
-            await stage.client.patch(VPAS, "other", stage.namespace, change)
-            await stage.recommend(actor)
-            assert [f"{stage.namespace}/{name}" in repr(vars(guard)) for name in names] == [
-                False,
-                False,
-                True,
-            ]
-            await stage.vpa("gone", "gone", mode="Off", recommenders=[{"name": "example.com/raising"}])
-            await stage.recommend(actor)
-            assert "raised KeyError: 'zone'" in await estimator_failure(stage, "gone")
-            assert "it pauses for" not in await estimator_failure(stage, "gone")
-            assert "it pauses for" in await estimator_failure(stage, "kept")
-
-    play_lab(scenario)
+    names = ("gone", "other", "kept")
+    for name in names:
+        await stage.statefulset(name, 1)
+        await stage.vpa(name, name, mode="Off", recommenders=[{"name": "example.com/raising"}])
+    stage.use(gone_0=QUIET, other_0=QUIET, kept_0=QUIET)
+    async with stage.running(plugins=("example.com/raising",)) as actor:
+        await stage.recommend(actor, 4)
+        (guard,) = actor.site.runtime.guards.all()
+        assert [f"{stage.namespace}/{name}" in repr(vars(guard)) for name in names] == [True] * 3
+        await stage.client.delete(VPAS, "gone", stage.namespace)
+        change = {"spec": {"recommenders": [{"name": "default"}]}}
+        await stage.client.patch(VPAS, "other", stage.namespace, change)
+        await stage.recommend(actor)
+        assert [f"{stage.namespace}/{name}" in repr(vars(guard)) for name in names] == [
+            False,
+            False,
+            True,
+        ]
+        await stage.vpa("gone", "gone", mode="Off", recommenders=[{"name": "example.com/raising"}])
+        await stage.recommend(actor)
+        assert "raised KeyError: 'zone'" in await estimator_failure(stage, "gone")
+        assert "it pauses for" not in await estimator_failure(stage, "gone")
+        assert "it pauses for" in await estimator_failure(stage, "kept")
 
 
 async def estimator_failure(stage: Stage, name: str) -> str:

@@ -427,28 +427,25 @@ def test_a_status_that_does_not_change_is_not_written_again(play):
     play(scenario)
 
 
-def test_usage_that_cannot_be_read_is_logged_once_not_per_pod_and_step(play_lab, caplog):
+@in_virtual_time
+async def test_usage_that_cannot_be_read_is_logged_once_not_per_pod_and_step(stage, caplog):
     """NaN was a warning per pod and step."""
 
     def lines() -> list[str]:
         return [line for line in caplog.messages if line.startswith("usage cannot be read")]
 
-    async def scenario(stage: Stage) -> None:
-        await stage.statefulset("db", 3)
-        await stage.vpa("base", "db")
-        async with stage.running() as actor:
-            stage.use(cpu="NaN", db_0="1Gi", db_1="1Gi", db_2="1Gi")
-            await stage.recommend(actor, 3)
-            assert len(lines()) == 1
-            assert "3 in all" in lines()[0]
-            assert (
-                actor.count("trimtab_recommender_refused_samples_total", resource="any", rule="unreadable")
-                == 9
-            )
-            stage.use(db_0="1Gi", db_1="1Gi", db_2="1Gi")
-            await stage.recommend(actor)
-            stage.use(cpu="NaN", db_0="1Gi")
-            await stage.recommend(actor, 2)
-            assert len(lines()) == 2
-
-    play_lab(scenario)
+    await stage.statefulset("db", 3)
+    await stage.vpa("base", "db")
+    async with stage.running() as actor:
+        stage.use(cpu="NaN", db_0="1Gi", db_1="1Gi", db_2="1Gi")
+        await stage.recommend(actor, 3)
+        assert len(lines()) == 1
+        assert "3 in all" in lines()[0]
+        assert (
+            actor.count("trimtab_recommender_refused_samples_total", resource="any", rule="unreadable") == 9
+        )
+        stage.use(db_0="1Gi", db_1="1Gi", db_2="1Gi")
+        await stage.recommend(actor)
+        stage.use(cpu="NaN", db_0="1Gi")
+        await stage.recommend(actor, 2)
+        assert len(lines()) == 2
