@@ -1,15 +1,21 @@
 """Draws a backtest: the replicas of HPAs beside those that were needed, or the targets of VPAs beside usage."""
 
+from bisect import bisect_right
 from collections.abc import Callable, Sequence
 from datetime import UTC, datetime
 from functools import partial
 from html import escape
+from itertools import pairwise
+from typing import TYPE_CHECKING
 
 from trimtab.backtest.model import Model, model_metrics, replicas_for
 from trimtab.backtest.production.horizontal import Candidate
 from trimtab.backtest.results import Results
 from trimtab.backtest.trace import Trace
 from trimtab.model.core.pod import CPU
+
+if TYPE_CHECKING:
+    from trimtab.backtest.sizes import SizeResults
 
 WIDTH, HEIGHT = 960, 360
 LEFT, RIGHT, TOP, BOTTOM = 48, 40, 40, 32
@@ -38,36 +44,68 @@ def render_chart(
     """Return a self-contained SVG of the replicas of HPAs."""
     lines = [(result.figures.name, result.replicas) for result in results]
     need = needed_replicas(candidates[0], trace, model)
-    return _draw(_title("Replicas", lines, trace), trace, ("needed at target", need), lines)
+    return _draw([(_title("Replicas", lines, trace), ("needed at target", need), lines)], trace)
 
 
-def render_sizes(column: str, targets: Lines, trace: Trace, pods: int) -> str:
-    """Return a self-contained SVG of the targets of VPAs, in millicores or MiB, and of what a pod used."""
-    is_cpu = column.rpartition("/")[2] == CPU
-    unit = 1 if is_cpu else 1000 * 2**20
-    lines = [(name, [(moment, amount // unit) for moment, amount in points]) for name, points in targets]
-    used = _highest_per_column(trace, lambda moment: (trace.at(column, moment) or 0) // pods // unit)
-    title = _title(f"{column} in {'millicores' if is_cpu else 'MiB'}", lines, trace)
-    return _draw(title, trace, ("used by a pod", used), lines)
+def render_sizes(results: "Sequence[SizeResults]", resources: Sequence[str], trace: Trace) -> str:
+    """Return a self-contained SVG of what all pods of VPAs request and use: a panel per resource, below another."""
+    panels = []
+    for resource in resources:
+        index, unit, name = (0, 1, "millicores") if resource == CPU else (1, 2**20, "MiB")
+        amounts = [
+            [
+                (at, round(used[index] / unit), round(requested[index] / unit))
+                for at, used, requested in result.life.amounts
+            ]
+            for result in results
+        ]
+        lines = [
+            (result.name, _changes([(at, requested) for at, _, requested in points]))
+            for result, points in zip(results, amounts, strict=True)
+        ]
+        times, used = [at for at, _, _ in amounts[0]], [used for _, used, _ in amounts[0]]
+        area = _highest_per_column(trace, partial(_held, times, used))
+        title = _title(f"Requested {resource} in {name}", lines, trace)
+        panels.append((title, (f"used, in {name}", area), lines))
+    return _draw(panels, trace)
 
 
-def _draw(title: str, trace: Trace, area: tuple[str, Points], lines: Lines) -> str:
-    """Draw an area with a line of steps for each name."""
-    highest = max([1, *(value for _, points in (area, *lines) for _, value in points)])
-    frame = _Frame(trace.start, trace.end, highest)
+def _changes(points: Points) -> Points:
+    return [point for before, point in pairwise([(0.0, -1), *points]) if point[1] != before[1]]
+
+
+def _held(times: Sequence[float], values: Sequence[int], moment: float) -> int:
+    return values[max(bisect_right(times, moment) - 1, 0)]
+
+
+Panel = tuple[str, tuple[str, Points], Lines]
+"""A title, the area behind the lines, and the lines."""
+
+
+def _draw(panels: Sequence[Panel], trace: Trace) -> str:
+    """Return an SVG with panels below each other."""
+    height = HEIGHT * len(panels)
+    title = "; ".join(title for title, _, _ in panels)
     parts = [
-        f'<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 {WIDTH} {HEIGHT}" role="img">',
+        f'<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 {WIDTH} {height}" role="img">',
         f"<title>{escape(title)}</title><style>{_STYLE}</style>",
-        *frame.grid(),
-        f'<path class="need" d="{frame.area(area[1])}"/>',
-        *(
-            f'<path class="line" stroke="{colour_of(index)}" d="{frame.line(points)}"/>'
-            for index, (_, points) in enumerate(lines)
-        ),
-        *_legend(area[0], [name for name, _ in lines]),
-        "</svg>",
     ]
-    return "\n".join(parts) + "\n"
+    for number, (_, area, lines) in enumerate(panels):
+        values = [value for _, points in (area, *lines) for _, value in points]
+        frame = _Frame(trace.start, trace.end, max([*values, 1]))
+        inside = [
+            *frame.grid(),
+            f'<path class="need" d="{frame.area(area[1])}"/>',
+            *(
+                f'<path class="line" stroke="{colour_of(index)}" d="{frame.line(points)}"/>'
+                for index, (_, points) in enumerate(lines)
+            ),
+            *_legend(area[0], [name for name, _ in lines]),
+        ]
+        if number:
+            inside = [f'<g transform="translate(0 {number * HEIGHT})">', *inside, "</g>"]
+        parts += inside
+    return "\n".join([*parts, "</svg>"]) + "\n"
 
 
 def needed_replicas(candidate: Candidate, trace: Trace, model: Model) -> Points:

@@ -5,7 +5,6 @@ happenings happen, and adds up what came of it in `outcomes`. The same life give
 """
 
 import heapq
-from collections import defaultdict
 from collections.abc import Callable, Hashable, Iterable
 from dataclasses import dataclass, field
 from itertools import count
@@ -24,16 +23,20 @@ from trimtab.operator.settings.settings import Settings, with_values
 
 if TYPE_CHECKING:
     from trimtab.backtest.production.vertical import Checkpoints, Recommender, Refusal, Sample, Updater, View
+    from trimtab.decide.vertical.recommend.plugin_estimates import Estimators
 
 HOUR, MINUTE = 3600.0, 60.0
 SAVE_INTERVAL = 300.0
-UPSTREAM = "vpa-1.8,kubernetes-1.37"
+UPSTREAM = UPSTREAM_RULES = "vpa-1.8,kubernetes-1.37"
+"""`--compat` with the rules of all upstream programs."""
 Action = Callable[["Life"], object]
-Amounts = defaultdict[str, float]
 
 
-def _amounts() -> Amounts:
-    return defaultdict(float)
+class Amounts(dict[str, float]):
+    """Sums by resource or role, 0 for what is not there."""
+
+    def __missing__(self, _: str) -> float:
+        return 0.0
 
 
 def settings_of(compat: str = "", **values: Any) -> Settings:
@@ -67,16 +70,16 @@ class Outcomes:
     """Minutes of pods with a container above its CPU limit."""
     short_replica_minutes: float = 0.0
     """Ready replicas below what the load needs, times minutes."""
-    used: Amounts = field(default_factory=_amounts)
+    used: Amounts = field(default_factory=Amounts)
     """Resource-hours by resource."""
-    wasted: Amounts = field(default_factory=_amounts)
+    wasted: Amounts = field(default_factory=Amounts)
     """Requested and not used."""
-    starved: Amounts = field(default_factory=_amounts)
+    starved: Amounts = field(default_factory=Amounts)
     """Used beyond the request."""
-    requested: Amounts = field(default_factory=_amounts)
-    starved_minutes: Amounts = field(default_factory=_amounts)
+    requested: Amounts = field(default_factory=Amounts)
+    starved_minutes: Amounts = field(default_factory=Amounts)
     """Minutes of pods that use more than they request, by role."""
-    unsized_minutes: Amounts = field(default_factory=_amounts)
+    unsized_minutes: Amounts = field(default_factory=Amounts)
     """Minutes from the move of a role until its pod requests what it uses, by role."""
 
     @property
@@ -96,7 +99,7 @@ class _Rates:
     used: tuple[float, float] = (0.0, 0.0)
     requested: tuple[float, float] = (0.0, 0.0)
     starved: tuple[float, float] = (0.0, 0.0)
-    starved_pods: Amounts = field(default_factory=_amounts)
+    starved_pods: Amounts = field(default_factory=Amounts)
 
 
 class Life:
@@ -117,6 +120,7 @@ class Life:
         role_label: str = "role",
         keeps_checkpoints: bool = False,
         needed: Callable[[float], int] | None = None,
+        estimators: "Estimators | None" = None,
     ) -> None:
         """Begin at `start`, a Unix time, which is also the `now` of the workload.
 
@@ -130,6 +134,7 @@ class Life:
         self.role_label = role_label
         self.metrics_delay = metrics_delay
         self.needed = needed
+        self._estimators = estimators or {}
         self.serves_webhook = True
         self.missing: set[str] = set()
         """What the metrics API lacks: `cpu`, `memory`, or `usage`, which is all."""
@@ -143,6 +148,12 @@ class Life:
         self.sizes: dict[str, list[tuple[float, tuple[ContainerSize, ...]]]] = {}
         """The sizes of each pod over time; an empty one when it is gone."""
         self.replicas: list[tuple[float, int]] = [(start, workload.replicas)]
+        self.amounts: list[tuple[float, tuple[float, float], tuple[float, float]]] = []
+        """Millicores and bytes that all pods use, and those that they request, at each change."""
+        self.advice: list[tuple[float, VerticalPodAutoscaler]] = []
+        """The VPAs with each status that was written."""
+        self.on_recommend: Callable[[], None] = lambda: None
+        """Called after each loop of the recommender."""
         self._queue: list[tuple[float, int, int, Callable[[], float]]] = []
         self._numbers = count()
         self._moving: dict[str, tuple[str, float]] = {}
@@ -353,15 +364,18 @@ class Life:
         return [sample._replace(resources=kept) for sample in self._samples]
 
     def _measure(self) -> float:
+        self._take_samples(self.now)
+        return self.now + self._metrics_period
+
+    def _take_samples(self, at: float) -> None:
         from trimtab.backtest.production.vertical import Sample  # noqa: PLC0415 - it needs numpy
 
         measured = [
-            Sample(pod.name, self.now, used)
+            Sample(pod.name, at, used)
             for pod in self.workload.pods
-            if self.workload.is_running(pod, self.now) and (used := self.used_by(pod, self.now))
+            if self.workload.is_running(pod, at) and (used := self.used_by(pod, at))
         ]
-        self._in_transit.append((self.now + self.metrics_delay, measured))
-        return self.now + self._metrics_period
+        self._in_transit.append((at + self.metrics_delay, measured))
 
     def used_by(self, pod: SimulatedPod, at: float) -> Used:
         """Return what a pod uses: of CPU at most its limit."""
@@ -380,11 +394,12 @@ class Life:
         if self._view is None:
             from trimtab.backtest.production import vertical  # noqa: PLC0415 - it needs numpy
 
-            self._view = vertical.View(self, self.settings)
+            self._view = vertical.View(self, self.settings, self._estimators)
             self.workload.admit = vertical.admission(self._view)
             self.begin("recommender")
             self.begin("updater")
-            self.repeat(3, self.now, self._measure)
+            self._take_samples(self.now - self.metrics_delay)  # the first loop has a measurement
+            self.repeat(3, self.now - self.metrics_delay + self._metrics_period, self._measure)
             self.repeat(4, self.now, self._recommend)
             self.repeat(5, self.now, self._update)
             if self.keeps_checkpoints:
@@ -401,9 +416,11 @@ class Life:
             if old is not None:
                 new = self.vpas[vpa.key] = msgspec.structs.replace(old, status=status)
                 self.outcomes.status_writes += 1
+                self.advice.append((self.now, new))
                 self._begin_vertical().vpa_cache.publish(old, new)
                 self.vpas_changed()
         self._wake_soon()
+        self.on_recommend()
         return self.now + self.recommender.period
 
     def _update(self) -> float:
@@ -434,6 +451,22 @@ class Life:
         if updater is not None and updater.woken:
             at = max(self.now, self._updated + updater.min_pause) + updater.settle_pause
             self.repeat(5, at, self._wake)
+
+    def unchanged(self) -> dict[str, str]:
+        """Return why the updater left pods as they are, of those that request less than they use, by pod."""
+        found = {}
+        for pod in self.workload.pods:
+            used = self.used_by(pod, self.now)
+            sizes = {size.name: (size.cpu, size.memory) for size in pod.size}
+            is_starved = any(
+                (amount or 0) > request
+                for name, amounts in used.items()
+                for amount, request in zip(amounts, sizes.get(name, (0, 0)), strict=True)
+            )
+            verdict = self.updater.verdict(pod.api.metadata.key) if self.updater is not None else None
+            if is_starved and verdict is not None and verdict.action == "none":
+                found[pod.name] = verdict.reason
+        return found
 
     def _save(self) -> float:
         if self.recommender is not None:
@@ -474,6 +507,10 @@ class Life:
         self.note(f"{pod.name} is killed: {reason}")
 
     def _take_load(self) -> float:
+        for pod in list(self.workload.pods):
+            wanted = self.load.labels(pod, self.now)
+            if any(pod.labels.get(key) != value for key, value in wanted.items()):
+                self.workload.label(pod, wanted, self.now)
         self._check_memory()
         self._counted_version = -1
         return self.load.next_change(self.now)
@@ -546,6 +583,8 @@ class Life:
             (starved[0], starved[1]),
         )
         self._rates, self._counted_version = rates, workload.version
+        if not self.amounts or self.amounts[-1][1:] != (rates.used, rates.requested):
+            self.amounts.append((now, rates.used, rates.requested))
 
     def _note_size(self, pod: SimulatedPod) -> None:
         steps = self.sizes.setdefault(pod.name, [])

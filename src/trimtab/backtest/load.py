@@ -1,7 +1,7 @@
 """What pods use: by a function of time, or as it was recorded."""
 
 from bisect import bisect_right
-from collections.abc import Callable, Hashable
+from collections.abc import Callable, Hashable, Mapping, Sequence
 from typing import Protocol
 
 from trimtab.backtest.model import ModelError
@@ -10,6 +10,7 @@ from trimtab.backtest.workload import NEVER, SimulatedPod, Used, Workload
 from trimtab.model.core.pod import CPU, MEMORY
 
 NOTHING: Used = {}
+NO_LABELS: Mapping[str, str | None] = {}
 
 
 class Load(Protocol):
@@ -26,8 +27,12 @@ class Load(Protocol):
         """Return what distinguishes the usage of a pod. Pods with equal keys use the same."""
         ...
 
+    def labels(self, pod: SimulatedPod, now: float) -> Mapping[str, str | None]:
+        """Return the labels that the pod has to have now. None removes one."""
+        ...
+
     def next_change(self, now: float) -> float:
-        """Return when the usage may next be another, if no pod changes."""
+        """Return when usage or labels may next be others, if no pod changes."""
         ...
 
 
@@ -44,6 +49,10 @@ class LoadByFunction:
         """Return the pod itself."""
         return pod.name
 
+    def labels(self, pod: SimulatedPod, now: float) -> Mapping[str, str | None]:
+        """Return none: happenings set the labels."""
+        return {}
+
     def next_change(self, now: float) -> float:
         """Return the next step."""
         return (now // self._step + 1) * self._step
@@ -53,8 +62,8 @@ class RecordedLoad:
     """Usage from a trace.
 
     The columns `cpu`, `memory` and `CONTAINER/cpu` are totals that all ready pods share. `POD/CONTAINER/cpu` is the usage of one
-    pod. A pod of a StatefulSet has the columns of its name, another one those of the first recorded pod that no running
-    pod stands for.
+    pod, and `POD/label/KEY` are the values of its label. A pod of a StatefulSet has the columns of its name. Another pod has those
+    of the first recorded pod that no other pod stands for.
     """
 
     def __init__(self, trace: Trace, workload: Workload) -> None:
@@ -75,17 +84,19 @@ class RecordedLoad:
         if self._totals and self._own:
             raise ModelError("the trace has usage in total and usage per pod; keep one of them")
         self.is_per_pod = bool(self._own)
+        self._labels: dict[str, dict[str, Sequence[str]]] = {}
+        """Values of labels, by recorded pod and key."""
+        for column, values in trace.labels.items():
+            name, _, key = column.partition("/label/")
+            self._labels.setdefault(name, {})[key] = values
+        self.pods = sorted({*self._own, *self._labels})
+        """The names of the recorded pods."""
         self._recorded: dict[str, str] = {}
         """The recorded pod that each pod stands for."""
 
-    @property
-    def pods(self) -> list[str]:
-        """Return the names of the recorded pods."""
-        return sorted(self._own)
-
     def recorded(self, pod: SimulatedPod) -> str:
         """Return the recorded pod that a pod stands for, or an empty text if there are more pods than recorded."""
-        if pod.name in self._own:
+        if pod.name in self.pods:
             return pod.name
         if pod.name not in self._recorded:
             present = {other.name for other in self._workload.pods}
@@ -94,9 +105,12 @@ class RecordedLoad:
             self._recorded[pod.name] = next((name for name in self.pods if name not in taken), "")
         return self._recorded[pod.name]
 
+    def _row(self, now: float) -> int:
+        return max(bisect_right(self._trace.times, now) - 1, 0)
+
     def used(self, pod: SimulatedPod, now: float) -> Used:
         """Return the usage of a pod. Pods that are not ready carry no part of a total."""
-        row = max(bisect_right(self._trace.times, now) - 1, 0)
+        row = self._row(now)
         if self._own:
             columns, share = self._own.get(self.recorded(pod), {}), 1
         elif pod.is_ready:
@@ -111,6 +125,13 @@ class RecordedLoad:
                 is_cpu = resource == CPU
                 found[container] = (amount // share, memory) if is_cpu else (cpu, amount // share // 1000)
         return found
+
+    def labels(self, pod: SimulatedPod, now: float) -> Mapping[str, str | None]:
+        """Return the labels that the recorded pod had."""
+        if not self._labels:
+            return NO_LABELS
+        row, columns = self._row(now), self._labels.get(self.recorded(pod), {})
+        return {key: values[row] or None for key, values in columns.items()}
 
     def key(self, pod: SimulatedPod) -> Hashable:
         """Return the recorded pod, or nothing for a share of the total."""

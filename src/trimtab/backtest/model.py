@@ -28,6 +28,10 @@ class Model:
     """Requests of one pod, by resource, in thousandths."""
     capacity: Mapping[str, int] = field(default_factory=dict)
     """Maximum load of one pod by metric, in thousandths. For a resource also the maximum usage it reports."""
+    limits: Mapping[str, int] = field(default_factory=dict)
+    """Limits of one pod, or of a container as `CONTAINER/memory`, in thousandths. Only VPAs need them."""
+    prices: Mapping[str, float] = field(default_factory=dict)
+    """The price of a core-hour (`cpu`) and of a GiB-hour (`memory`)."""
     replicas: int | None = None
     """Replicas at the start. None: as many as the first row needs, within the HPA's bounds."""
     start_seconds: float = 30.0
@@ -51,7 +55,7 @@ class Model:
             given = getattr(self, name)
             if given is not None and not lowest <= given < inf:
                 raise ModelError(f"{name}: {given} must be a number of at least {lowest}")
-        for name in ("requests", "capacity"):
+        for name in ("requests", "limits", "capacity"):
             for resource, amount in getattr(self, name).items():
                 if amount <= 0:
                     raise ModelError(f"{name}: {resource}: {amount / 1000:g} must be more than nothing")

@@ -82,29 +82,46 @@ class Results:
     replicas: list[tuple[float, int]] = field(default_factory=list)
     changes: list[Record] = field(default_factory=list)
 
+    def add_step(
+        self, metrics: tuple[MetricModel, ...], trace: Trace, model: Model
+    ) -> Callable[[SyncStep], None]:
+        """Return what adds a sync to the figures."""
+
+        def add(step: SyncStep) -> None:
+            _count(self, step, model.sync_period)
+            for metric in metrics:
+                load = trace.at(metric.column, step.at)
+                if load is not None:
+                    _carry(self.figures.carried[metric.column], metric, load, step.ready, model.sync_period)
+
+        return add
+
+    def finish(self) -> "Results":
+        """Turn sums into shares."""
+        for carried in self.figures.carried.values():
+            carried.above_target /= max(self.figures.syncs, 1)
+        return self
+
+
+def new_results(candidate: Candidate, metrics: tuple[MetricModel, ...]) -> Results:
+    """Return the results of an HPA before its first sync."""
+    return Results(Figures(candidate.name, carried={metric.column: _initial(metric) for metric in metrics}))
+
 
 def run_with_progress(candidate: Candidate, trace: Trace, model: Model) -> Iterator[tuple[float, Results]]:
     """Run a candidate. Yield the share done and the results so far.
 
     The last results are complete.
     """
-    metrics = {metric.column: metric for metric in model_metrics(candidate.hpa, trace, model)}
-    result = Results(
-        Figures(candidate.name, carried={column: _initial(metric) for column, metric in metrics.items()})
-    )
-    period = model.sync_period
-    whole = max(trace.end - trace.start, period)
+    metrics = model_metrics(candidate.hpa, trace, model)
+    result = new_results(candidate, metrics)
+    add = result.add_step(metrics, trace, model)
+    whole = max(trace.end - trace.start, model.sync_period)
     for step in backtest(candidate, trace, model):
-        _count(result, step, period)
-        for column, metric in metrics.items():
-            load = trace.at(column, step.at)
-            if load is not None:
-                _carry(result.figures.carried[column], metric, load, step.ready, period)
+        add(step)
         if result.figures.syncs % 1000 == 0:
             yield (step.at - trace.start) / whole, result
-    for carried in result.figures.carried.values():
-        carried.above_target /= max(result.figures.syncs, 1)
-    yield 1.0, result
+    yield 1.0, result.finish()
 
 
 def run(candidate: Candidate, trace: Trace, model: Model) -> Results:

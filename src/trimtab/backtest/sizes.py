@@ -1,249 +1,289 @@
-"""Runs the production recommender on recorded usage, one sync after another, in virtual time.
-
-What is simulated is the recommendation. A sample is compared with the target that was recommended before it, which is the
-size of a pod that is created at that moment. Evictions and resizes of running pods are not simulated.
-"""
+"""Plays VPAs on recorded usage: their pods are created, resized, evicted and killed as they would have been."""
 
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any
 
-import numpy as np
-
-from trimtab.backtest.model import Model, ModelError
-from trimtab.backtest.trace import Trace
-from trimtab.decide.vertical.cluster_state.aggregates import SCALED_RESOURCES, AggregationConfig
-from trimtab.decide.vertical.cluster_state.cluster import ClusterState, ContainerId, PodId
-from trimtab.decide.vertical.cluster_state.containers import UsageRows
-from trimtab.decide.vertical.compat import DEFAULT, VpaCompat
-from trimtab.decide.vertical.input.usage import add_rows
-from trimtab.decide.vertical.recommend.plugin_estimates import Estimators, collect_samples
-from trimtab.decide.vertical.recommend.recommendation import RecommenderSettings
-from trimtab.decide.vertical.recommend.recommender import PostProcessing, recommend_vpas
-from trimtab.model.core.pod import CPU
-from trimtab.model.labels.selector import Selector
+from trimtab.backtest.backtest import first_replicas
+from trimtab.backtest.life import Life, Outcomes
+from trimtab.backtest.load import RecordedLoad
+from trimtab.backtest.model import Model, ModelError, model_metrics
+from trimtab.backtest.production.horizontal import Candidate, HpaLoop
+from trimtab.backtest.results import Results, new_results
+from trimtab.backtest.trace import Trace, with_totals
+from trimtab.backtest.workload import Behaviour, SimulatedNode, Workload
+from trimtab.model.core.pod import CPU, MEMORY
+from trimtab.model.quantity import Quantity
 from trimtab.model.readable import readable_amount
-from trimtab.model.times import SECOND_NS
-from trimtab.model.vpa.types import VerticalPodAutoscaler, VPAConditionType
+from trimtab.model.vpa.types import VerticalPodAutoscaler, VPAConditionType, VPAScope
+from trimtab.operator.settings.settings import Settings
 
-HOUR = 3600.0
-MILLI = 1000.0
+if TYPE_CHECKING:
+    from trimtab.decide.vertical.recommend.plugin_estimates import Estimators
+
 MAIN = "main"
 """The container of a column that names none."""
 
-LABELS = {"simulated": "true"}
-BLOCK_COLUMNS = 64
-"""Histograms are few here, so their matrix starts small."""
+UNITS = {CPU: (1.0, "core"), MEMORY: (2.0**30, "GiB")}
+ROOM = (10**9, 2**60)
+"""Millicores and bytes of a node on which a DaemonSet has a pod."""
+
+WAITING_PERIOD = 60.0
+"""Seconds between two measurements for a recommender, as metrics-server measures."""
 
 
 @dataclass(frozen=True, slots=True)
 class SizeCandidate:
-    """A VPA to try, and the configuration of the recommender that would run it."""
+    """VPAs of one workload to try, their scopes, an HPA beside them, and the settings of the programs that would run them."""
 
     name: str
-    vpa: VerticalPodAutoscaler
-    settings: RecommenderSettings = field(default_factory=RecommenderSettings)
-    aggregation: AggregationConfig = field(default_factory=AggregationConfig)
-    post_processing: PostProcessing = field(default_factory=PostProcessing)
-    compat: VpaCompat = DEFAULT
-    per_vpa_config: bool = False
-    estimators: Estimators = field(default_factory=dict)
-    """The estimator plug-ins that the VPA may name."""
+    vpas: tuple[VerticalPodAutoscaler, ...]
+    settings: Settings
+    scopes: tuple[VPAScope, ...] = ()
+    hpa: Candidate | None = None
+    estimators: "Estimators" = field(default_factory=dict)
+    """The estimator plug-ins that the VPAs may name."""
 
 
 @dataclass(slots=True)
 class Size:
-    """The recommended target of one resource of a container, and how usage compares with it."""
+    """The recommended target of one resource of a container, in thousandths."""
 
     target: int | None = None
-    """The last target of a pod, in thousandths. None if the VPA recommends nothing."""
+    """The last target. None if nothing is recommended."""
     lowest: int | None = None
-    """The lowest target, in thousandths."""
     highest: int | None = None
-    """The highest target, in thousandths."""
-    above_target: float = 0.0
-    """Share of the time in which a pod used more than its target."""
-    short: float = 0.0
-    """Usage of all pods beyond their targets, in unit-hours."""
-    idle: float = 0.0
-    """Unused part of the targets of all pods, in unit-hours."""
+
+    def recommend(self, target: int) -> None:
+        """Note a target."""
+        self.target = target
+        self.lowest = target if self.lowest is None else min(self.lowest, target)
+        self.highest = target if self.highest is None else max(self.highest, target)
 
 
 @dataclass(slots=True)
 class SizeFigures:
-    """The result of one VPA."""
+    """The result of the VPAs of one workload."""
 
     name: str
     syncs: int = 0
+    """Loops of the recommender."""
     sizes: dict[str, Size] = field(default_factory=dict)
-    """By column of the trace."""
+    """By `cpu`, of several containers by `CONTAINER/cpu`, of several VPAs by `VPA cpu`."""
+    outcomes: Outcomes = field(default_factory=Outcomes)
+    cost: float | None = None
+    """The price of what was requested. None without prices."""
     failed_syncs: int = 0
-    """Syncs in which the VPA's estimator gave no usable answer, so that the last target stayed."""
+    """Loops in which an estimator gave no usable answer, so that the last target stayed."""
     failure: str = ""
     """What the estimator did wrong first."""
+    unchanged: dict[str, str] = field(default_factory=dict)
+    """Why pods stayed as they were at the end, by pod, if they request less than they use."""
 
     def rows(self) -> dict[str, str]:
         """Return the figures as text, by their titles."""
-        rows: dict[str, str] = {}
+        outcomes, rows = self.outcomes, dict[str, str]()
         if self.failed_syncs:
             rows["syncs without an estimate"] = f"{self.failed_syncs:,} of {self.syncs:,}"
-        for column, size in self.sizes.items():
+        for title, size in self.sizes.items():
+            resource = title.rpartition("/")[2].rpartition(" ")[2]
             if size.target is None or size.lowest is None or size.highest is None:
-                rows[f"{column}: target"] = "none"
+                rows[f"{title}: target"] = "none"
                 continue
-            resource = column.rpartition("/")[2]
             lowest, highest = readable_amount(resource, size.lowest), readable_amount(resource, size.highest)
-            unit = 1.0 if resource == CPU else 2.0**30
-            name = "core" if resource == CPU else "GiB"
-            rows[f"{column}: target"] = readable_amount(resource, size.target)
-            rows[f"{column}: lowest and highest target"] = f"{lowest} - {highest}"
-            rows[f"{column}: time above target"] = f"{size.above_target:.1%}"
-            rows[f"{column}: short of target"] = f"{size.short / unit:,.1f} {name}-hours"
-            rows[f"{column}: unused of target"] = f"{size.idle / unit:,.1f} {name}-hours"
+            rows[f"{title}: target"] = f"{readable_amount(resource, size.target)} ({lowest} - {highest})"
+        for resource in dict.fromkeys(title.rpartition("/")[2].rpartition(" ")[2] for title in self.sizes):
+            unit, name = UNITS[resource]
+            for what, amounts in (
+                ("requested", outcomes.requested),
+                ("used", outcomes.used),
+                ("wasted", outcomes.wasted),
+                ("starved", outcomes.starved),
+            ):
+                rows[f"{resource}: {what}"] = f"{amounts[resource] / unit:,.1f} {name}-hours"
+        for role, minutes in sorted(outcomes.starved_minutes.items()):
+            rows[f"starved{' as ' + role if role else ''}"] = f"{minutes:,.1f} pod-minutes"
+        for role, minutes in sorted(outcomes.unsized_minutes.items()):
+            rows[f"without the size of {role}"] = f"{minutes:,.1f} minutes"
+        rows |= {
+            "OOM kills": f"{outcomes.oom_kills:,}",
+            "throttled": f"{outcomes.throttled_minutes:,.1f} pod-minutes",
+            "resizes, evictions": f"{outcomes.resizes:,}, {outcomes.evictions:,}",
+            "unavailable": f"{outcomes.unavailable_pod_minutes:,.1f} pod-minutes",
+        }
+        if self.cost is not None:
+            rows["cost"] = f"{self.cost:,.2f}"
         return rows
 
 
 @dataclass(slots=True)
 class SizeResults:
-    """The figures of a VPA, and its targets at each change."""
+    """The figures of a candidate, and what it did over time."""
 
     figures: SizeFigures
+    life: Life
     targets: dict[str, list[tuple[float, int]]] = field(default_factory=dict)
-    """The times and targets of each column, in thousandths."""
+    """The times and targets of each size, in thousandths."""
+    replicas: Results | None = None
+    """Of the HPA beside the VPAs."""
+
+    @property
+    def name(self) -> str:
+        """Return the name of the candidate."""
+        return self.figures.name
+
+    def rows(self) -> dict[str, str]:
+        """Return the figures as text, by their titles, those of the HPA first."""
+        return ({} if self.replicas is None else self.replicas.figures.rows()) | self.figures.rows()
+
+    def uses(self, resource: str) -> bool:
+        """Return whether the trace has usage of a resource."""
+        return any(title.rpartition("/")[2].rpartition(" ")[2] == resource for title in self.figures.sizes)
 
 
 def run_sizes(candidate: SizeCandidate, trace: Trace, model: Model) -> Iterator[tuple[float, SizeResults]]:
-    """Run a VPA. Yield the share done and the results so far.
+    """Run VPAs. Yield the share done and the results so far.
 
     The last results are complete. Raise ModelError if the trace has no column of a container's usage.
     """
     columns = usage_columns(trace)
-    recommender = _SimulatedRecommender(candidate, columns, 1 if model.replicas is None else model.replicas)
-    result = SizeResults(
-        SizeFigures(candidate.name, sizes={column: Size() for column in columns}),
-        {column: [] for column in columns},
+    hpa, totals = candidate.hpa, with_totals(trace)
+    metrics = model_metrics(hpa.hpa, totals, model) if hpa is not None else ()
+    workload = _workload(candidate, columns, totals, model)
+    keys = {column.partition("/label/")[2] for column in trace.labels}
+    life = Life(
+        workload,
+        RecordedLoad(trace, workload),
+        candidate.settings,
+        start=trace.start,
+        vpas=candidate.vpas,
+        scopes=candidate.scopes,
+        metrics_period=max(model.metrics_period, WAITING_PERIOD),
+        metrics_delay=model.metrics_delay,
+        role_label=min(keys, default="role"),
+        estimators=candidate.estimators,
     )
-    measured = dict.fromkeys(columns, 0)
-    period = model.sync_period
-    syncs = int((trace.end - trace.start) // period) + 1
-    for number in range(syncs):
-        at = trace.start + number * period
-        used = {column: trace.at(column, at) for column in columns}
-        for column, amount in used.items():
-            measured[column] += _compare(result.figures.sizes[column], amount, recommender.pods, period)
-        _keep(result, recommender.sync(used, at), at)
-        result.figures.syncs += 1
-        if recommender.failure:
-            result.figures.failed_syncs += 1
-            result.figures.failure = result.figures.failure or recommender.failure
-        if result.figures.syncs % 100 == 0:
-            yield number / syncs, result
-    for column, size in result.figures.sizes.items():
-        size.above_target /= max(measured[column], 1)
+    titles = _titles(candidate, columns)
+    figures = SizeFigures(candidate.name, sizes={title: Size() for title in titles.values()})
+    result = SizeResults(figures, life, {title: [] for title in titles.values()})
+    figures.outcomes = life.outcomes
+    life.on_recommend = lambda: _count(figures, life)
+    if hpa is not None:
+        result.replicas = new_results(hpa, metrics)
+        HpaLoop(life, hpa, metrics, model, totals.at, result.replicas.add_step(metrics, totals, model))
+    whole = trace.end - trace.start
+    for share in range(1, 101):
+        life.run(whole * share / 100)
+        yield share / 100, result
+    _keep_targets(result, life, titles)
+    if model.prices:
+        amounts = {CPU: life.outcomes.requested[CPU], MEMORY: life.outcomes.requested[MEMORY] / 2**30}
+        figures.cost = sum(model.prices.get(resource, 0.0) * hours for resource, hours in amounts.items())
+    figures.unchanged = life.unchanged()
+    if result.replicas is not None:
+        result.replicas.finish()
     yield 1.0, result
 
 
 def usage_columns(trace: Trace) -> dict[str, tuple[str, str]]:
-    """Return the container and the resource of each column that has usage, or raise ModelError."""
+    """Return container and resource of each column that has usage, or raise ModelError."""
     found: dict[str, tuple[str, str]] = {}
+    totals: set[tuple[str, str]] = set()
+    is_valid = True
     for column in trace.columns:
-        container, _, resource = column.rpartition("/")
-        if resource in SCALED_RESOURCES:
-            found[column] = (container or MAIN, resource)
-    if len(set(found.values())) < len(found) or not found:
+        *owner, resource = column.split("/")
+        if resource not in UNITS or len(owner) > 2:
+            continue
+        found[column] = (owner[-1] if owner else MAIN, resource)
+        if len(owner) < 2:
+            is_valid &= found[column] not in totals
+            totals.add(found[column])
+    if not is_valid or not found:
         raise ModelError(
-            "the trace of a VPA needs columns such as cpu and memory, or CONTAINER/cpu and CONTAINER/memory, each once; "
+            "the trace of a VPA needs columns such as cpu and memory, or CONTAINER/cpu and POD/CONTAINER/cpu, each once; "
             f"its columns are {', '.join(trace.columns)}"
         )
     return found
 
 
-def _compare(size: Size, load: int | None, pods: int, period: float) -> bool:
-    """Compare the load of all pods with the target they have. Return whether there is something to compare."""
-    if load is None or size.target is None:
-        return False
-    room = size.target * pods - load
-    amount = abs(room) / MILLI * period / HOUR
-    if room < 0:
-        size.above_target += 1
-        size.short += amount
-    else:
-        size.idle += amount
-    return True
-
-
-def _keep(result: SizeResults, targets: Mapping[str, int], at: float) -> None:
-    for column, target in targets.items():
-        size, changes = result.figures.sizes[column], result.targets[column]
-        size.target = target
-        size.lowest = target if size.lowest is None else min(size.lowest, target)
-        size.highest = target if size.highest is None else max(size.highest, target)
-        if not changes or changes[-1][1] != target:
-            changes.append((at, target))
-
-
-class _SimulatedRecommender:
-    """The cluster state of one VPA and its pods, which share the load evenly."""
-
-    def __init__(self, candidate: SizeCandidate, columns: Mapping[str, tuple[str, str]], pods: int) -> None:
-        if pods < 1:
+def _workload(
+    candidate: SizeCandidate, columns: Mapping[str, tuple[str, str]], trace: Trace, model: Model
+) -> Workload:
+    """Return the target of the VPAs. Amounts of a container's own, `CONTAINER/cpu`, come before those of all, `cpu`."""
+    targets = [vpa.spec.target_ref for vpa in candidate.vpas]
+    target = next(target for target in targets if target is not None)
+    hpa = candidate.hpa
+    metrics = model_metrics(hpa.hpa, trace, model) if hpa is not None else ()
+    recorded = {title.partition("/")[0] for title in trace.columns if title.count("/") == 2}
+    if model.replicas is not None or not recorded:
+        replicas = first_replicas(hpa, metrics, trace, model) if hpa is not None else (model.replicas or 1)
+        if model.replicas == 0 and hpa is None:
             raise ModelError(f"{candidate.name}: a VPA needs pods: set replicas to 1 or more")
-        self.pods = pods
-        self._candidate = candidate
-        self._columns = columns
-        self._containers = sorted({container for container, _ in columns.values()})
-        self._state = ClusterState(
-            candidate.aggregation,
-            candidate.compat,
-            per_vpa_config=candidate.per_vpa_config,
-            block_columns=BLOCK_COLUMNS,
-        )
-        selector = ",".join(f"{name}={value}" for name, value in LABELS.items())
-        self._vpa = self._state.add_or_update_vpa(candidate.vpa, Selector.parse(selector))
-        self._rows: dict[str, list[int]] = {}
-        self.failure = ""
-        """Why the estimator gave no usable answer in the last sync."""
-
-    def sync(self, used: Mapping[str, int | None], at: float) -> dict[str, int]:
-        """Add a sample of each pod and return the targets, by column, in thousandths."""
-        now_ns = int(at * SECOND_NS)
-        if not self._rows:
-            self._create_pods(now_ns)
-        for column, (container, resource) in self._columns.items():
-            load = used[column]
-            if load is not None:
-                amount = load // self.pods // (1 if resource == CPU else 1000)
-                rows = np.array(self._rows[container], dtype=np.int64)
-                usage = UsageRows(rows, np.full_like(rows, amount), np.full_like(rows, now_ns))
-                intake = add_rows(self._state, resource, usage, None, now_ns)
-                collect_samples(self._state, self._candidate.estimators, resource, intake.usage)
-        return self._recommend(now_ns)
-
-    def _create_pods(self, now_ns: int) -> None:
-        namespace = self._candidate.vpa.metadata.namespace
-        for number in range(self.pods):
-            pod = PodId(namespace, f"simulated-{number}")
-            self._state.add_or_update_pod(pod, LABELS, "Running", now_ns)
-            for container in self._containers:
-                self._state.add_or_update_container(ContainerId(pod, container), 0, 0, now_ns)
-                row = self._state.rows[ContainerId(pod, container)]
-                self._rows.setdefault(container, []).append(row)
-
-    def _recommend(self, now_ns: int) -> dict[str, int]:
-        candidate = self._candidate
-        (recommended,) = recommend_vpas(
-            self._state,
-            [self._vpa],
-            candidate.settings,
-            candidate.post_processing,
-            now_ns,
-            candidate.estimators,
-        )
-        failed = recommended.status.condition(VPAConditionType.ESTIMATOR_FAILED)
-        self.failure = failed.message if failed is not None else ""
-        recommendation = recommended.status.recommendation
-        targets = {
-            (container.container_name, resource): quantity.milli_value()
-            for container in (recommendation.container_recommendations if recommendation else ())
-            for resource, quantity in container.target.items()
+    else:
+        replicas = len(recorded)
+    containers = [
+        {
+            "name": name,
+            "resources": {
+                "requests": _amounts(model.requests, name),
+                "limits": _amounts(model.limits, name),
+            },
         }
-        return {column: targets[key] for column, key in self._columns.items() if key in targets}
+        for name in dict.fromkeys(container for container, _ in columns.values())
+    ]
+    nodes = [SimulatedNode(f"node-{number}", *ROOM) for number in range(replicas)]
+    return Workload(
+        target.name,
+        {"metadata": {"labels": {"simulated": target.name}}, "spec": {"containers": containers}},
+        kind=target.kind,
+        namespace=candidate.vpas[0].metadata.namespace,
+        replicas=replicas,
+        nodes=tuple(nodes) if target.kind == "DaemonSet" else (),
+        behaviour=Behaviour(start_seconds=model.start_seconds),
+        now=trace.start,
+    )
+
+
+def _amounts(amounts: Mapping[str, int], container: str) -> dict[str, str]:
+    found: dict[str, Any] = {name: amount for name, amount in amounts.items() if "/" not in name}
+    for name, amount in amounts.items():
+        owner, _, resource = name.rpartition("/")
+        if owner == container:
+            found[resource] = amount
+    return {name: str(Quantity.from_milli(amount)) for name, amount in found.items()}
+
+
+def _titles(
+    candidate: SizeCandidate, columns: Mapping[str, tuple[str, str]]
+) -> dict[tuple[str, str, str], str]:
+    """Return the title of each VPA, container and resource. What all have in common is left out."""
+    containers = {container for container, _ in columns.values()}
+    return {
+        (vpa.key, container, resource): (f"{vpa.metadata.name} " if len(candidate.vpas) > 1 else "")
+        + (resource if len(containers) == 1 else f"{container}/{resource}")
+        for vpa in candidate.vpas
+        for container, resource in dict.fromkeys(columns.values())
+    }
+
+
+def _count(figures: SizeFigures, life: Life) -> None:
+    figures.syncs += 1
+    conditions = [vpa.status.condition(VPAConditionType.ESTIMATOR_FAILED) for vpa in life.vpas.values()]
+    failures = [condition.message for condition in conditions if condition is not None]
+    if failures:
+        figures.failed_syncs += 1
+        figures.failure = figures.failure or failures[0]
+
+
+def _keep_targets(result: SizeResults, life: Life, titles: Mapping[tuple[str, str, str], str]) -> None:
+    for at, vpa in life.advice:
+        recommendation = vpa.status.recommendation
+        for entry in recommendation.container_recommendations if recommendation else ():
+            for resource, quantity in entry.target.items():
+                title = titles.get((vpa.key, entry.container_name, resource))
+                if title is None:
+                    continue
+                target, changes = quantity.milli_value(), result.targets[title]
+                result.figures.sizes[title].recommend(target)
+                if not changes or changes[-1][1] != target:
+                    changes.append((at, target))

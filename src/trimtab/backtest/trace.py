@@ -1,18 +1,20 @@
-"""Recorded load: the total of each metric over time.
+"""Recorded load: the total of each metric over time, or the usage of each pod.
 
 A trace is a CSV with a header. The first column is the time, as RFC 3339 or in seconds. Seconds below `RELATIVE_BELOW`
 count from the start of the trace. Each further column is a metric with quantities (`1500m`, `2`, `64Mi`) as values. An
-empty cell is a metric that could not be read at that time.
+empty cell is a metric that could not be read at that time. The column `POD/label/KEY` has the values of a label of a pod. An
+empty cell there is a pod without the label.
 """
 
 import csv
 import math
 from bisect import bisect_right
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime
 
 from trimtab.metrics.range_queries import Range, RangeSeries
+from trimtab.model.labels.names import label_value_problems
 from trimtab.model.quantity import milli_value_of
 from trimtab.model.readable import counted
 from trimtab.model.times import format_time, parse_time
@@ -41,6 +43,8 @@ class Trace:
 
     times: Sequence[float]
     columns: Mapping[str, Sequence[int | None]]
+    labels: Mapping[str, Sequence[str]] = field(default_factory=dict)
+    """Values of labels over time, by column `POD/label/KEY`."""
 
     def __repr__(self) -> str:
         first, last = (format_time(datetime.fromtimestamp(moment, UTC)) for moment in (self.start, self.end))
@@ -62,10 +66,12 @@ class Trace:
 
     def lines(self) -> Iterator[str]:
         """Write the trace as CSV, line by line."""
-        yield ",".join(["time", *map(_cell, self.columns)])
+        yield ",".join(["time", *map(_cell, [*self.columns, *self.labels])])
         for row, moment in enumerate(self.times):
             values = (column[row] for column in self.columns.values())
-            yield ",".join([f"{moment:.3f}", *("" if value is None else f"{value}m" for value in values)])
+            cells = ("" if value is None else f"{value}m" for value in values)
+            labels = (column[row] for column in self.labels.values())
+            yield ",".join([f"{moment:.3f}", *cells, *labels])
 
 
 def _cell(title: str) -> str:
@@ -74,6 +80,21 @@ def _cell(title: str) -> str:
         return title
     doubled = title.replace('"', '""')
     return f'"{doubled}"'
+
+
+def with_totals(trace: Trace) -> Trace:
+    """Return the trace with totals of the columns `POD/CONTAINER/cpu`, as `cpu` and `CONTAINER/cpu`."""
+    columns = dict(trace.columns)
+    for title, column in trace.columns.items():
+        if title.count("/") == 2:
+            container, resource = title.split("/")[1:]
+            for name in (resource, f"{container}/{resource}"):
+                known = columns.get(name, [None] * len(column))
+                columns[name] = [
+                    other if value is None else value + (other or 0)
+                    for value, other in zip(column, known, strict=True)
+                ]
+    return replace(trace, columns=columns)
 
 
 Row = tuple[str, Sequence[object]]
@@ -94,16 +115,39 @@ def read_trace(lines: Iterable[str], name: str) -> Trace:
 def trace_of_rows(header: Sequence[str], rows: Iterable[Row], name: str) -> Trace:
     """Return a trace of rows whose first cell is the time. Errors refer to the source as `name`."""
     times: list[float] = []
-    columns: list[list[int | None]] = [[] for _ in header[1:]]
+    columns: dict[str, list[int | None]] = {}
+    labels: dict[str, list[str]] = {}
+    for title in header[1:]:
+        if is_label(title):
+            labels[title] = []
+        else:
+            columns[title] = []
     for where, row in rows:
         if len(row) != len(header):
             raise TraceError(f"{where}: {counted(len(row), 'cell')} where the header has {len(header)}")
         times.append(_later(_moment(row[0], where), times, where))
-        for title, column, cell in zip(header[1:], columns, row[1:], strict=True):
-            column.append(_value(cell, f"{where}: {title}"))
+        for title, cell in zip(header[1:], row[1:], strict=True):
+            if title in labels:
+                labels[title].append(_label(cell, f"{where}: {title}"))
+            else:
+                columns[title].append(_value(cell, f"{where}: {title}"))
     if len(times) < 2:
         raise TraceError(f"{name}: a trace needs at least two rows of values below its header")
-    return Trace(times, dict(zip(header[1:], columns, strict=True)))
+    return Trace(times, columns, labels)
+
+
+def is_label(title: str) -> bool:
+    """Return whether a column has the values of a label: `POD/label/KEY`."""
+    return "/label/" in title
+
+
+def _label(cell: object, where: str) -> str:
+    text = "" if cell is None else str(cell).strip()
+    if text in MISSING:
+        return ""
+    for problem in label_value_problems(text):
+        raise TraceError(f"{where}: {text!r}: {problem}")
+    return text
 
 
 def check_header(header: Sequence[str], where: str) -> None:

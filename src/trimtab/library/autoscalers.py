@@ -2,7 +2,7 @@
 
 from collections.abc import Mapping
 from copy import deepcopy
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from os import PathLike, fspath
 from typing import Any
 
@@ -12,7 +12,7 @@ from trimtab.manifests.yaml_nodes import Document, DocumentError, YamlNode, step
 from trimtab.model.feature_gates import FeatureGates, with_own_features
 from trimtab.model.hpa.types import HorizontalPodAutoscaler
 from trimtab.model.manifest import Manifest, read_manifest
-from trimtab.model.vpa.types import VerticalPodAutoscaler
+from trimtab.model.vpa.types import VerticalPodAutoscaler, VPAScope
 
 Source = str | PathLike[str] | Mapping[str, Any]
 """A file of YAML or JSON, or a manifest as plain data."""
@@ -39,6 +39,8 @@ class Autoscaler:
     """What is valid but probably not meant, as `trimtab validate` prints it."""
     feature_gates: str = ""
     """The gates that the manifest was validated with, beside Trimtab's own."""
+    scopes: tuple[dict[str, Any], ...] = ()
+    """The VPAScope of the same source that a VPA names, as plain data."""
 
     def __repr__(self) -> str:
         return f"<{self.kind} {self.key}>"
@@ -52,7 +54,7 @@ class Autoscaler:
         data = deepcopy(self.data)
         for path, value in fields.items():
             _put(data, path, value)
-        return read_autoscaler(data, feature_gates=self.feature_gates)
+        return replace(read_autoscaler(data, feature_gates=self.feature_gates), scopes=self.scopes)
 
     def patch_from(self, before: "Autoscaler") -> dict[str, Any]:
         """Return the merge patch that turns `before` into this autoscaler, for `kubectl patch --type=merge`."""
@@ -87,10 +89,34 @@ def read_autoscalers(source: Source, *, feature_gates: str = "") -> list[Autosca
     if errors := [finding.line() for finding in findings if finding.severity == ERROR]:
         raise ManifestError("\n".join(errors))
     return [
-        Autoscaler(manifest.kind, manifest.key, document.data, _warnings(findings, manifest), feature_gates)
+        Autoscaler(
+            manifest.kind,
+            manifest.key,
+            document.data,
+            _warnings(findings, manifest),
+            feature_gates,
+            _scopes_of(manifest.object, documents, manifests),
+        )
         for document, manifest in zip(documents, manifests, strict=True)
         if isinstance(manifest.object, HorizontalPodAutoscaler | VerticalPodAutoscaler)
     ]
+
+
+def _scopes_of(
+    autoscaler: HorizontalPodAutoscaler | VerticalPodAutoscaler,
+    documents: list[Document],
+    manifests: list[Manifest],
+) -> tuple[dict[str, Any], ...]:
+    if isinstance(autoscaler, HorizontalPodAutoscaler) or autoscaler.spec.vpa_scope is None:
+        return ()
+    meta = autoscaler.metadata
+    wanted = (meta.namespace, autoscaler.spec.vpa_scope.name)
+    return tuple(
+        document.data
+        for document, manifest in zip(documents, manifests, strict=True)
+        if isinstance(manifest.object, VPAScope)
+        and (manifest.object.metadata.namespace, manifest.object.metadata.name) == wanted
+    )
 
 
 def _gates(text: str) -> FeatureGates:

@@ -2,24 +2,29 @@
 
 from base64 import b64encode
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
+from datetime import timedelta
 from html import escape
 from typing import TYPE_CHECKING, Any
 
 from trimtab import backtest
 from trimtab.backtest import Candidate, Figures, Model, ModelError, Results, run_all
-from trimtab.backtest.chart import Points, render_chart, render_sizes
+from trimtab.backtest.chart import render_chart, render_sizes
 from trimtab.backtest.results import finish, table_of
 from trimtab.decide.horizontal import Record
 from trimtab.library.candidates import Autoscalers, candidates_of, require
 from trimtab.library.frames import dataframe
 from trimtab.library.progress import progress_line
+from trimtab.model.core.pod import CPU, MEMORY
+from trimtab.model.feature_gates import with_own_features
 from trimtab.model.quantity import QuantityError, milli_value_of
+from trimtab.operator.settings.settings import Settings
 from trimtab.plugins.registry import PluginError, Plugins, load_plugins
 
 if TYPE_CHECKING:
     import pandas as pd
 
+    from trimtab.backtest.life import Outcomes
     from trimtab.backtest.sizes import Size, SizeCandidate, SizeResults
 
 Amounts = Mapping[str, str | float]
@@ -43,22 +48,33 @@ class Simulation:
     @property
     def names(self) -> tuple[str, ...]:
         """Return the names of the autoscalers, HPAs first."""
-        return (*self.figures, *self.sizes)
+        return tuple(dict.fromkeys((*self.figures, *self.sizes)))
 
     @property
     def figures(self) -> dict[str, Figures]:
         """Return the figures of each HPA: replica-hours, changes, and how well the load was carried."""
-        return {result.figures.name: result.figures for result in self._results}
+        return {result.figures.name: result.figures for result in self._replicas}
 
     @property
     def changes(self) -> dict[str, list[Record]]:
         """Return the record of every change of the scale, by HPA, for `explain` and `replay`."""
-        return {result.figures.name: result.changes for result in self._results}
+        return {result.figures.name: result.changes for result in self._replicas}
 
     @property
     def sizes(self) -> "dict[str, dict[str, Size]]":
-        """Return the targets of each VPA by column of the trace, and how usage compares with them."""
+        """Return the targets of VPAs by resource, `CONTAINER/RESOURCE` or `VPA RESOURCE`, in thousandths."""
         return {result.figures.name: result.figures.sizes for result in self._sizes}
+
+    @property
+    def outcomes(self) -> "dict[str, Outcomes]":
+        """Return what VPAs did to their pods, and what came of it: resource-hours, kills, resizes, evictions."""
+        return {result.figures.name: result.figures.outcomes for result in self._sizes}
+
+    @property
+    def _replicas(self) -> list[Results]:
+        """Return the results of HPAs: those alone, then those beside VPAs."""
+        beside = [result.replicas for result in self._sizes if result.replicas is not None]
+        return [*self._results, *beside]
 
     def svg(self) -> str:
         """Return the picture of replicas that `trimtab simulate --svg` draws. Raise ModelError without an HPA."""
@@ -66,34 +82,30 @@ class Simulation:
             raise ModelError("there is no HPA whose replicas could be drawn; use size_svg")
         return render_chart(self._candidates, self._results, self.trace, self._model)
 
-    def size_svg(self, column: str) -> str:
-        """Return a picture of the targets of VPAs and of the usage of a pod, of one column of the trace."""
-        targets: list[tuple[str, Points]] = [
-            (result.figures.name, points)
-            for result in self._sizes
-            if (points := result.targets.get(column, []))
-        ]
-        if not targets:
-            raise ModelError(f"no VPA has a target for the column {column!r}")
-        return render_sizes(column, targets, self.trace, self._model.replicas or 1)
+    def size_svg(self, resource: str) -> str:
+        """Return a picture of what the pods of VPAs requested and used of a resource, `cpu` or `memory`."""
+        sized = [result for result in self._sizes if result.uses(resource)]
+        if not sized:
+            raise ModelError(f"no VPA has usage of {resource!r}")
+        return render_sizes(sized, (resource,), self.trace)
 
     def to_pandas(self) -> "pd.DataFrame":
         """Return the figures as a dataframe with a row per autoscaler. Needs `trimtab[notebook]`."""
         rows = [
             *(_replica_row(result.figures) for result in self._results),
-            *(_size_row(name, sizes) for name, sizes in self.sizes.items()),
+            *(_size_row(result) for result in self._sizes),
         ]
         titles = dict.fromkeys(title for row in rows for title in row)
         return dataframe({title: [row.get(title) for row in rows] for title in titles}, index="name")
 
     def replicas_to_pandas(self) -> "pd.DataFrame":
         """Return the replicas as a dataframe with a row per change and a column per HPA."""
-        return _steps({result.figures.name: result.replicas for result in self._results})
+        return _steps({result.figures.name: result.replicas for result in self._replicas})
 
     def sizes_to_pandas(self) -> "pd.DataFrame":
         """Return the targets as a dataframe with a row per change, in cores and bytes.
 
-        Its columns are named `NAME COLUMN`, after the VPA and the column of the trace.
+        Its columns are named after the candidate and the size.
         """
         return _steps(
             {
@@ -125,17 +137,15 @@ class Simulation:
         return f"{pictures}<table><thead><tr>{header}</tr></thead><tbody>{body}</tbody></table>"
 
     def _table(self) -> list[tuple[str, ...]]:
-        return table_of(
-            [*(result.figures for result in self._results), *(result.figures for result in self._sizes)]
-        )
+        return table_of([*(result.figures for result in self._results), *self._sizes])
 
     def _pictures(self) -> Iterator[str]:
         if self._candidates:
             yield self.svg()
-        columns = dict.fromkeys(
-            column for result in self._sizes for column, points in result.targets.items() if points
-        )
-        yield from map(self.size_svg, columns)
+        used = [
+            resource for resource in (CPU, MEMORY) if any(result.uses(resource) for result in self._sizes)
+        ]
+        yield from map(self.size_svg, used)
 
 
 def simulate(  # noqa: PLR0913 - one parameter per assumption, all but two of them by name
@@ -152,33 +162,43 @@ def simulate(  # noqa: PLR0913 - one parameter per assumption, all but two of th
     feature_gates: str = "",
     compat: str = "",
     plugins: Sequence[str] = (),
+    limits: Amounts | None = None,
+    prices: Mapping[str, float] | None = None,
+    compare: str = "",
 ) -> Simulation:
     """Backtest autoscalers on recorded load, with the code that decides in production.
 
-    `autoscalers` is an HPA or VPA, several to compare, or a mapping from names to them. `replicas` are those at the start;
-    the pods of a VPA are 1 if not given, and stay as many. An HPA on utilization needs `requests`, what a pod requests
-    by resource. `capacity` is the most that a pod can carry by metric; of a resource its request, unless given. A new pod
-    is ready after `start_seconds`. Usage is measured every `metrics_period` seconds and arrives `metrics_delay` later.
-    An HPA is decided every `sync_period`, 15 if not given. A VPA takes a sample and recommends every `sync_period`, 60
-    if not given. `feature_gates` and `compat` are texts as for `trimtab simulate`. `plugins` are the names of installed
-    plug-ins that the autoscalers may use. Raise ModelError if the autoscalers, the trace and the assumptions do not fit
-    together.
+    `autoscalers` is an HPA or VPA, several to compare, or a mapping from names to them. Those of a list within, VPAs with an
+    HPA, are tried together on one workload. A VPA brings the VPAScope of its file. `replicas` are those at the start; the
+    pods of a VPA are as many as the trace has, or 1. An HPA on utilization needs `requests`, what a pod requests
+    by resource, or a container by `CONTAINER/RESOURCE`; `limits` are the same of limits, with which pods of a VPA are throttled and
+    killed. `capacity` is the most that a pod can carry by metric; of a resource its request, unless given. A new pod
+    is ready after `start_seconds`. Usage is measured every `metrics_period` seconds, for VPAs at most every 60, and arrives
+    `metrics_delay` later. An HPA is decided every `sync_period`, 15 if not given. A VPA takes a sample and recommends
+    every `sync_period`, 60 if not given. `feature_gates` and `compat` are texts as for `trimtab simulate`. `plugins` are the names
+    of installed plug-ins that the autoscalers may use. `prices` are those of a core-hour (`cpu`) and of a GiB-hour (`memory`).
+    `compare="upstream"` plays each candidate by upstream's rules as well. Raise ModelError if the autoscalers, the trace
+    and the assumptions do not fit together.
     """
     require(backtest.Trace, "trace", trace)
-    hpas, vpas = candidates_of(autoscalers, feature_gates, compat, _load(plugins))
+    settings = Settings.of(feature_gates=with_own_features(feature_gates), compat=compat)
     model = Model(
         requests=_thousandths("requests", requests or {}),
+        limits=_thousandths("limits", limits or {}),
         capacity=_thousandths("capacity", capacity or {}),
+        prices=prices or {},
         replicas=replicas,
         start_seconds=start_seconds,
         metrics_period=metrics_period,
         metrics_delay=metrics_delay,
         sync_period=HPA_PERIOD if sync_period is None else sync_period,
     )
+    if sync_period is not None:
+        settings = settings.replace(recommender_interval=timedelta(seconds=sync_period))
+    hpas, vpas = candidates_of(autoscalers, settings, _load(plugins), compare)
     with progress_line() as on_progress:
         results = run_all(hpas, trace, model, on_progress)
-        size_model = replace(model, sync_period=VPA_PERIOD) if sync_period is None else model
-        sizes = finish(size_runs(vpas, trace, size_model), on_progress)
+        sizes = finish(size_runs(vpas, trace, model), on_progress)
     return Simulation(trace, model, hpas, tuple(results), tuple(sizes))
 
 
@@ -227,14 +247,26 @@ def _replica_row(figures: Figures) -> dict[str, Any]:
     return row
 
 
-def _size_row(name: str, sizes: "Mapping[str, Size]") -> dict[str, Any]:
-    row: dict[str, Any] = {"name": name}
-    for column, size in sizes.items():
-        row[f"{column}_target"] = None if size.target is None else size.target / 1000
-        row[f"{column}_above_target"] = size.above_target
-        row[f"{column}_short"] = size.short
-        row[f"{column}_idle"] = size.idle
-    return row
+def _size_row(result: "SizeResults") -> dict[str, Any]:
+    figures, outcomes = result.figures, result.figures.outcomes
+    row: dict[str, Any] = {} if result.replicas is None else _replica_row(result.replicas.figures)
+    row["name"] = figures.name
+    for title, size in figures.sizes.items():
+        row[f"{title}_target"] = None if size.target is None else size.target / 1000
+    for resource in (CPU, MEMORY):
+        if result.uses(resource):
+            row[f"{resource}_requested"] = outcomes.requested[resource]
+            row[f"{resource}_used"] = outcomes.used[resource]
+            row[f"{resource}_wasted"] = outcomes.wasted[resource]
+            row[f"{resource}_starved"] = outcomes.starved[resource]
+    return row | {
+        "oom_kills": outcomes.oom_kills,
+        "throttled_minutes": outcomes.throttled_minutes,
+        "resizes": outcomes.resizes,
+        "evictions": outcomes.evictions,
+        "unavailable_pod_minutes": outcomes.unavailable_pod_minutes,
+        "cost": figures.cost,
+    }
 
 
 def _steps(lines: Mapping[str, Sequence[tuple[float, float]]]) -> "pd.DataFrame":

@@ -105,7 +105,7 @@ class Trace(backtest.Trace):
 
     @classmethod
     def _of(cls, trace: backtest.Trace) -> Self:
-        return cls(trace.times, trace.columns)
+        return cls(trace.times, trace.columns, trace.labels)
 
 
 def _times_of_index(frame: Any) -> list[Any]:

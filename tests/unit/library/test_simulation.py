@@ -172,37 +172,38 @@ def test_vpas_are_simulated_too(sized, load):
     free, small = (sized.sizes[name]["cpu"] for name in ("free", "small"))
     assert sized.names == ("free", "small")
     assert small.target == 100 < free.target
-    assert small.above_target == 1.0
+    assert sized.outcomes["small"].starved["cpu"] > sized.outcomes["free"].starved["cpu"]
     assert (sized.figures, sized.changes) == ({}, {})
     assert sized._sizes[0].figures.syncs == int((load.end - load.start) // 60) + 1
 
 
-def test_a_vpa_takes_samples_as_often_as_it_is_said(load):
+def test_a_vpa_recommends_as_often_as_it_is_said(load):
     hourly = trimtab.simulate(trimtab.read_autoscaler(VPA), load, sync_period=3600)
     assert hourly._sizes[0].figures.syncs == int((load.end - load.start) // 3600) + 1
 
 
-def test_the_targets_of_vpas_are_tables_and_a_picture(sized):
+def test_the_targets_of_vpas_are_tables_and_their_requests_a_picture(sized):
     frame = sized.to_pandas()
     assert frame.loc["small", "cpu_target"] == 0.1
     assert frame.loc["free", "cpu_target"] == sized.sizes["free"]["cpu"].target / 1000
+    assert frame.loc["free", "cpu_starved"] == sized.outcomes["free"].starved["cpu"]
     targets = sized.sizes_to_pandas()
     assert list(targets.columns) == ["free cpu", "small cpu"]
     assert set(targets["small cpu"]) == {0.1}
     assert targets["free cpu"].iloc[-1] == frame.loc["free", "cpu_target"]
-    assert "cpu in millicores of free, small" in sized.size_svg("cpu")
+    assert "Requested cpu in millicores of free, small" in sized.size_svg("cpu")
     html = sized._repr_html_()
     (picture,) = re.findall(r'base64,([^"]+)"', html)
     assert b64decode(picture).decode() == sized.size_svg("cpu")
-    assert "<th>cpu: lowest and highest target</th>" in html
+    assert "<th>cpu: wasted</th>" in html
 
 
 def test_a_picture_of_what_was_not_simulated_is_refused(sized, both):
     with pytest.raises(trimtab.ModelError, match="use size_svg"):
         sized.svg()
-    for simulation, column in ((sized, "memory"), (both, "cpu")):
-        with pytest.raises(trimtab.ModelError, match=f"no VPA has a target for the column '{column}'"):
-            simulation.size_svg(column)
+    for simulation, resource in ((sized, "memory"), (both, "cpu")):
+        with pytest.raises(trimtab.ModelError, match=f"no VPA has usage of '{resource}'"):
+            simulation.size_svg(resource)
 
 
 def test_an_hpa_and_a_vpa_can_be_seen_together(web, load):
@@ -211,6 +212,29 @@ def test_an_hpa_and_a_vpa_can_be_seen_together(web, load):
     assert mixed._repr_html_().count("<img ") == 2
     assert str(mixed).splitlines()[0].split() == ["count", "size"]
     assert mixed.to_pandas().index.tolist() == ["count", "size"]
+
+
+def test_an_hpa_and_a_vpa_share_a_workload(web, load):
+    memory_only = {"containerName": "*", "controlledResources": ["memory"]}
+    vpa = trimtab.read_autoscaler(VPA).with_fields({"spec.resourcePolicy.containerPolicies": [memory_only]})
+    alone = trimtab.simulate(web, load, requests=HALF_CORE)
+    shared = trimtab.simulate({"both": [vpa, web]}, load, requests=HALF_CORE)
+    assert shared.names == ("both",)
+    assert shared.figures["both"].rows() == alone.figures["default/web"].rows()
+    assert shared.outcomes["both"].replica_changes == len(shared.changes["both"]) > 0
+    with pytest.raises(trimtab.ModelError, match="has 2 HorizontalPodAutoscalers for one workload"):
+        trimtab.simulate({"both": [vpa, web, web]}, load, requests=HALF_CORE)
+
+
+def test_upstreams_rules_play_the_same_load(web, load):
+    vpa = trimtab.read_autoscaler(VPA)
+    found = trimtab.simulate(
+        {"count": web, "size": vpa}, load, requests=HALF_CORE, replicas=3, compare="upstream"
+    )
+    assert found.names == ("count", "count (upstream)", "size", "size (upstream)")
+    assert not found.changes["count (upstream)"][0].observation.compat.clear_messages
+    writes = {name: outcomes.status_writes for name, outcomes in found.outcomes.items()}
+    assert writes["size"] < writes["size (upstream)"], "upstream writes a status for every change of a bound"
 
 
 def test_pandas_is_named_where_it_is_missing(both, monkeypatch):

@@ -172,8 +172,10 @@ class HpaLoop:
         metrics: tuple[MetricModel, ...],
         model: Model,
         total: Callable[[str, float], int | None],
+        on_sync: Callable[[SyncStep], None] = lambda _step: None,
     ) -> None:
         """Begin to sync now. `total` returns the load of a metric at a moment, in thousandths."""
+        self._on_sync = on_sync
         self._life, self._metrics, self._model, self._total = life, metrics, model, total
         self.hpa = SimulatedHpa(candidate, life.workload)
         self._in_transit: list[tuple[float, tuple[MetricSamples, ...]]] = []
@@ -208,6 +210,7 @@ class HpaLoop:
             if record is not None:
                 life.scale(record.decision.desired, record.decision.reason)
             self.last = SyncStep(now, ready, workload.replicas, record, self.hpa.failure)
+            self._on_sync(self.last)
         return now + self._model.sync_period
 
     def _samples_of(self, metric: MetricModel, at: float) -> MetricSamples:

@@ -3,7 +3,8 @@
 from collections import Counter
 from collections.abc import Iterator, Sequence
 from dataclasses import asdict, replace
-from datetime import UTC, datetime
+from datetime import UTC, datetime, timedelta
+from math import inf
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -23,7 +24,7 @@ from trimtab.backtest import (
     run_all,
 )
 from trimtab.backtest.candidates import CandidateError, candidate_hpa
-from trimtab.backtest.chart import render_chart
+from trimtab.backtest.chart import render_chart, render_sizes
 from trimtab.backtest.results import FiguresColumn, finish, table_of
 from trimtab.cli.bundle import read_bundle
 from trimtab.cli.commands.run import options_of
@@ -35,16 +36,17 @@ from trimtab.cli.parameters import ListOption, plugins_option_with
 from trimtab.decide.horizontal.plugin_calls import missing_plugins
 from trimtab.decide.horizontal.records.record import dumps
 from trimtab.decide.horizontal.status.ignored_fields import ignored_annotations
-from trimtab.library.candidates import size_candidates
-from trimtab.library.simulation import VPA_PERIOD, size_runs
+from trimtab.library.candidates import UPSTREAM, Sized, as_upstream, size_candidates
+from trimtab.library.simulation import size_runs
 from trimtab.library.traces import Trace
 from trimtab.manifests.yaml_nodes import Document
+from trimtab.model.core.pod import CPU, MEMORY
 from trimtab.model.feature_gates import FeatureGates
 from trimtab.model.hpa.dry_run import DRY_RUN, MODE_ANNOTATION, is_dry_run
 from trimtab.model.hpa.types import HorizontalPodAutoscaler
 from trimtab.model.manifest import read_manifest
 from trimtab.model.quantity import QuantityError, milli_value_of
-from trimtab.model.vpa.types import VerticalPodAutoscaler
+from trimtab.model.vpa.types import VerticalPodAutoscaler, VPAScope
 from trimtab.operator.horizontal.config import decision_config
 from trimtab.operator.settings.settings import Settings
 from trimtab.plugins.guard import INSTALL_IT, Guards
@@ -52,6 +54,9 @@ from trimtab.plugins.registry import NO_PLUGINS, PluginError, Plugins, load_plug
 
 if TYPE_CHECKING:
     from trimtab.backtest.sizes import SizeCandidate, SizeFigures, SizeResults
+
+
+Vpas = tuple[VerticalPodAutoscaler, ...]
 
 
 def candidates_of(
@@ -90,15 +95,35 @@ def candidates_of(
     ]
 
 
-def vpas_of(documents: Sequence[Document], settings: Settings) -> dict[str, VerticalPodAutoscaler]:
-    """Return the VPAs by the name of their column. Those that an API server would reject are left to `candidates_of`."""
-    read = [(document, read_manifest(document.data, settings.gates).object) for document in documents]
-    found = [(document, vpa) for document, vpa in read if isinstance(vpa, VerticalPodAutoscaler)]
-    per_file = Counter(document.source for document, _ in found)
-    return {
-        Path(document.source).name if per_file[document.source] == 1 else vpa.key: vpa
-        for document, vpa in found
-    }
+def sized_of(
+    documents: Sequence[Document], settings: Settings, hpas: Sequence[Candidate] = ()
+) -> tuple[dict[str, Sized], list[Candidate]]:
+    """Return VPAs with what is tried beside them, by the name of their column, and the HPAs that remain.
+
+    VPAs and HPAs of a file that target one workload are tried together. Of VPAs without a scope, and of HPAs, one at a
+    time. Objects that an API server would reject are left to `candidates_of`.
+    """
+    read = [(document.source, read_manifest(document.data, settings.gates).object) for document in documents]
+    found: dict[str, Sized] = {}
+    used: set[str] = set()
+    for source in dict.fromkeys(source for source, _ in read):
+        here = [obj for origin, obj in read if origin == source]
+        vpas = [obj for obj in here if isinstance(obj, VerticalPodAutoscaler)]
+        scopes = tuple(obj for obj in here if isinstance(obj, VPAScope))
+        keys = {obj.key for obj in here if isinstance(obj, HorizontalPodAutoscaler)}
+        groups: list[Sized] = []
+        for target in dict.fromkeys(vpa.spec.target_ref for vpa in vpas):
+            mine = [vpa for vpa in vpas if vpa.spec.target_ref == target]
+            scoped = tuple(vpa for vpa in mine if vpa.spec.vpa_scope is not None)
+            plain: list[Vpas] = [(vpa,) for vpa in mine if vpa.spec.vpa_scope is None] or [()]
+            beside = [hpa for hpa in hpas if hpa.hpa.key in keys and hpa.hpa.spec.scale_target_ref == target]
+            used |= {hpa.name for hpa in beside}
+            chosen: list[Candidate | None] = [*beside] or [None]
+            groups += [Sized((*whole, *scoped), scopes, hpa) for whole in plain for hpa in chosen]
+        for group in groups:
+            name = group.vpas[0].key + (f" + {group.hpa.hpa.key}" if group.hpa is not None else "")
+            found[Path(source).name if len(groups) == 1 else name] = group
+    return found, [hpa for hpa in hpas if hpa.name not in used]
 
 
 def _hpa(document: Document, gates: FeatureGates) -> HorizontalPodAutoscaler | None:
@@ -121,6 +146,19 @@ def _amounts(_ctx: click.Context, param: click.Parameter, texts: Sequence[str]) 
     return found
 
 
+def _prices(_ctx: click.Context, param: click.Parameter, text: str) -> dict[str, float]:
+    found = {}
+    for part in text.split(",") if text else ():
+        name, _, price = part.partition("=")
+        try:
+            found[name] = float(price)
+        except ValueError:
+            found[name] = -1.0
+        if name not in (CPU, MEMORY) or not 0 <= found[name] < inf:
+            raise click.BadParameter(f"{part!r}: write cpu=PRICE and memory=PRICE", param=param)
+    return found
+
+
 @click.command("simulate")
 @click.argument("files", nargs=-1, required=True, metavar="FILE...", shell_complete=complete_file)
 @click.option(
@@ -128,7 +166,7 @@ def _amounts(_ctx: click.Context, param: click.Parameter, texts: Sequence[str]) 
     "trace_file",
     type=click.Path(exists=True, dir_okay=False, path_type=Path),
     required=True,
-    help="Recorded load: a CSV whose columns are the time and the total of each metric.",
+    help="Recorded load: a CSV whose columns are the time and the total of each metric, or the usage of each pod.",
 )
 @click.option(
     "--request",
@@ -136,7 +174,28 @@ def _amounts(_ctx: click.Context, param: click.Parameter, texts: Sequence[str]) 
     multiple=True,
     callback=_amounts,
     metavar="RESOURCE=QUANTITY",
-    help="What one pod requests; utilizations need it.",
+    help="What one pod requests, or a container by CONTAINER/RESOURCE; utilizations need it.",
+)
+@click.option(
+    "--limit",
+    "limits",
+    multiple=True,
+    callback=_amounts,
+    metavar="RESOURCE=QUANTITY",
+    help="The limits of a pod of a VPA, or of a container; without them nothing is throttled or killed.",
+)
+@click.option(
+    "--price",
+    "prices",
+    default="",
+    callback=_prices,
+    metavar="cpu=0.04,memory=0.005",
+    help="The price of a core-hour and of a GiB-hour that is requested.",
+)
+@click.option(
+    "--compare",
+    type=click.Choice([UPSTREAM]),
+    help="Also play every candidate by the rules of the upstream programs.",
 )
 @click.option(
     "--capacity",
@@ -158,7 +217,7 @@ def _amounts(_ctx: click.Context, param: click.Parameter, texts: Sequence[str]) 
     type=click.FloatRange(min=1),
     default=15.0,
     show_default=True,
-    help="How often usage is measured, in seconds.",
+    help="How often usage is measured, in seconds; for VPAs at most every 60.",
 )
 @click.option(
     "--metrics-delay",
@@ -170,7 +229,7 @@ def _amounts(_ctx: click.Context, param: click.Parameter, texts: Sequence[str]) 
 @click.option(
     "--sync-period",
     type=click.FloatRange(min=1),
-    show_default="15, or the operator's",
+    show_default="15, or the operator's; 60 for VPAs",
     help="How often the autoscaler decides, in seconds.",
 )
 @click.option(
@@ -190,12 +249,14 @@ def _amounts(_ctx: click.Context, param: click.Parameter, texts: Sequence[str]) 
     "--compat",
     cls=ListOption,
     default="",
-    help="Decide as upstream does: kubernetes-1.37 or kubernetes-1.36.",
+    help="Decide as upstream does: kubernetes-1.37 or kubernetes-1.36, vpa-1.8, or both.",
 )
 @plugins_option_with("Plug-ins to load. Those that an HPA or a VPA of the input names must be among them.")
 @click.option("--changes", is_flag=True, help="Also list every change of the scale with its reason.")
 @click.option(
-    "--svg", type=click.Path(dir_okay=False, path_type=Path), help="Draw the replicas into this file."
+    "--svg",
+    type=click.Path(dir_okay=False, path_type=Path),
+    help="Draw the replicas, or the requests of VPAs, into this file.",
 )
 @click.option(
     "--records",
@@ -214,6 +275,7 @@ def simulate(  # noqa: PLR0913 - one parameter per option
     records: Path | None,
     plugins: tuple[str, ...],
     output: str,
+    compare: str | None,
     **options: Any,
 ) -> None:
     """Backtest HPAs and VPAs on recorded load, with the production code.
@@ -222,35 +284,79 @@ def simulate(  # noqa: PLR0913 - one parameter per option
     pods; new pods are ready after --start-seconds. A metric is fed by the column of its name, a ContainerResource by
     `CONTAINER/RESOURCE` or the resource, one with a selector by `NAME{LABEL=VALUE}` or its name.
 
-    Each VPA is a candidate too: its target is compared with the usage in the columns `cpu` and `memory`, or
-    `CONTAINER/cpu`, of --replicas pods (1 unless said). It recommends every 60 s unless --sync-period says otherwise.
+    VPAs are candidates too, with the VPAScopes and the HPA of their file that target the same workload. Recommender, updater
+    and webhook decide about its pods in virtual time. Their usage is in the columns `cpu` and `memory`, or `CONTAINER/cpu`, as a
+    total that --replicas pods (1 unless said) share, or in `POD/CONTAINER/cpu` for each pod. `POD/label/role` says when a pod
+    had which role. A VPA recommends every 60 s unless --sync-period says otherwise.
     """
     documents = _documents(files)
     names = ("feature_gates", "compat", *NUMBERS)
     settings = simulated_settings(settings_file, {name: options.pop(name) for name in names})
-    vpas = vpas_of(documents, settings)
-    loaded = _load(plugins)
-    candidates = candidates_of(documents, settings, plugins=loaded, may_be_none=bool(vpas))
-    if svg is not None and not candidates:
-        raise CommandError("--svg draws replicas, and there is no HPA in the input")
     period = settings.horizontal.sync_period.total_seconds() if sync_period is None else sync_period
-    trace = _trace(trace_file)
     try:
         model = Model(sync_period=period, **options)
-        size_model = replace(model, sync_period=VPA_PERIOD if sync_period is None else period)
-        sized = size_candidates(vpas, settings, loaded, INSTALL_IT) if vpas else ()
-        results, sizes = _play(candidates, sized, trace, model, size_model)
+    except ModelError as error:
+        raise CommandError(str(error)) from error
+    if sync_period is not None:
+        settings = settings.replace(recommender_interval=timedelta(seconds=sync_period))
+    loaded, trace = _load(plugins), _trace(trace_file)
+    candidates: list[Candidate] = []
+    sized: list[SizeCandidate] = []
+    for suffix, rules in _rules(settings, compare):
+        may_be_none = any(map(_is_vpa, documents))
+        hpas = candidates_of(documents, rules, plugins=loaded, may_be_none=may_be_none)
+        groups, alone = sized_of(documents, rules, hpas)
+        candidates += [replace(hpa, name=hpa.name + suffix) for hpa in alone]
+        named = {name + suffix: group for name, group in groups.items()}
+        try:
+            sized += size_candidates(named, rules, loaded, INSTALL_IT) if named else ()
+        except (ModelError, ValueError) as error:
+            raise CommandError(str(error)) from error
+    try:
+        results, sizes = _play(candidates, sized, trace, model)
     except (ModelError, PluginError) as error:
         raise CommandError(str(error)) from error
     if svg is not None:
-        write_file(svg, render_chart(candidates, results, trace, model).encode())
+        write_file(svg, _picture(candidates, results, sizes, trace, model).encode())
     if records is not None:
-        write_file(records, _records_of(results))
+        beside = [result.replicas for result in sizes if result.replicas is not None]
+        write_file(records, _records_of([*results, *beside]))
     if candidates:
         click.echo(assumptions(settings, period, is_given=settings_file is not None), err=True)
+    if sizes:
+        click.echo(SIZE_ASSUMPTIONS.format(**options), err=True)
     for warning in _warnings(candidates, results, sizes):
         click.echo(warning, err=True)
     _show(results, sizes, trace, output, with_changes=changes)
+
+
+SIZE_ASSUMPTIONS = (
+    "VPAs: usage is as recorded, whatever the size of a pod; a resize takes 2 s, a node always has room, an evicted pod is gone at "
+    "once and its replacement is ready after {start_seconds:g} s; a container above its memory limit is killed"
+)
+
+
+def _rules(settings: Settings, compare: str | None) -> list[tuple[str, Settings]]:
+    """Return the settings to play by, each with what it adds to the names of candidates."""
+    return [("", settings), *([(f" ({compare})", as_upstream(settings))] if compare else [])]
+
+
+def _is_vpa(document: Document) -> bool:
+    return isinstance(document.data, dict) and document.data.get("kind") == "VerticalPodAutoscaler"
+
+
+def _picture(
+    candidates: Sequence[Candidate],
+    results: Sequence[Results],
+    sizes: "Sequence[SizeResults]",
+    trace: Trace,
+    model: Model,
+) -> str:
+    """Return the picture of replicas, or else of what VPAs requested."""
+    if candidates:
+        return render_chart(candidates, results, trace, model)
+    resources = [name for name in (CPU, MEMORY) if any(result.uses(name) for result in sizes)]
+    return render_sizes(sizes, resources, trace)
 
 
 simulate.params += options_of(*NUMBERS)
@@ -279,6 +385,9 @@ def _warnings(
     shown: list[Figures | SizeFigures] = [result.figures for result in results]
     shown += [result.figures for result in sizes]
     yield from (f"{figures.name}: {figures.failure}" for figures in shown if figures.failure)
+    for result in sizes:
+        for pod, reason in result.figures.unchanged.items():
+            yield f"{result.name}: {pod} requests less than it uses: {reason}"
     for candidate in candidates:
         yield from (f"{candidate.name}: {text}" for text in ignored_annotations(candidate.hpa))
         if is_dry_run(candidate.hpa):
@@ -297,7 +406,6 @@ def _play(
     sized: "Sequence[SizeCandidate]",
     trace: Trace,
     model: Model,
-    size_model: Model,
 ) -> "tuple[list[Results], list[SizeResults]]":
     """Run the candidates in turn, with a progress bar on a terminal."""
     console = Console(stderr=True)
@@ -308,7 +416,7 @@ def _play(
             progress.update(task, description=name, completed=share)
 
         results = run_all(candidates, trace, model, show)
-        return results, finish(size_runs(sized, trace, size_model), show)
+        return results, finish(size_runs(sized, trace, model), show)
 
 
 def _records_of(results: Sequence[Results]) -> bytes:
@@ -325,26 +433,30 @@ def _show(
     with_changes: bool,
 ) -> None:
     figures: list[FiguresColumn] = [result.figures for result in results]
-    figures += [result.figures for result in sizes]
+    figures += sizes
     if output != "table":
         data = [
             *(_data(result, with_changes=with_changes) for result in results),
-            *(asdict(result.figures) for result in sizes),
+            *(_size_data(result, with_changes=with_changes) for result in sizes),
         ]
         click.echo(to_json(data) if output == "json" else to_yaml(data), nl=False)
         return
     span = (trace.end - trace.start) / 3600
-    syncs = (results or sizes)[0].figures.syncs
+    syncs = results[0].figures.syncs if results else sizes[0].figures.syncs
     click.echo(
         f"{span:,.1f} hours of load from {_time(trace.start)}, {syncs:,} {'sync' if syncs == 1 else 'syncs'}"
     )
     Console().print(_table(figures))
-    for result in results if with_changes else ():
+    beside = [result.replicas for result in sizes if result.replicas is not None]
+    for result in [*results, *beside] if with_changes else ():
         for change in result.changes:
             decided = change.decision
             click.echo(
                 f"{result.figures.name}  {_time(decided.now)}  {decided.current} -> {decided.desired}  {decided.reason}"
             )
+    for sized in sizes if with_changes else ():
+        for at, text in sized.life.log:
+            click.echo(f"{sized.name}  {_time(sized.life.start + at)}  {text}")
 
 
 def _table(figures: Sequence[FiguresColumn]) -> Table:
@@ -357,6 +469,16 @@ def _table(figures: Sequence[FiguresColumn]) -> Table:
     for title, *cells in rows:
         table.add_row(Text(title), *cells)
     return table
+
+
+def _size_data(result: "SizeResults", *, with_changes: bool) -> dict[str, Any]:
+    beside = {} if result.replicas is None else _data(result.replicas, with_changes=False)
+    data = beside | asdict(result.figures)
+    if with_changes:
+        data["changes"] = [
+            {"at": _time(result.life.start + at), "what": text} for at, text in result.life.log
+        ]
+    return data
 
 
 def _data(result: Results, *, with_changes: bool) -> dict[str, Any]:

@@ -30,7 +30,10 @@ def load(tmp_path, monkeypatch):
 
 
 def vpa(name, recommender=None):
-    spec: dict[str, Any] = {"targetRef": {"apiVersion": "apps/v1", "kind": "Deployment", "name": "web"}}
+    spec: dict[str, Any] = {
+        "targetRef": {"apiVersion": "apps/v1", "kind": "Deployment", "name": "web"},
+        "updatePolicy": {"updateMode": "InPlaceOrRecreate", "minReplicas": 1},
+    }
     if recommender:
         spec["recommenders"] = [{"name": recommender}]
     data = {
@@ -51,10 +54,11 @@ def test_weekday_peak_wastes_less_between_mondays_than_the_built_in_estimate(cap
     install_example(tmp_path, "weekday-peak")
     files = [vpa("built-in"), vpa("by-weekday", WEEKDAY_PEAK)]
     found = figures(capsys, *files, f"--plugins={WEEKDAY_PEAK}")
-    own, peak = (found[file]["sizes"]["cpu"] for file in files)
-    assert found[files[1]]["failed_syncs"] == 0
-    assert peak["target"] == pytest.approx(6000, rel=0.1), "it ends on a Monday"
-    assert peak["short"] < own["short"], "the third Monday is known before it begins"
+    own, peak = (found[file] for file in files)
+    assert peak["failed_syncs"] == 0
+    assert peak["sizes"]["cpu"]["target"] == pytest.approx(6000, rel=0.1), "it ends on a Monday"
+    starved = [figures["outcomes"]["starved"]["cpu"] for figures in (own, peak)]
+    assert starved[1] < starved[0], "the third Monday is known before it begins"
 
 
 def test_a_table_compares_vpas_and_says_that_a_plugin_failed(capsys, tmp_path):
@@ -80,7 +84,7 @@ def test_a_table_compares_vpas_and_says_that_a_plugin_failed(capsys, tmp_path):
     [
         ([], "estimator example.com/missing is not loaded"),
         (["--plugins=example.com/missing"], "plug-in example.com/missing is not installed"),
-        (["--svg=x.svg"], "--svg draws replicas"),
+        (["--price=gold=1"], "write cpu=PRICE and memory=PRICE"),
     ],
 )
 def test_what_is_missing_is_named(capsys, flags, complaint):
