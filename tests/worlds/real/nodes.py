@@ -334,6 +334,8 @@ class PlayedPods:
 
     async def _note_target(self) -> None:
         vpa = await self._call("GET", f"{self._vpas}/db", ok=(404,))
+        if vpa["kind"] == "Status":  # It does not exist.
+            return
         recommended = vpa.get("status", {}).get("recommendation", {}).get("containerRecommendations", [])
         for each in recommended[:1]:
             target = {name: _amount(each["target"][name]) for name in _RESOURCES if name in each["target"]}
