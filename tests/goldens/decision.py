@@ -7,6 +7,9 @@ from zlib import crc32
 from trimtab.cluster.resource import Json
 from trimtab.plugins.registry import Plugin
 
+Answer = tuple[int, str]
+"""The code and the message of a refusal."""
+
 
 @dataclass(frozen=True)
 class Group:
@@ -17,13 +20,18 @@ class Group:
     components: tuple[str, ...] = ("horizontal",)
     objects: tuple[Json, ...] = ()
     """Objects without a namespace, such as nodes."""
-    refused: tuple[tuple[str, tuple[int, str]], ...] = ()
+    refused: tuple[tuple[str, Answer], ...] = ()
     """Requests that are refused, by `METHOD part-of-path`, with code and message."""
-    refused_to_viewers: tuple[tuple[str, tuple[int, str]], ...] = ()
+    refused_to_viewers: tuple[tuple[str, Answer], ...] = ()
     """The same for who runs `trimtab explain`."""
     plugins: tuple[Plugin, ...] = ()
     ahead: float = 0.0
     """How far the clocks of the API server and of the metrics sources are ahead of the operator's, in seconds."""
+
+    @property
+    def is_horizontal(self) -> bool:
+        """Return whether HPAs are decided about, not VPAs."""
+        return self.components == ("horizontal",)
 
 
 def namespace_of(sentence: str) -> str:
@@ -35,10 +43,10 @@ def namespace_of(sentence: str) -> str:
 class Decision:
     """One row of a table: a sentence, the objects of a namespace, and what happens before each loop.
 
-    Keys of a step: `usage` by pod or by the beginning of its name, `metrics` by name, `age` of all samples in seconds,
-    `set` merges by `Kind/name` (of metadata, spec, status, scale or resize), `refuse` answers by `METHOD part-of-path`,
-    `outage` does so in all namespaces, `spoil` merges into specs by `Kind/name` past every check, `create` objects, `stuck` names pods that kubelets and controllers leave alone,
-    `delete` objects by `Kind/name`, `wait` a number of loops instead of one.
+    What a step may have: `usage` by pod or by the beginning of its name, `metrics` by name, the `age` of all samples in
+    seconds, `set` with merges by `Kind/name` (into metadata, spec, status or scale), `spoil` with merges into specs past
+    every check, `create` with objects, `refuse` with answers by `METHOD part-of-path`, `outage` with the same for all
+    namespaces, `stuck` with pods that kubelets and controllers leave alone, `wait` with a number of loops instead of 1.
     """
 
     sentence: str
@@ -50,7 +58,7 @@ class Decision:
     @property
     def path(self) -> str:
         """Return the file, below the folder of all goldens."""
-        side = "horizontal" if self.group.components == ("horizontal",) else "vertical"
+        side = "horizontal" if self.group.is_horizontal else "vertical"
         return f"{side}/{re.sub(r'[^a-z0-9]+', '-', self.sentence.lower()).strip('-')}.txt"
 
     @property

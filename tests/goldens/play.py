@@ -2,16 +2,17 @@
 
 import asyncio
 import json
-import logging
 import re
 import textwrap
+from dataclasses import dataclass
 from datetime import datetime, timedelta
 from http import HTTPStatus
 from typing import Any
 
 from tests.dashboard.asking import ask
+from tests.goldens.cluster import HOME, Cluster, resource_of
 from tests.goldens.decision import Decision, Group
-from tests.goldens.stage import HOME, Stage, resource_of
+from tests.goldens.programs import Log, Programs
 from trimtab.cli.explain.command import _explain_decision
 from trimtab.cli.explain.hpas import explain_replicas, no_such_hpa
 from trimtab.cli.explain.sizes import explain_size
@@ -27,13 +28,15 @@ from trimtab.model.times import parse_time
 
 #: When the steps begin, so that times do not depend on how many objects are made before.
 BEGINNING = 3600.0
-SYNC, LOOP = 15.0, 60.0
+SYNC, LOOP = timedelta(seconds=15), timedelta(seconds=60)
 PLACE = "shop"
 """What the namespace of every decision is called in its text."""
 WIDTH = 118
 UNUSED = {"track", "window", "conditions", "events", "spec", "histogram", "cookie"}
 """Parts of a page that repeat other sections, or are drawn."""
 UID = re.compile(r"[0-9a-f]{8}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{12}")
+UNTOLD = {"CustomResourceDefinition", "ReplicaSet"}
+OF_PODS = {"template", "selector", "serviceName"}
 TIMES = {"at", "since"}
 VERSION = re.compile(r"(baseVersion=|based on version |operator-\d/|precondition \(|in record \()\d+")
 CHOICE = Choice(HOME)
@@ -46,51 +49,55 @@ def play(group: Group, decisions: list[Decision]) -> dict[str, str]:
 
     async def main() -> None:
         async with Server(clock, seed=1) as server:
-            stage = Stage(clock, server, group)
-            logger = logging.getLogger("trimtab")
-            level = logger.level
-            logger.addHandler(stage.log)
-            logger.setLevel(logging.INFO)
-            await stage.open(decisions)
+            cluster = Cluster(clock, server, group)
+            programs = Programs(clock, group, cluster)
+            await cluster.open(decisions)
             await asyncio.sleep(BEGINNING - clock.monotonic())
-            await stage.start()
-            try:
-                await _play_steps(stage, decisions, texts)
-            finally:
-                logger.removeHandler(stage.log)
-                logger.setLevel(level)
-                await stage.close()
+            with Log() as log:
+                await programs.start(server)
+                await _Stage(clock, cluster, programs, log).play(decisions, texts)
+                await programs.close()
 
     clock.run(main())
     return texts
 
 
-async def _play_steps(stage: Stage, decisions: list[Decision], texts: dict[str, str]) -> None:
-    began, period = stage.clock.now(), timedelta(seconds=LOOP if stage.loops else SYNC)
-    for number in range(max(len(decision.loops) for decision in decisions)):
-        living = [decision for decision in decisions if len(decision.loops) > number]
-        for decision in living:
-            await stage.happen(decision.loops[number], decision)
-        await asyncio.sleep((began + (number + 1) * period - stage.clock.now()).total_seconds())
-        await stage.loop()
-        lines = list(stage.log.lines)
-        rows = await rows_of(stage.user, "", stage.settings)
-        ended = [decision for decision in living if len(decision.loops) == number + 1]
-        # All at the same virtual moment, so that no decision depends on how many others there are.
-        shown = [_Shown(stage, decision, began).text(lines, rows) for decision in ended]
-        for decision, text in zip(ended, await asyncio.gather(*shown), strict=True):
-            texts[decision.path] = text
-            about = decision.objects[-1]
-            await stage.user.delete(resource_of(about), about["metadata"]["name"], decision.namespace)
-        for decision in living:
-            if decision not in ended:
-                await (stage.settle if stage.loops else stage.follow)(decision.namespace)
+@dataclass
+class _Stage:
+    """A cluster, the programs on it, and their log."""
+
+    clock: VirtualClock
+    cluster: Cluster
+    programs: Programs
+    log: Log
+
+    async def play(self, decisions: list[Decision], texts: dict[str, str]) -> None:
+        began, period = self.clock.now(), SYNC if decisions[0].group.is_horizontal else LOOP
+        for number in range(max(len(decision.loops) for decision in decisions)):
+            living = [decision for decision in decisions if len(decision.loops) > number]
+            for decision in living:
+                await self.cluster.happen(decision.loops[number], decision)
+            await asyncio.sleep((began + (number + 1) * period - self.clock.now()).total_seconds())
+            await self.programs.step()
+            log = list(self.log.lines)
+            rows = await rows_of(self.cluster.user, "", self.programs.settings)
+            ended = [decision for decision in living if len(decision.loops) == number + 1]
+            # All at the same virtual moment, so that no decision depends on how many others there are.
+            shown = [_Shown(self, decision, began).text(log, rows) for decision in ended]
+            for decision, text in zip(ended, await asyncio.gather(*shown), strict=True):
+                texts[decision.path] = text
+                about = decision.objects[-1]
+                name = about["metadata"]["name"]
+                await self.cluster.user.delete(resource_of(about), name, decision.namespace)
+            for decision in living:
+                if decision not in ended:
+                    await self.cluster.settle(decision.namespace)
 
 
 class _Shown:
     """What users see of one decision."""
 
-    def __init__(self, stage: Stage, decision: Decision, began: datetime) -> None:
+    def __init__(self, stage: _Stage, decision: Decision, began: datetime) -> None:
         self._stage, self._decision, self._began = stage, decision, began
         self._about = decision.objects[-1]
         self._named = self._about["metadata"]["name"]
@@ -98,7 +105,7 @@ class _Shown:
     async def text(self, log: list[str], rows: list[Json]) -> str:
         """Return the whole text."""
         stage, place = self._stage, self._decision.namespace
-        found = await stage.user.get(resource_of(self._about), self._named, place)
+        found = await stage.cluster.user.get(resource_of(self._about), self._named, place)
         status = found.get("status", {})
         ours = [{**row, "namespace": PLACE} for row in rows if row["namespace"] == place]
         sections = {
@@ -109,7 +116,7 @@ class _Shown:
             ),
             "events": await self._events(),
             "log": [line for line in log if place in line],
-            **(await (self._sizes() if stage.loops else self._replicas())),
+            **(await (self._replicas() if self._decision.group.is_horizontal else self._sizes())),
             "top -o wide": lines_of(ours, is_wide=True) if ours else [],
             "dashboard": _shown(self._timed(_without(await self._page(), UNUSED))),
         }
@@ -121,31 +128,34 @@ class _Shown:
 
     def _given(self) -> list[str]:
         group, lines = self._decision.group, []
-        for name, value in group.settings.items():
-            lines.append(f"setting {name}: {value}")
-        for what, answer in group.refused:
-            lines.append(f"refused {what}: {answer[0]} {answer[1]}")
-        given = [body for body in group.objects if body["kind"] != "CustomResourceDefinition"]
-        for body in (*given, *self._decision.objects):
+        if not group.is_horizontal:
+            lines.append(f"components: {', '.join(group.components)}")
+        lines += [f"setting {name}: {value}" for name, value in group.settings.items()]
+        lines += [f"plug-in {plugin}" for plugin in group.plugins]
+        for whom, refused in (("the operator", group.refused), ("viewers", group.refused_to_viewers)):
+            lines += [f"refused to {whom}: {what}: {code} {message}" for what, (code, message) in refused]
+        if group.ahead:
+            lines.append(f"clocks of server and sources are ahead by {group.ahead:g} s")
+        for body in (*group.objects, *self._decision.objects):
             same = [other["metadata"]["name"] for other in self._decision.objects if _alike(other, body)]
-            if not same or same[0] == body["metadata"]["name"]:
-                kept = {key: value for key, value in body.items() if key not in ("apiVersion", "kind")}
-                kept["metadata"] = {key: value for key, value in body["metadata"].items() if key != "name"}
-                kept = {key: value for key, value in kept.items() if value}
-                name = body["metadata"]["name"] if len(same) < 2 else f"{same[0]} to {same[-1]}"
-                lines.append(f"{body['kind']} {name} ({body.get('apiVersion', 'v1')})")
-                lines += _wrapped(kept, "  ")
+            name = body["metadata"]["name"]
+            if body["kind"] not in UNTOLD and (not same or same[0] == name):
+                several = name if len(same) < 2 else f"{same[0]} to {same[-1]}"
+                lines += _wrapped(_told(body), f"{body['kind']} {several} ")
         for step in self._decision.steps:
             lines += _wrapped(step, "then ")
         return lines
 
     def _condition(self, condition: Json) -> str:
-        since = self._seconds(condition["lastTransitionTime"])
-        reason = condition.get("reason", "")
-        return f"{condition['type']} {condition['status']} {reason} since {since}: {condition.get('message', '')}"
+        words = (condition["type"], condition["status"], condition.get("reason"))
+        message = f": {condition['message']}" if condition.get("message") else ""
+        return (
+            f"{' '.join(filter(None, words))} since {self._seconds(condition['lastTransitionTime'])}{message}"
+        )
 
     def _seconds(self, time: str) -> str:
-        return f"{(parse_time(time) - self._began).total_seconds():.0f} s"
+        seconds = (parse_time(time) - self._began).total_seconds()
+        return "earlier" if seconds < 0 else f"{seconds:.0f} s"
 
     def _timed(self, value: Any, key: str = "") -> Any:
         """Return the JSON of a page with times in seconds since the steps began."""
@@ -156,7 +166,9 @@ class _Shown:
         return f"{value - self._began.timestamp():.0f} s" if key in TIMES and value else value
 
     async def _events(self) -> list[str]:
-        listed = (await self._stage.user.list(CORE_EVENTS, ListOptions(self._decision.namespace))).items
+        listed = (
+            await self._stage.cluster.user.list(CORE_EVENTS, ListOptions(self._decision.namespace))
+        ).items
         lines = []
         for event in listed:
             about = event["involvedObject"]
@@ -170,9 +182,9 @@ class _Shown:
 
     async def _replicas(self) -> dict[str, list[str]]:
         stage, place = self._stage, self._decision.namespace
-        answer = await ask(stage.port, "GET", "/explain", query=f"name={place}/{self._named}")
+        answer = await ask(stage.programs.port, "GET", "/explain", query=f"name={place}/{self._named}")
         operators: Json = answer.json() if answer.status == HTTPStatus.OK else {"text": answer.body.decode()}
-        looked = await explain_replicas(stage.viewer, place, self._named, CHOICE)
+        looked = await explain_replicas(stage.programs.viewer, place, self._named, CHOICE)
         if looked is None:
             return {"explain": [str(no_such_hpa(self._named, place))]}
         here = _explain_decision(looked, is_users=True)
@@ -182,19 +194,17 @@ class _Shown:
         return {
             "explain --operator": operators["text"].splitlines(),
             "explain": here["text"].splitlines(),
-            "explain -o json": _shown(
-                _without(operators.get("explanation") or json.loads(json.dumps(here["explanation"])), set())
-            ),
+            "explain -o json": _shown(_without(operators.get("explanation", here["explanation"]), set())),
         }
 
     async def _sizes(self) -> dict[str, list[str]]:
         stage, place = self._stage, self._decision.namespace
-        pods = (await stage.user.list(PODS.untyped(), ListOptions(place))).items
+        pods = (await stage.cluster.user.list(PODS.untyped(), ListOptions(place))).items
         sections = {
             "pods": [line for pod in pods for line in _wrapped(_sized(pod), f"{pod['metadata']['name']} ")]
         }
         for kind, name in [("vpa", self._named), *(("pod", pod["metadata"]["name"]) for pod in pods[:1])]:
-            explained, notes = await explain_size(stage.viewer, kind, place, name, CHOICE)
+            explained, notes = await explain_size(stage.programs.viewer, kind, place, name, CHOICE)
             sections[f"explain {kind}/{name}"] = [*explained.lines, *notes]
             sections[f"explain {kind}/{name} -o json"] = _shown(
                 _without(wire.to_builtins(explained.data), set())
@@ -202,11 +212,10 @@ class _Shown:
         return sections
 
     async def _page(self) -> Json:
-        kind = {"VerticalPodAutoscaler": "vpa"}.get(self._about["kind"]) or (
-            "native" if self._about["apiVersion"].startswith("autoscaling/") else "hpa"
-        )
+        is_native = self._about.get("apiVersion", "").startswith("autoscaling/")
+        kind = ("native" if is_native else "hpa") if self._decision.group.is_horizontal else "vpa"
         query = f"id={kind}/{self._decision.namespace}/{self._named}"
-        answer = await self._stage.browser.get(f"/api/{'vpa' if kind == 'vpa' else 'hpa'}", query=query)
+        answer = await self._stage.programs.browser.get(f"/api/{kind.replace('native', 'hpa')}", query=query)
         page: Json = answer.json()
         return page
 
@@ -214,6 +223,15 @@ class _Shown:
 def _wrapped(value: Json, before: str) -> list[str]:
     text = json.dumps(value, ensure_ascii=False)
     return textwrap.wrap(text, WIDTH, initial_indent=before, subsequent_indent="    ", break_long_words=False)
+
+
+def _told(body: Json) -> Json:
+    """Return an object without its kind and name, and without what a workload says of its pods, which are given."""
+    told = {key: value for key, value in body.items() if key != "kind"}
+    told["metadata"] = {key: value for key, value in body["metadata"].items() if key != "name"}
+    if "template" in (spec := body.get("spec", {})):
+        told["spec"] = {key: value for key, value in spec.items() if key not in OF_PODS}
+    return {key: value for key, value in told.items() if value}
 
 
 def _sized(pod: Json) -> Json:
@@ -242,7 +260,7 @@ def _without(value: Any, names: set[str]) -> Any:
     if isinstance(value, dict):
         kept = {key: _without(item, names) for key, item in value.items() if key not in names}
         return {key: item for key, item in kept.items() if item or (item == 0 and item is not False)}
-    return [_without(item, names) for item in value] if isinstance(value, list) else value
+    return [_without(item, names) for item in value] if isinstance(value, list | tuple) else value
 
 
 def _shown(value: Any, width: int = WIDTH) -> list[str]:
