@@ -5,6 +5,7 @@ Each outcome is a sum over a life, and less is better. A family that counts some
 
 from collections.abc import Iterator
 from dataclasses import dataclass
+from math import inf
 
 from tests.worlds.world import Life, World
 
@@ -35,6 +36,18 @@ ALLOWANCES = {
     "evictions": Allowance(0, 1),
     "minutes from a role's move to its size": Allowance(0.15, 5),
     "minutes outside the recommendation": Allowance(0.15, 30),
+    # The same where roles are sized by themselves: upstream's plain VPA makes every pod as large as the largest role asks for.
+    "OOM kills of roles": Allowance(0.2, 3),
+    "starved minutes of roles": Allowance(0.3, 60),
+    "starved core-hours of roles": Allowance(0.5, 1),
+    "starved GiB-hours of roles": Allowance(0.5, 1),
+    "throttled minutes of roles": Allowance(0.3, 60),
+    "unavailable pod-minutes of roles": Allowance(1, 30),
+    "restarts of roles": Allowance(0.2, 4),
+    "evictions of roles": Allowance(1, 30),
+    "resizes of roles": Allowance(1, 40),
+    "wasted core-hours of roles": Allowance(0.3, 2),
+    "wasted GiB-hours of roles": Allowance(0.3, 4),
     # What it costs.
     "wasted core-hours": Allowance(0.15, 1),
     "wasted GiB-hours": Allowance(0.15, 1),
@@ -72,8 +85,13 @@ class Verdict:
     name: str
     """The outcome that is worse than upstream's, or the promise that is broken."""
     text: str
-    weight: float = float("inf")
+    weight: float = inf
     """How many times the allowance it is beyond upstream's sum; a broken promise weighs most."""
+
+    @property
+    def is_absolute(self) -> bool:
+        """Return whether a promise is broken, whatever upstream does."""
+        return self.weight == inf
 
 
 def judge(world: World, ours: Life, upstream: Life) -> list[Verdict]:

@@ -41,6 +41,8 @@ class World:
     happenings: tuple[Happening, ...] = ()
     is_short: bool = False
     """Whether it was made for `make test`, which plays a few hundred of them."""
+    phase: int = 0
+    """Which luck it has where nothing but luck decides, such as when a loop begins to go its rounds."""
 
     @property
     def name(self) -> str:
