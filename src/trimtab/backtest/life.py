@@ -200,7 +200,6 @@ class Life:
             at = min(at, workload.next_due)
             if at > end:
                 break
-            self._account(at)
             self.now = at
             if workload.next_due <= at:
                 workload.advance(at)
@@ -543,6 +542,7 @@ class Life:
 
     def _recount(self) -> None:
         """Count anew what adds up per second. Pods that use and request the same are counted together."""
+        self._account(self.now)
         now, workload, rates = self.now, self.workload, _Rates()
         groups: dict[tuple[Hashable, Hashable, str, bool, bool], list[SimulatedPod]] = {}
         for pod in workload.pods:

@@ -154,6 +154,7 @@ class Workload:
         self.admit: Callable[[Json], Json] = lambda raw: raw
         self.on_change: Callable[[Pod | None, Pod | None], None] = lambda _old, _new: None
         self.on_kill: Callable[[SimulatedPod, str], None] = lambda _pod, _reason: None
+        self._ready: tuple[int, list[SimulatedPod]] = (-1, [])
         self._created = 0
         self._next_due = NEVER
         begin = now - LONG_READY - self.behaviour.start_seconds
@@ -169,7 +170,11 @@ class Workload:
     @property
     def ready(self) -> list[SimulatedPod]:
         """Return the pods that are ready."""
-        return [pod for pod in self.pods if pod.is_ready]
+        version, pods = self._ready
+        if version != self.version:
+            pods = [pod for pod in self.pods if pod.is_ready]
+            self._ready = self.version, pods
+        return pods
 
     @property
     def next_due(self) -> float:

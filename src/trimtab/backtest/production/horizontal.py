@@ -215,8 +215,7 @@ class HpaLoop:
 
     def _samples_of(self, metric: MetricModel, at: float) -> MetricSamples:
         workload = self._life.workload
-        is_limited = any(size.cpu_limit for pod in workload.pods for size in pod.size)
-        if metric.is_per_pod and metric.resource and (self._life.load.is_per_pod or is_limited):
+        if metric.is_per_pod and metric.resource and self._life.load.is_per_pod:
             return self._usage(metric, at)
         load = self._total(metric.column, at)
         if load is None:
