@@ -76,7 +76,7 @@ def load(files: Iterable[Path]) -> tuple[list[Pair], list[str]]:
             }
             judge = _outcomes if is_of_hpas else _vpa_outcomes
             outcomes = {side: judge(life, len(broken[side])) for side, life in lives.items()}
-            tell = [record["tell"], *lives["ours"]["tell"]]
+            tell = [f"{record['tell']}; played late by {record['lag']} s at most", *lives["ours"]["tell"]]
             pairs.append(Pair(world, record["profile"], tell, lives, outcomes, broken))
     return pairs, unfair
 

@@ -10,7 +10,7 @@ from tests.worlds.real.hpas import Json
 from tests.worlds.real.metrics import pod_metrics
 from tests.worlds.real.server import Api, ApiError
 from tests.worlds.real.vpas import GIBIBYTE, VpaWorld
-from tests.worlds.real.workload import timestamp
+from tests.worlds.real.workload import conditions, timestamp
 from tests.worlds.world import Happening
 from trimtab.model.quantity import Quantity
 
@@ -229,51 +229,32 @@ class PlayedPods:
         shown = (is_ready, pod.restarts, pod.resources, waits)
         if shown != pod.shown:
             pod.shown = shown
-            await self._call(
-                "PATCH",
-                f"{self._pods_path}/db-{ordinal}/status",
-                self._status(pod, waits, is_ready),
-                ok=(404,),
-            )
+            body = {"status": self._status(pod, waits, is_ready=is_ready)}
+            await self._call("PATCH", f"{self._pods_path}/db-{ordinal}/status", body, ok=(404,))
 
-    def _status(self, pod: Pod, waits: str, is_ready: bool) -> Json:
+    def _status(self, pod: Pod, waits: str, *, is_ready: bool) -> Json:
+        started = timestamp(self._zero + pod.started)
         since = timestamp(self._zero + max(pod.started, pod.killed_at or pod.started))
-        ready_since = timestamp(self._zero + pod.ready_at) if is_ready else since
-        conditions = [
-            {"type": kind, "status": str(holds), "lastTransitionTime": moment}
-            for kind, holds, moment in (
-                ("PodScheduled", True, since), ("Initialized", True, since), ("ContainersReady", is_ready, ready_since),
-                ("Ready", is_ready, ready_since),
-            )
-        ]  # fmt: skip
+        shown = conditions(
+            since, timestamp(self._zero + pod.ready_at) if is_ready else since, is_ready=is_ready
+        )
         if waits:
-            pending = {
-                "type": "PodResizePending",
-                "status": "True",
-                "reason": waits,
-                "lastTransitionTime": since,
-            }
-            conditions.append(pending)
+            shown.append(
+                {"type": "PodResizePending", "status": "True", "reason": waits, "lastTransitionTime": since}
+            )
         container: Json = {
             "name": "app", "image": "x", "imageID": "x", "ready": is_ready, "started": True, "restartCount": pod.restarts,
             "resources": pod.resources, "allocatedResources": pod.resources["requests"],
             "state": {"running": {"startedAt": since}},
         }  # fmt: skip
         if pod.killed_at is not None:
-            killed = {
-                "reason": "OOMKilled",
-                "exitCode": 137,
-                "startedAt": timestamp(self._zero + pod.started),
-            }
-            container["lastState"] = {"terminated": {**killed, "finishedAt": since}}
-        started = timestamp(self._zero + pod.started)
+            killed = {"reason": "OOMKilled", "exitCode": 137, "startedAt": started, "finishedAt": since}
+            container["lastState"] = {"terminated": killed}
         return {
-            "status": {
-                "phase": "Running",
-                "startTime": started,
-                "conditions": conditions,
-                "containerStatuses": [container],
-            }
+            "phase": "Running",
+            "startTime": started,
+            "conditions": shown,
+            "containerStatuses": [container],
         }
 
     def _usage(self, pod: Pod, resource: str, now: float) -> float:

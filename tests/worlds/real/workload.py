@@ -64,7 +64,7 @@ class Workload:
         self.namespace = f"w{run}-{world.name.replace('.', '-')}-r{replay}-{side}"
         self._labels = {"worlds": run}
         self._call = api.call
-        self._zero = self._measured_at = 0.0
+        self._zero, self._measured_at = time.time(), 0.0
         self.pods: dict[str, Pod] = {}
         self.wanted = world.replicas
         self.spec = world.spec
@@ -189,21 +189,15 @@ class Workload:
 
     async def _show(self, pod: Pod) -> None:
         """Write a pod's status, as the kubelet does."""
-        started, is_ready = self._zero + (pod.started or 0.0), pod.state == "ready"
+        is_ready = pod.state == "ready"
         changed = pod.ready_since if is_ready else pod.down_since or pod.started
-        running = {"running": {"startedAt": timestamp(started)}}
+        started = timestamp(self._zero + (pod.started or 0.0))
         status = {
-            "phase": "Running", "startTime": timestamp(started),
-            "conditions": [
-                {"type": kind, "status": str(holds), "lastTransitionTime": timestamp(self._zero + (moment or 0.0))}
-                for kind, holds, moment in (
-                    ("PodScheduled", True, pod.started), ("Initialized", True, pod.started),
-                    ("ContainersReady", is_ready, changed), ("Ready", is_ready, changed),
-                )
-            ],
+            "phase": "Running", "startTime": started,
+            "conditions": conditions(started, timestamp(self._zero + (changed or 0.0)), is_ready=is_ready),
             "containerStatuses": [
                 {"name": each["name"], "image": "x", "imageID": "x", "ready": is_ready, "started": True,
-                 "restartCount": 0 if pod.down_since is None else 1, "state": running}
+                 "restartCount": 0 if pod.down_since is None else 1, "state": {"running": {"startedAt": started}}}
                 for each in self._template()["spec"]["containers"]
             ],
         }  # fmt: skip
@@ -502,6 +496,13 @@ class Workload:
         self.record["rows"].append(
             (round(self.now, 2), wanted, len(self._live()), len(self._ready()), *bounds)
         )
+
+
+def conditions(started: str, changed: str, *, is_ready: bool) -> list[Json]:
+    """Return the conditions of a pod that was started and became ready, or ceased to be, at some moments."""
+    held = [("PodScheduled", True, started), ("Initialized", True, started)]
+    held += [(kind, is_ready, changed) for kind in ("ContainersReady", "Ready")]
+    return [{"type": kind, "status": str(holds), "lastTransitionTime": at} for kind, holds, at in held]
 
 
 def _old(sample: Sample) -> Sample:
