@@ -144,6 +144,8 @@ async def play(
     namespaces = {side: [pods.namespace for pods in played if pods.side == side] for side in SIDES}
     await api.call("POST", "/api/v1/nodes", NODE, ok=(409,))
     await api.call("PATCH", "/api/v1/nodes/node-1/status", {"status": NODE_STATUS})
+    # The API server taints every new node until a node controller finds it Ready, and none runs here.
+    await api.call("PATCH", "/api/v1/nodes/node-1", {"spec": {"taints": None}})
     programs = VpaPrograms(beside, namespaces, out / f"logs-{run}")
     audit_log = beside.cluster.directory / "audit.log"
     tasks: list[asyncio.Task[None]] = []
