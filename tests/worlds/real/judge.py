@@ -3,6 +3,7 @@
 import gzip
 import json
 import math
+from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from itertools import pairwise
 from pathlib import Path
@@ -23,7 +24,8 @@ ALLOWANCES = {
 """By outcome: how much more ours may have than upstream, as a share and as an amount. A share of -1: whatever upstream has."""
 UNFAIR_SECONDS = 12.0
 """A world is left out where one side was asked for nothing so much longer than the other: the machine was busy."""
-_BELIEVED_Z = 3.0
+_BELIEVED_Z, _FEWEST_WORLDS = 3.0, 20
+"""A sum is believed from so many standard errors on, and of so many worlds."""
 _SEEN_SECONDS = 0.8
 """Until a decision is seen."""
 _TOLD = 30
@@ -122,12 +124,8 @@ def _held(pairs: Iterable[Pair]) -> dict[str, dict[str, int]]:
         plays.setdefault(pair.world, []).append(pair)
     held = {}
     for world, of_world in plays.items():
-        counts = {name: sum(name in pair.worse for pair in of_world) for name in ALLOWANCES}
-        believed = {
-            name: n
-            for name, n in counts.items()
-            if n >= 3 and n * 2 > len(of_world) and name not in _NOT_BELIEVED
-        }
+        counts = Counter(name for pair in of_world for name in pair.worse if name not in _NOT_BELIEVED)
+        believed = {name: count for name, count in counts.items() if count >= 3 and count * 2 > len(of_world)}
         if believed:
             held[world] = believed
     return held
@@ -156,7 +154,8 @@ def _sums(profile: str, pairs: Iterable[Pair]) -> tuple[list[str], list[str]]:
         table.append(
             f"{name:18}{upstream:11.1f}{ours:11.1f}{ours / upstream if upstream else 0:8.2f}{score:7.1f}"
         )
-        if score > _BELIEVED_Z and ours > upstream * (1 + share) and name not in _NOT_BELIEVED:
+        is_sure = score > _BELIEVED_Z and len(plays) >= _FEWEST_WORLDS
+        if is_sure and ours > upstream * (1 + share) and name not in _NOT_BELIEVED:
             worse.append(
                 f"{name} is worse in the sum of {profile}: {upstream:.1f} -> {ours:.1f}, z {score:.1f}"
             )
