@@ -317,11 +317,6 @@ class Workload:
 
     def settle(self, now: float) -> None:
         """Create and delete pods as the controller does, and let the scheduler and the kubelet try again."""
-        for pod in self.pods:
-            if pod.starts_at == NEVER and self._place(pod, now):
-                self._refresh(pod, now)
-            elif pod.waiting is not None and pod.resize_at == NEVER:
-                self._carry_out(pod, now)
         if self.kind == "DaemonSet":
             self.replicas = len(self.nodes)
         surge = self._roll(now)
@@ -331,6 +326,11 @@ class Workload:
         surplus = len(self.pods) - self.replicas - surge
         if surplus > 0:
             self._shrink(surplus)
+        for pod in self.pods:
+            if pod.starts_at == NEVER and self._place(pod, now):
+                self._refresh(pod, now)
+            elif pod.waiting is not None and pod.resize_at == NEVER:
+                self._carry_out(pod, now)
         self._plan()
 
     def _roll(self, now: float) -> int:
