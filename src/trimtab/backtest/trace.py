@@ -8,6 +8,7 @@ empty cell there is a pod without the label.
 
 import csv
 import math
+import re
 from bisect import bisect_right
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
@@ -217,6 +218,42 @@ def _number(cell: object) -> float:
     return number
 
 
+PER_POD, ROLES = "POD/", "POD/label/"
+"""What the names of columns begin with that stand for a column per pod, and for the values of a label of each pod."""
+
+
+def series_by_pod(column: str, series: Sequence[RangeSeries]) -> dict[str, RangeSeries]:
+    """Return the series of `POD/CONTAINER/memory` or `POD/NAME/memory` by their columns.
+
+    The labels `pod` and `container` of a series name it.
+    """
+    found: dict[str, RangeSeries] = {}
+    for one in series:
+        pod, container = one.labels.get("pod", ""), one.labels.get("container", "")
+        name = column.replace("POD", pod, 1).replace("CONTAINER", container, 1)
+        if not pod or ("CONTAINER" in column and not container) or name in found:
+            raise TraceError(
+                f"{column}: the query must give one series per pod and container: wrap it in sum by (pod, container) (...)"
+            )
+        found[name] = one
+    return found
+
+
+def label_series(column: str, series: Sequence[RangeSeries]) -> dict[str, tuple[RangeSeries, str]]:
+    """Return the series of `POD/label/KEY` with the value of the label that each stands for.
+
+    A pod has a value while the series with it has samples, as those of `kube_pod_labels` do.
+    """
+    key = column.removeprefix(ROLES)
+    label = "label_" + re.sub(r"[^a-zA-Z0-9_]", "_", key)
+    found = {}
+    for number, one in enumerate(series):
+        if "pod" not in one.labels or label not in one.labels:
+            raise TraceError(f"{column}: the query must give series with the labels pod and {label}")
+        found[f"{one.labels['pod']}/label/{key}#{number}"] = one, one.labels[label]
+    return found
+
+
 def single_series(column: str, series: Sequence[RangeSeries]) -> RangeSeries:
     """Return the only series of a query.
 
@@ -231,12 +268,22 @@ def single_series(column: str, series: Sequence[RangeSeries]) -> RangeSeries:
     )
 
 
-def trace_from_series(series: Mapping[str, RangeSeries], wanted: Range) -> Trace:
+def trace_from_series(
+    series: Mapping[str, RangeSeries],
+    wanted: Range,
+    labels: Mapping[str, tuple[RangeSeries, str]] | None = None,
+) -> Trace:
     """Return a trace with one column per series and one row per step of the range."""
     start = wanted.start.timestamp()
     times = [start + number * wanted.step for number in range(wanted.steps)]
+    values: dict[str, list[str]] = {}
+    for title, (one, value) in (labels or {}).items():
+        column = values.setdefault(title.rpartition("#")[0], [""] * wanted.steps)
+        for row, sample in enumerate(_aligned(title, one, wanted, start)):
+            if sample is not None:
+                column[row] = value
     return Trace(
-        times, {column: _aligned(column, values, wanted, start) for column, values in series.items()}
+        times, {column: _aligned(column, one, wanted, start) for column, one in series.items()}, values
     )
 
 

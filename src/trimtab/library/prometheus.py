@@ -8,11 +8,19 @@ from trimtab import backtest
 from trimtab.adapter.config import ServerAddress, connection_to
 from trimtab.adapter.errors import ConfigurationError
 from trimtab.backtest.results import OnProgress
-from trimtab.backtest.trace import TraceError, single_series, trace_from_series
+from trimtab.backtest.trace import (
+    PER_POD,
+    ROLES,
+    TraceError,
+    label_series,
+    series_by_pod,
+    single_series,
+    trace_from_series,
+)
 from trimtab.clock import Clock
 from trimtab.cluster.http import HttpTransport
 from trimtab.metrics.prometheus import NoPrometheusError, PrometheusClient, PrometheusError
-from trimtab.metrics.range_queries import Progress, Range, read_history
+from trimtab.metrics.range_queries import Progress, Range, RangeSeries, read_history
 
 DEADLINE = 60.0
 """Seconds for the answer to one query. A week of many series takes long."""
@@ -35,7 +43,7 @@ async def record_load(
     wanted: Range,
     on_progress: OnProgress,
 ) -> backtest.Trace:
-    """Return a trace with a column per query.
+    """Return a trace with a column per query, or of a column `POD/...` with a column per pod.
 
     Raise UnreachableError if no Prometheus answers, and TraceError if a query fails or does not return a single series.
     """
@@ -56,11 +64,18 @@ async def record_load(
 async def _read(
     client: PrometheusClient, queries: Mapping[str, str], wanted: Range, on_progress: OnProgress
 ) -> backtest.Trace:
-    series = {}
+    series: dict[str, RangeSeries] = {}
+    labels: dict[str, tuple[RangeSeries, str]] = {}
     for finished, (column, query) in enumerate(queries.items()):
 
         def show(done: Progress, column: str = column, finished: int = finished) -> None:
             on_progress(column, (finished + done.share) / len(queries))
 
-        series[column] = single_series(column, await read_history(client, query, wanted, on_progress=show))
-    return trace_from_series(series, wanted)
+        found = await read_history(client, query, wanted, on_progress=show)
+        if not column.startswith(PER_POD):
+            series[column] = single_series(column, found)
+        elif column.startswith(ROLES):
+            labels |= label_series(column, found)
+        else:
+            series |= series_by_pod(column, found)
+    return trace_from_series(series, wanted, labels)

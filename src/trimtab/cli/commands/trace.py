@@ -60,7 +60,7 @@ def _queries(_ctx: click.Context, param: click.Parameter, texts: tuple[str, ...]
     required=True,
     callback=_queries,
     metavar="COLUMN=QUERY",
-    help="A column of the trace and the PromQL of its total, as cpu='sum(rate(...[5m]))'.",
+    help="A column of the trace and the PromQL of its total, as cpu='sum(rate(...[5m]))', or of each pod, as POD/CONTAINER/memory='sum by (pod, container) (...)'.",
 )
 @click.option("--since", type=_Span(), default="7d", show_default=True, help="How far back.")
 @click.option("--step", type=_Span(), default="1m", show_default=True, help="Distance between rows.")
@@ -69,7 +69,11 @@ def _queries(_ctx: click.Context, param: click.Parameter, texts: tuple[str, ...]
 def trace(
     url: str, queries: dict[str, str], since: timedelta, step: timedelta, token_file: str, output: TextIO
 ) -> None:
-    """Record load from Prometheus as a trace for `trimtab simulate`."""
+    """Record load from Prometheus as a trace for `trimtab simulate`.
+
+    A column is the total of a metric. `POD/CONTAINER/cpu` makes a column per pod and container, by the labels `pod` and
+    `container` of the series. `POD/label/role` records the values of a label of each pod, from `kube_pod_labels`.
+    """
     clock = SystemClock()
     address = ServerAddress(url=url, token_file=token_file)
     wanted = range_until(clock, since, step)

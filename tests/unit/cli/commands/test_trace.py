@@ -18,16 +18,20 @@ class Prometheus(BaseHTTPRequestHandler):
     """Answers every range query with one series of two samples at the beginning of what is asked."""
 
     def do_GET(self) -> None:
-        self._send(0.0, 1.0)
+        self._send(0.0, 1.0, "")
 
     def do_POST(self) -> None:
         body = self.rfile.read(int(self.headers["content-length"])).decode()
         asked = dict(part.split("=") for part in body.split("&"))
-        self._send(float(asked["start"]), float(asked["step"]))
+        self._send(float(asked["start"]), float(asked["step"]), asked["query"])
 
-    def _send(self, start: float, step: float) -> None:
+    def _send(self, start: float, step: float, asked: str) -> None:
         values = [[start, "1"], [start + step, "2"]]
-        found = {"resultType": "matrix", "result": [{"metric": {}, "values": values}]}
+        series = [{"metric": {}, "values": values}]
+        if "by_pod" in asked:
+            names = {"container": "db", "label_role": "leader"}
+            series = [{"metric": {"pod": pod, **names}, "values": values} for pod in ("db-0", "db-1")]
+        found = {"resultType": "matrix", "result": series}
         page = json.dumps({"status": "success", "data": found}).encode()
         self.send_response(200)
         self.send_header("content-type", "application/json")
@@ -63,6 +67,19 @@ def test_a_column_may_carry_labels(prometheus, query, column, capsys):
     assert answer(["trace", "--prometheus", prometheus, *asked]) == 0
     trace = read_trace(capsys.readouterr().out.splitlines(), "load.csv")
     assert list(trace.columns) == [column]
+
+
+def test_each_pod_has_its_columns_and_its_role(prometheus, capsys):
+    asked = ["--query", "POD/CONTAINER/memory=by_pod", "--query", "POD/label/role=by_pod"]
+    assert answer(["trace", "--prometheus", prometheus, *asked, "--since", "10m", "--step", "5m"]) == 0
+    trace = read_trace(capsys.readouterr().out.splitlines(), "load.csv")
+    assert list(trace.columns) == ["db-0/db/memory", "db-1/db/memory"]
+    assert trace.labels["db-1/label/role"] == ["leader", "leader", ""]
+
+
+def test_a_query_that_names_no_pods_is_refused(prometheus, capsys):
+    assert answer(["trace", "--prometheus", prometheus, "--query", "POD/CONTAINER/cpu=sum(x)"]) == 2
+    assert "wrap it in sum by (pod, container)" in capsys.readouterr().err
 
 
 def test_a_file_that_cannot_be_written_is_wrong_usage(prometheus, tmp_path, monkeypatch, capsys):
