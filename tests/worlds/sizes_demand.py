@@ -7,6 +7,8 @@ from zlib import crc32
 
 ROLE = "role"
 """The label that says which role a pod has."""
+BUSY = 120.0
+"""The shortest busy time of a day, where a day is short."""
 FRESH = 0.1
 """Share of its level that a container uses of memory when it has just started."""
 
@@ -84,8 +86,9 @@ class Demand:
         days = at / self.day
         match profile["shape"]:
             case "peak":
-                # One busy hour of the day's 24, beginning where the profile says.
-                return float(profile["peak"]) if 0 <= days % 1 * 24 - profile["hour"] < 1 else 1.0
+                # One busy hour of the day's 24, and at least some samples.
+                busy = max(1.0, BUSY / self.day * 24)
+                return float(profile["peak"]) if 0 <= days % 1 * 24 - profile["hour"] < busy else 1.0
             case "growth":
                 return 1.0 + float(profile["growth"]) * days
             case _:

@@ -54,6 +54,8 @@ class Seen:
     needs: Mapping[str, float]
     """What it uses, or would use if no limit cut it. Empty while it does not run."""
     is_ready: bool
+    learners: tuple[str, ...] = ()
+    """The VPAs that may learn what it needs: its own, and stronger ones that are Off."""
     is_promised: bool = True
     """Whether its size can be had now: its VPA may act, the node has room, nothing is refused, the programs run."""
     served: frozenset[str] = frozenset()
@@ -70,6 +72,8 @@ class Meant:
     modes: dict[str, str] = field(default_factory=dict)
     dark: set[str] = field(default_factory=set)
     """VPAs whose scopes cannot be read."""
+    gone: set[str] = field(default_factory=set)
+    """VPAs that do not exist now."""
     troubles: dict[str, int] = field(default_factory=dict)
     """What keeps sizes from being had: happenings, and how many of them."""
 
@@ -86,10 +90,18 @@ class Meant:
     def is_in(self, trouble: str) -> bool:
         return self.troubles.get(trouble, 0) > 0
 
+    def matching(self, labels: Mapping[str, str]) -> list[str]:
+        """Return the VPAs that match a pod, the one that should size it first: the most specific that acts."""
+        found = [
+            name
+            for name, scope in self.scopes.items()
+            if scope.items() <= labels.items() and name not in self.gone
+        ]
+        return sorted(found, key=lambda name: (self.modes[name] == "Off", -len(self.scopes[name])))
+
     def vpa_of(self, labels: Mapping[str, str]) -> str:
         """Return the VPA that should size a pod, or nothing."""
-        matching = [name for name, scope in self.scopes.items() if scope.items() <= labels.items()]
-        return max(matching, key=lambda name: len(self.scopes[name]), default="")
+        return next(iter(self.matching(labels)), "")
 
     def promises(self, vpa: str) -> bool:
         """Return whether a pod of this VPA can have its size now, in place."""
@@ -112,11 +124,13 @@ class _Known:
     """What metrics have said about the pods of one VPA."""
 
     peaks: deque[tuple[float, float]] = field(default_factory=deque)
-    """Times and bytes of the samples of the last one and a half days, falling: a later one that is greater drops earlier ones."""
+    """Times and bytes that all pods used at once, of the last one and a half days: what is less than a later one is dropped."""
     served: set[str] = field(default_factory=set)
     most: float = 0.0
     """The greatest need of memory ever, kills included."""
     recommended: set[str] = field(default_factory=set)
+    quiet_until: float = 0.0
+    """Until when what is recommended may be from before an edit."""
 
 
 @dataclass
@@ -132,7 +146,11 @@ class Judge:
     _moved: dict[str, float] = field(default_factory=dict)
     """Seconds that each pod waits for the size of a new role, while it could have it."""
 
+    _sized_since: dict[str, tuple[str, float]] = field(default_factory=dict)
+    """By uid, the VPA of each pod and since when."""
+
     def __post_init__(self) -> None:
+        self.warm = max(profile["warm"] for profile in self.meant.start["usage"].values())
         self.replicas = self.meant.start["pods"]
         self.single, self.day = self.meant.uniform(), self.meant.start["day"]
 
@@ -179,27 +197,39 @@ class Judge:
         known.most = max(known.most, held * KILL_RATIO, held + KILL_BYTES)
         known.served.add(MEMORY)
 
-    def forget(self, vpa: str | None = None, since: float | None = None) -> None:
-        """What was known of a VPA's pods, or of all, is lost, or what came after a moment is."""
-        for name, known in self._known.items():
-            if vpa in (None, name):
-                kept = [peak for peak in known.peaks if since is not None and peak[0] < since]
-                known.peaks = deque(kept)
-                known.recommended.clear()
-                if since is None and vpa is not None:
-                    known.most = 0.0
+    def forget(self, vpa: str | None = None, since: float | None = None, quiet: float = 0.0) -> None:
+        """Let what is known of a VPA's pods, or of all, be lost, or what came after a moment. Judge nothing for a while."""
+        for name in [vpa] if vpa else list(self._known):
+            known = self._known.setdefault(name, _Known())
+            known.peaks = deque(peak for peak in known.peaks if since is not None and peak[0] < since)
+            known.recommended.clear()
+            known.quiet_until = max(known.quiet_until, self._at + quiet + SOON)
+            if vpa is not None:
+                known.most = 0.0
 
     def _learn(self, at: float, pods: Sequence[Seen]) -> None:
+        by_vpa: dict[str, list[Seen]] = {}
         for pod in pods:
-            known = self._known.setdefault(pod.vpa, _Known())
-            if MEMORY in pod.needs:
-                held = min(pod.needs[MEMORY], pod.limits.get(MEMORY, float("inf")))
+            held = min(pod.needs.get(MEMORY, 0.0), pod.limits.get(MEMORY, float("inf")))
+            for vpa in pod.learners:
+                known = self._known.setdefault(vpa, _Known())
                 known.most = max(known.most, held)
-                if MEMORY in pod.served:
-                    while known.peaks and known.peaks[-1][1] <= held:
-                        known.peaks.pop()
-                    known.peaks.append((at, held))
-            known.served |= pod.served
+                known.served |= pod.served
+            by_vpa.setdefault(pod.vpa, []).append(pod)
+            before = self._sized_since.get(pod.uid)
+            if before is None or before[0] != pod.vpa:
+                self._sized_since[pod.uid] = (pod.vpa, at if self._at else -self.warm)
+        for vpa, holders in by_vpa.items():
+            known = self._known.setdefault(vpa, _Known())
+            if all(
+                MEMORY in pod.served and pod.needs and at - self._sized_since[pod.uid][1] >= self.warm
+                for pod in holders
+            ):
+                # What each of them uses is known of all of them. What is left of a former role is not meant.
+                held = min(min(pod.needs[MEMORY], pod.limits.get(MEMORY, float("inf"))) for pod in holders)
+                while known.peaks and known.peaks[-1][1] <= held:
+                    known.peaks.pop()
+                known.peaks.append((at, held))
         for known in self._known.values():
             while known.peaks and known.peaks[0][0] < at - 1.5 * self.day:
                 known.peaks.popleft()
@@ -257,6 +287,8 @@ class Judge:
     def _check_advice(self, at: float, advice: Advice) -> None:
         for vpa, known in self._known.items():
             wanted = advice.get(vpa, {})
+            if at < known.quiet_until:
+                continue
             for resource, bounds in wanted.items():
                 if resource not in known.served:
                     text = f"{vpa} recommends {bounds.target:.4g} of {resource}, of which there never was a sample"

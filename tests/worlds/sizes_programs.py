@@ -449,7 +449,8 @@ class _Stage:
                     strict=True,
                 )
             )
-        vpa = self.meant.vpa_of(labels)
+        learners = self.meant.matching(labels)
+        vpa = next(iter(learners), "")
         has_metrics = running and "/apis/metrics.k8s.io/" not in self.refusals
         return Seen(
             name,
@@ -460,7 +461,8 @@ class _Stage:
             _amounts(resources.get("limits", {})),
             needs,
             _is_ready(pod),
-            is_promised=self.meant.promises(vpa),
+            tuple(learners),
+            self.meant.promises(vpa),
             served=frozenset({CPU, MEMORY} - self.metrics.missing) if has_metrics else frozenset(),
         )
 
@@ -656,7 +658,7 @@ class _Stage:
         how = facts["checkpoints"]
         for copy in list(self.copies):
             await self._stop(copy, at_once=how != "fresh")
-        self.judge.forget(since=self.now - 600 if how == "fresh" else None)
+        self.judge.forget(since=self.now - 600 if how == "fresh" else None, quiet=facts["away"])
         stored = await self._checkpoints()
         if how in ("half", "missing"):
             for checkpoint in stored[:: 2 if how == "half" else 1]:
@@ -711,7 +713,7 @@ class _Stage:
 
         async def edit(labels: dict[str, str]) -> None:
             self.meant.scopes[vpa] = labels
-            self.judge.forget(vpa)
+            self.judge.forget(vpa, quiet=facts["away"])
             if facts["away"]:
                 for copy in list(self.copies):
                     await self._stop(copy)
@@ -732,9 +734,11 @@ class _Stage:
     async def _vpa_made_again(self, facts: Json) -> None:
         vpa = facts["vpa"]
         await self.client.delete(VPAS, vpa, HOME)
-        self.judge.forget(vpa)
+        self.meant.gone.add(vpa)
 
         async def back() -> None:
+            self.meant.gone.discard(vpa)
+            self.judge.forget(vpa)
             await self._make_vpa(vpa)
 
         self._for(facts, "a VPA is made again", back)

@@ -104,7 +104,13 @@ class _Stage:
         for happening in self.world.happenings:
             life.at(happening.at, self._happen(happening))
         every = LOOK if self.world.seconds <= 172800 else 3 * LOOK
-        life.repeat(6, life.start + every, lambda: (self.look(), life.now + every)[1])
+
+        def look_often() -> float:
+            self.look()
+            return life.now + every
+
+        # Beside the measuring, before the programs act on it.
+        life.repeat(3, life.start, look_often)
         found = life.run(self.world.seconds).outcomes
         sums = {
             "OOM kills": found.oom_kills,
@@ -130,7 +136,8 @@ class _Stage:
 
     def _seen(self, pod: SimulatedPod) -> Seen:
         (size,), now = pod.size, self.life.now
-        vpa = self.meant.vpa_of(pod.labels)
+        learners = self.meant.matching(pod.labels)
+        vpa = next(iter(learners), "")
         is_running = self.workload.is_running(pod, now)
         cores, held = self._needs(pod, now) if is_running else (0.0, 0.0)
         is_served = is_running and "usage" not in self.life.missing
@@ -147,6 +154,7 @@ class _Stage:
             },
             {CPU: cores, MEMORY: held} if is_running else {},
             pod.is_ready,
+            tuple(learners),
             self.meant.promises(vpa),
             frozenset({CPU, MEMORY} - self.life.missing) if is_served else frozenset(),
         )
@@ -159,7 +167,10 @@ class _Stage:
 
     def _used(self, pod: SimulatedPod, at: float) -> Used:
         cores, held = self._needs(pod, at)
-        return {"app": (round(cores * 1000), round(held))}
+        (size,) = pod.size
+        # A container dies when it is above its limit, and never holds more.
+        most = size.memory_limit + 1 if size.memory_limit else held
+        return {"app": (round(cores * 1000), round(min(held, most)))}
 
     def _advice(self) -> dict[str, dict[str, Bounds]]:
         for vpa in self.life.vpas.values():
@@ -171,8 +182,8 @@ class _Stage:
         self._count_kill(pod, reason)
         if reason == "OOMKilled":
             seen = self._seen(pod)
-            limit = seen.limits.get(MEMORY, 0.0)
-            self.judge.killed(self.now, seen, limit or self._needs(pod, self.life.now)[1])
+            held = seen.limits.get(MEMORY) or self._needs(pod, self.life.now)[1]
+            self.judge.killed(self.now, seen, max(held, seen.requests[MEMORY]))
 
     def _changed(self, old: Any, new: Any) -> None:
         self._count_change(old, new)
@@ -386,7 +397,7 @@ class _Stage:
             },
         )
         self.life.stop("recommender")
-        self.judge.forget(since=self.now - AFTER if how == "fresh" else None)
+        self.judge.forget(since=self.now - AFTER if how == "fresh" else None, quiet=facts["away"])
         arguments: Json = begin[how]
         self._for(
             facts["away"],
@@ -425,7 +436,7 @@ class _Stage:
                 self.life.stop("recommender")
                 self.life.after(facts["away"], lambda life: life.recommender or life.begin("recommender"))
             self.meant.scopes[vpa] = labels
-            self.judge.forget(vpa)
+            self.judge.forget(vpa, quiet=facts["away"])
             self.life.set_scope(self._scope(vpa))
 
         edit({ROLE: facts["to"]})
@@ -436,8 +447,14 @@ class _Stage:
         if key not in self.life.vpas:
             return
         self.life.delete_vpa(key)
-        self.judge.forget(vpa)
-        self._for(facts["for"], "a VPA is made again", lambda: self.life.set_vpa(self._vpa(vpa)))
+        self.meant.gone.add(vpa)
+
+        def back() -> None:
+            self.meant.gone.discard(vpa)
+            self.judge.forget(vpa)
+            self.life.set_vpa(self._vpa(vpa))
+
+        self._for(facts["for"], "a VPA is made again", back)
 
     def mode_edited(self, facts: Json) -> None:
         vpa, before = facts["vpa"], self.meant.modes[facts["vpa"]]
