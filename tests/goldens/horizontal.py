@@ -5,6 +5,7 @@ from datetime import timedelta
 from typing import Any
 
 from tests.goldens.decision import Decision, Group
+from tests.support import objects
 from trimtab.cluster.resource import Json
 from trimtab.plugins import DeclinedError, ReplicaProposal
 from trimtab.plugins.kinds import Declaration, PluginKind
@@ -41,94 +42,60 @@ CUSTOM = (definition("Database", labelSelectorPath=".status.selector"), definiti
 USUAL = Group("usual", {"native_hpas": True, "feature_gates": ON}, objects=CUSTOM)
 
 
-def owned(kind: str, name: str, api_version: str = "apps/v1") -> Json:
-    """Return the owner of an object."""
-    return {"apiVersion": api_version, "kind": kind, "name": name}
+def ready(status: str = "True", since: str = LONG_AGO) -> list[Json]:
+    """Return the conditions of a pod that is Ready, or not."""
+    return [{"type": "Ready", "status": status, "lastTransitionTime": since}]
 
 
-def pod(
-    name: str, *, app: str = "web", owner: Json | None = None, cpu: str | None = "100m", **status: Any
-) -> Json:
-    """Return a pod that has been Ready for long, unless its status is another."""
-    requests = {"requests": {"cpu": cpu, "memory": "100Mi"}} if cpu else {}
-    meta: Json = {"name": name, "labels": {"app": app}}
-    if owner:
-        meta["ownerReferences"] = [owner]
-    ready = {"type": "Ready", "status": "True", "lastTransitionTime": LONG_AGO}
-    usual = {"phase": "Running", "startTime": LONG_AGO, "conditions": [ready]}
-    spec = {"containers": [{"name": "app", "image": "x", "resources": requests}]}
-    return {"kind": "Pod", "metadata": meta, "spec": spec, "status": {**usual, **status}}
+def pod(name: str, *owners: Json, cpu: str | None = "100m", **status: Any) -> Json:
+    """Return a pod of the app that has been Ready for long, unless its status is another."""
+    made = objects.pod(name, spec=pod_spec(cpu), owners=[*owners], labels={"app": "web"})
+    return {**made, "status": {"phase": "Running", "startTime": LONG_AGO, "conditions": ready(), **status}}
+
+
+def pod_spec(cpu: str | None) -> Json:
+    """Return the spec of a pod, which requests nothing without CPU."""
+    return objects.pod_spec({"cpu": cpu, "memory": "100Mi"} if cpu else {})
 
 
 def unready(since: str = "2026-01-01T00:59:50Z", started: str = "2026-01-01T00:59:50Z") -> Json:
     """Return the status of a pod that is not Ready."""
-    ready = {"type": "Ready", "status": "False", "lastTransitionTime": since}
-    return {"phase": "Running", "startTime": started, "conditions": [ready]}
+    return {"startTime": started, "conditions": ready("False", since)}
 
 
-def web(
-    replicas: int = 4,
-    *,
-    name: str = "web",
-    app: str = "web",
-    odd: dict[int, Json] | None = None,
-    **of_pods: Any,
-) -> list[Json]:
+def web(replicas: int = 4, *, odd: dict[int, Json] | None = None, cpu: str | None = "100m") -> list[Json]:
     """Return a Deployment with its pods; the status of some is odd."""
-    meta: Json = {"name": name}
-    spec = {
-        "selector": {"matchLabels": {"app": app}},
-        "template": {"metadata": {"labels": {"app": app}}, "spec": pod("", **of_pods)["spec"]},
-    }
-    deployment = {
-        "apiVersion": "apps/v1",
-        "kind": "Deployment",
-        "metadata": meta,
-        "spec": {"replicas": replicas, **spec},
-    }
-    replica_set = {
-        "apiVersion": "apps/v1",
-        "kind": "ReplicaSet",
-        "metadata": {"name": f"{name}-rs", "ownerReferences": [owned("Deployment", name)]},
-        "spec": spec,
-    }
-    owner = owned("ReplicaSet", f"{name}-rs")
-    pods = [
-        pod(f"{name}-rs-{index}", app=app, owner=owner, **{**of_pods, **(odd or {}).get(index, {})})
-        for index in range(replicas)
-    ]
+    deployment = objects.deployment("web", replicas, spec=pod_spec(cpu))
+    owners = [objects.target_of("Deployment", "web")]
+    replica_set = objects.workload(
+        "ReplicaSet", "web-rs", replicas, selector={"app": "web"}, spec=pod_spec(cpu), owners=owners
+    )
+    owner, odd = objects.target_of("ReplicaSet", "web-rs"), odd or {}
+    pods = [pod(f"web-rs-{index}", owner, cpu=cpu, **odd.get(index, {})) for index in range(replicas)]
     return [{**deployment, "status": {"replicas": replicas}}, replica_set, *pods]
 
 
-def custom(kind: str, replicas: int = 4, **status: Any) -> Json:
+def custom(kind: str, **status: Any) -> Json:
     """Return a workload of a kind of its own."""
-    status = {"replicas": replicas, "selector": "app=web", **status}
-    return {
+    body = {
         "apiVersion": "example.com/v1",
         "kind": kind,
         "metadata": {"name": "web"},
-        "spec": {"replicas": replicas},
-        "status": status,
+        "spec": {"replicas": 4},
     }
+    return {**body, "status": {"replicas": 4, "selector": "app=web", **status}}
 
 
 def hpa(
     *metrics: Json,
-    target: tuple[str, str] = ("apps/v1", "Deployment"),
-    annotations: Json | None = None,
+    target: tuple[str, str] | None = None,
     native: bool = False,
     name: str = "web",
     **spec: Any,
 ) -> Json:
-    """Return an HPA."""
-    meta: Json = {"name": name, **({"annotations": annotations} if annotations else {})}
-    ref = {"apiVersion": target[0], "kind": target[1], "name": "web"}
-    return {
-        "apiVersion": NATIVE if native else OWN,
-        "kind": "HorizontalPodAutoscaler",
-        "metadata": meta,
-        "spec": {"scaleTargetRef": ref, "maxReplicas": 10, "metrics": list(metrics), **spec},
-    }
+    """Return an HPA of the Deployment, or of another kind."""
+    on = dict(zip(("apiVersion", "kind"), target or ("apps/v1", "Deployment"), strict=True)) | {"name": "web"}
+    return objects.hpa(name, on=on, api_version=NATIVE if native else OWN, metrics=list(metrics), **spec)
 
 
 def use(cpu: str, **others: Any) -> Json:
@@ -300,7 +267,7 @@ row("A young pod that is not Ready is not multiplied", web(odd={3: unready()}), 
 row("Pods of which none is Ready cannot be measured", web(2, odd={0: unready(LONG_AGO, LONG_AGO), 1: unready(LONG_AGO, LONG_AGO)}), hpa(metric("Pods", "hits", average="10")), give(hits=by_pod("15", "17")))
 row("Object metrics with a value and no Ready pod hold", web(2, odd={0: unready(), 1: unready()}), hpa(metric("Object", "hits", value="10")), give(hits="30"))
 row("All pods are young and have no sample yet", web(2, odd={0: unready(), 1: unready()}), hpa(CPU))
-SURGE = [pod(f"web-rs-{index}", owner=owned("ReplicaSet", "web-rs")) for index in (4, 5)]
+SURGE = [pod(f"web-rs-{index}", objects.target_of("ReplicaSet", "web-rs")) for index in (4, 5)]
 row("A rollout with more pods than replicas asks for more than the maximum", [*web(), *SURGE], hpa(CPU, maxReplicas=4), use("36m") | {"set": {"Deployment/web": {"status": {"replicas": 6}}}})
 row("A pod that failed is left out", web(odd={3: {"phase": "Failed"}}), hpa(CPU), use("90m"))
 row("A sample that is too old is refused", web(), hpa(QUEUE_10), give(queue="70") | {"age": 200})
@@ -313,14 +280,14 @@ JOB = {
     "apiVersion": "batch/v1",
     "kind": "Job",
     "metadata": {"name": "scrape"},
-    "spec": {"template": {"spec": {**pod("")["spec"], "restartPolicy": "Never"}}},
+    "spec": {"template": {"spec": {**pod_spec("100m"), "restartPolicy": "Never"}}},
 }
-STRANGER = (JOB, pod("scrape", owner=owned("Job", "scrape", "batch/v1")))
+STRANGER = (JOB, pod("scrape", {"apiVersion": "batch/v1", "kind": "Job", "name": "scrape"}))
 row("A pod that only shares the labels counts and is advised against", [*web(1), *STRANGER], hpa(CPU, maxReplicas=2), {"usage": {"web": {"cpu": "50m"}, "scrape": {"cpu": "1"}}})
 row("A pod that only shares the labels does not count by owner", [*web(1), *STRANGER], hpa(CPU, selectionStrategy="OwnerReference"), {"usage": {"web": {"cpu": "50m"}, "scrape": {"cpu": "1"}}})
 row("All pods left out by owner cannot be measured", [*web(1)[:2], *STRANGER], hpa(CPU, selectionStrategy="OwnerReference"), {"usage": {"scrape": {"cpu": "1"}}})
 row("A pod without an owner does not count by owner", [*web(1), pod("bare")], hpa(CPU, selectionStrategy="OwnerReference"), {"usage": {"web": {"cpu": "50m"}, "bare": {"cpu": "1"}}})
-FOREIGN = pod("import", owner=owned("Database", "web", "example.com/v1"))
+FOREIGN = pod("import", {"apiVersion": "example.com/v1", "kind": "Database", "name": "web"})
 UNREAD = {"refuse": {"GET /databases": (403, 'databases.example.com "web" is forbidden')}}
 row("An owner that cannot be read holds a scale down", [*web(), custom("Database"), FOREIGN], hpa(CPU, selectionStrategy="OwnerReference", **NOW), {"usage": {"web": {"cpu": "10m"}, "import": {"cpu": "10m"}}} | UNREAD)
 row("An owner that cannot be read does not hold a scale up", [*web(), custom("Database"), FOREIGN], hpa(CPU, selectionStrategy="OwnerReference"), {"usage": {"web": {"cpu": "90m"}, "import": {"cpu": "90m"}}} | UNREAD)

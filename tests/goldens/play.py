@@ -225,16 +225,16 @@ def _wrapped(value: Json, before: str) -> list[str]:
     return textwrap.wrap(text, WIDTH, initial_indent=before, subsequent_indent="    ", break_long_words=False)
 
 
-def _told(body: Json) -> Json:
+def _told(body: Json) -> Any:
     """Return an object without its kind and name, and without what a workload says of its pods, which are given."""
-    told = {key: value for key, value in body.items() if key != "kind"}
+    told = {key: value for key, value in body.items() if key not in ("kind", "name")}
     told["metadata"] = {key: value for key, value in body["metadata"].items() if key != "name"}
     if "template" in (spec := body.get("spec", {})):
         told["spec"] = {key: value for key, value in spec.items() if key not in OF_PODS}
-    return {key: value for key, value in told.items() if value}
+    return _without(told, set())
 
 
-def _sized(pod: Json) -> Json:
+def _sized(pod: Json) -> Any:
     """Return what of a pod depends on its size."""
     ours = {
         key: value
@@ -243,8 +243,7 @@ def _sized(pod: Json) -> Json:
     }
     kept: Json = {"labels": pod["metadata"].get("labels"), "annotations": ours}
     kept |= {spec["name"]: spec.get("resources", {}) for spec in pod["spec"]["containers"]}
-    sized: Json = _without(kept, set())
-    return sized
+    return _without(kept, set())
 
 
 def _alike(first: Json, second: Json) -> bool:

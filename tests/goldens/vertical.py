@@ -3,6 +3,8 @@
 from typing import Any
 
 from tests.goldens.decision import Decision, Group, namespace_of
+from tests.support import objects
+from tests.support.objects import scope, target_of
 from trimtab.cluster.resource import Json
 from trimtab.plugins import Amounts, DeclinedError, Estimate, EstimatorInput
 from trimtab.plugins.kinds import PluginKind
@@ -35,51 +37,51 @@ UPDATING = Group("updater", FREE, ("updater",), (node(),))
 ADMITTING = Group("admission", {"feature_gates": GATES}, ("admission",), (node(),))
 
 
-def pod_spec(cpu: str = "100m", memory: str = "100Mi", container: str = "app", **resources: Any) -> Json:
-    """Return the spec of a pod with one container."""
-    amounts = {"requests": {"cpu": cpu, "memory": memory}, **resources}
-    return {
-        "nodeName": "n1",
-        "terminationGracePeriodSeconds": 0,
-        "containers": [{"name": container, "image": "x", "resources": amounts}],
-    }
+def pod_spec(
+    cpu: str = "100m", memory: str = "100Mi", container: str = "app", limits: Json | None = None
+) -> Json:
+    """Return the spec of a pod with one container, on the node."""
+    spec = objects.pod_spec({"cpu": cpu, "memory": memory}, limits)
+    return {**spec, "nodeName": "n1", "containers": [{**spec["containers"][0], "name": container}]}
 
 
-def member(index: int, spec: Json, name: str = "db", labels: Json | None = None, **status: Any) -> Json:
+def member(index: int, spec: Json, name: str = "db", role: str = "", **status: Any) -> Json:
     """Return a pod of a StatefulSet that has been Ready for long."""
-    (container,) = spec["containers"]
-    running = {"name": container["name"], "image": "x", "imageID": "x", "ready": True, "restartCount": 0}
-    statuses = [{**running, "resources": container["resources"]}]
+    labels = {"app": name, **({"role": role} if role else {})}
+    owners = [target_of("StatefulSet", name)]
+    running = {"image": "x", "imageID": "x", "ready": True, "restartCount": 0}
+    statuses = [{**running, **{key: spec["containers"][0][key] for key in ("name", "resources")}}]
     usual = {"phase": "Running", "startTime": LONG_AGO, "conditions": [READY], "containerStatuses": statuses}
-    owner = {"apiVersion": "apps/v1", "kind": "StatefulSet", "name": name}
-    meta = {"name": f"{name}-{index}", "labels": {"app": name, **(labels or {})}, "ownerReferences": [owner]}
-    return {"kind": "Pod", "metadata": meta, "spec": spec, "status": {**usual, **status}}
+    made = objects.pod(f"{name}-{index}", spec=spec, owners=owners, labels=labels)
+    return {**made, "status": {**usual, **status}}
 
 
 def db(
     replicas: int = 2,
     *,
     name: str = "db",
-    roles: dict[str, int] | None = None,
+    roles: tuple[str, ...] = (),
     odd: dict[int, Json] | None = None,
     present: int | None = None,
-    annotations: Json | None = None,
     **spec: Any,
 ) -> list[Json]:
     """Return a StatefulSet with its pods; some have a role, the status of some is odd, and some may be absent."""
-    made = pod_spec(**spec)
-    template = {"metadata": {"labels": {"app": name}}, "spec": made}
-    selector = {"matchLabels": {"app": name}}
-    body = {"replicas": replicas, "serviceName": name, "selector": selector, "template": template}
-    labels = {index: {"role": role} for role, index in (roles or {}).items()}
+    made, odd = pod_spec(**spec), odd or {}
+    named = dict(enumerate(roles))
     pods = [
-        member(index, made, name, labels.get(index), **(odd or {}).get(index, {}))
+        member(index, made, name, named.get(index, ""), **odd.get(index, {}))
         for index in range(replicas if present is None else present)
     ]
-    noted = [{**made, "metadata": {**made["metadata"], "annotations": annotations or {}}} for made in pods]
+    return [objects.statefulset(name, replicas, spec=made), *pods]
+
+
+def noted(objects: list[Json], annotations: Json) -> list[Json]:
+    """Return objects with annotations on the pods."""
     return [
-        {"apiVersion": "apps/v1", "kind": "StatefulSet", "metadata": {"name": name}, "spec": body},
-        *noted,
+        {**body, "metadata": {**body["metadata"], "annotations": annotations}}
+        if body["kind"] == "Pod"
+        else body
+        for body in objects
     ]
 
 
@@ -100,35 +102,20 @@ def vpa(
     *,
     name: str = "db",
     scope: str = "",
-    target: tuple[str, str, str] = ("apps/v1", "StatefulSet", "db"),
+    target: Json | None = None,
     status: Json | None = None,
     policy: Json | None = None,
     containers: Json | None = None,
     **spec: Any,
 ) -> Json:
-    """Return a VPA."""
-    ref = {"apiVersion": target[0], "kind": target[1], "name": target[2]}
-    body: Json = {
-        "targetRef": ref,
-        "updatePolicy": {"updateMode": mode, "minReplicas": 1, **(policy or {})},
-        **spec,
-    }
+    """Return a VPA of the StatefulSet, or of another workload."""
     if containers:
-        body["resourcePolicy"] = {"containerPolicies": [{"containerName": "*", **containers}]}
+        spec["resourcePolicy"] = {"containerPolicies": [{"containerName": "*", **containers}]}
     if scope:
-        body["vpaScope"] = {"name": scope}
-    made = {
-        "apiVersion": "autoscaling.k8s.io/v1",
-        "kind": "VerticalPodAutoscaler",
-        "metadata": {"name": name},
-        "spec": body,
-    }
-    return {**made, "status": status} if status else made
-
-
-def scope(name: str, **selector: Any) -> Json:
-    """Return a VPAScope that selects pods by labels."""
-    return {"kind": "VPAScope", "metadata": {"name": name}, "spec": selector}
+        spec["vpaScope"] = {"name": scope}
+    on = target or target_of("StatefulSet", "db")
+    made = objects.vpa(name, on=on, mode=mode, policy={"minReplicas": 1, **(policy or {})}, **spec)
+    return {**made, **({"status": status} if status else {})}
 
 
 def use(cpu: str = "50m", memory: str = "200Mi", **others: Any) -> Json:
@@ -148,7 +135,7 @@ def row(sentence: str, group: Group, objects: list[Json], about: Json, *steps: J
 # One decision is one line.
 
 # Recommendations.
-ROLES = [scope("leader", podSelector={"matchLabels": {"role": "leader"}}), scope("follower", podSelector={"matchLabels": {"role": "follower"}})]
+ROLES = [scope("leader", pods={"role": "leader"}), scope("follower", pods={"role": "follower"})]
 row("A first sample gives a recommendation", WATCHING, db(), vpa(), use())
 row("Usage that rises is followed", WATCHING, db(), vpa(), use(), use("800m", "2Gi", wait=3))
 row("A recommendation stays inside the policy of its container", WATCHING, db(), vpa(containers={"minAllowed": {"cpu": "200m"}, "maxAllowed": {"memory": "150Mi"}}), use(wait=2))
@@ -157,24 +144,24 @@ row("A container whose mode is Off has no recommendation", WATCHING, db(), vpa(c
 row("A VPA without pods says so", WATCHING, db(0), vpa())
 row("A VPA without samples waits", WATCHING, db(), vpa())
 row("A VPA whose target is missing says so", WATCHING, [], vpa())
-row("A VPA whose target is controlled by another says so", WATCHING, [{"apiVersion": "apps/v1", "kind": "Deployment", "metadata": {"name": "db"}, "spec": {"selector": {"matchLabels": {"app": "db"}}, "template": {"metadata": {"labels": {"app": "db"}}, "spec": pod_spec()}}}, {"apiVersion": "apps/v1", "kind": "ReplicaSet", "metadata": {"name": "db", "ownerReferences": [{"apiVersion": "apps/v1", "kind": "Deployment", "name": "db"}]}, "spec": {"selector": {"matchLabels": {"app": "db"}}, "template": {"metadata": {"labels": {"app": "db"}}, "spec": pod_spec()}}}], vpa(target=("apps/v1", "ReplicaSet", "db")))
+row("A VPA whose target is controlled by another says so", WATCHING, [{"apiVersion": "apps/v1", "kind": "Deployment", "metadata": {"name": "db"}, "spec": {"selector": {"matchLabels": {"app": "db"}}, "template": {"metadata": {"labels": {"app": "db"}}, "spec": pod_spec()}}}, {"apiVersion": "apps/v1", "kind": "ReplicaSet", "metadata": {"name": "db", "ownerReferences": [{"apiVersion": "apps/v1", "kind": "Deployment", "name": "db"}]}, "spec": {"selector": {"matchLabels": {"app": "db"}}, "template": {"metadata": {"labels": {"app": "db"}}, "spec": pod_spec()}}}], vpa(target=target_of("ReplicaSet", "db")))
 row("A scope that is missing is named", WATCHING, db(), vpa(scope="leader"), use())
 row("A scope that cannot be used is named", WATCHING, [*db(), ROLES[0]], vpa(scope="leader"), use(spoil={"VPAScope/leader": {"podSelector": {"matchExpressions": [{"key": "role", "operator": "Like"}]}}}))
 row("Two recommenders are one too many", WATCHING, db(), vpa(), use(spoil={"VerticalPodAutoscaler/db": {"recommenders": [{"name": "default"}, {"name": "other"}]}}))
 row("A VPA of another recommender is left alone", WATCHING, db(), vpa(recommenders=[{"name": "other"}]), use())
-row("A pod on a node without the label belongs to no scope of nodes", WATCHING, [*db(), scope("fast", nodeSelector={"matchLabels": {"disk": "fast"}})], vpa(scope="fast"), use(wait=2))
-row("A scope of nodes selects the pods on them", Group("two nodes", {"feature_gates": GATES}, ("recommender",), ({**node(), "metadata": {"name": "n1", "labels": {"disk": "fast"}}},)), [*db(), scope("fast", nodeSelector={"matchLabels": {"disk": "fast"}})], vpa(scope="fast"), use(wait=2))
+row("A pod on a node without the label belongs to no scope of nodes", WATCHING, [*db(), scope("fast", nodes={"disk": "fast"})], vpa(scope="fast"), use(wait=2))
+row("A scope of nodes selects the pods on them", Group("two nodes", {"feature_gates": GATES}, ("recommender",), ({**node(), "metadata": {"name": "n1", "labels": {"disk": "fast"}}},)), [*db(), scope("fast", nodes={"disk": "fast"})], vpa(scope="fast"), use(wait=2))
 row("Usage above the capacity of the node is refused", WATCHING, db(), vpa(), use("500", wait=2))
-row("A role learns from its own pods", WATCHING, [*db(roles={"leader": 0, "follower": 1}), *ROLES, vpa(scope="follower", name="follower")], vpa(scope="leader"), {"usage": {"db-0": {"cpu": "1", "memory": "4Gi"}, "db-1": {"cpu": "50m", "memory": "200Mi"}}, "wait": 2})
-row("Two scopes that select one pod are a conflict", WATCHING, [*db(roles={"leader": 0}), ROLES[0], scope("twin", podSelector={"matchLabels": {"app": "db"}}), vpa(scope="twin", name="twin")], vpa(scope="leader"), use(wait=2))
+row("A role learns from its own pods", WATCHING, [*db(roles=("leader", "follower")), *ROLES, vpa(scope="follower", name="follower")], vpa(scope="leader"), {"usage": {"db-0": {"cpu": "1", "memory": "4Gi"}, "db-1": {"cpu": "50m", "memory": "200Mi"}}, "wait": 2})
+row("Two scopes that select one pod are a conflict", WATCHING, [*db(roles=("leader",)), ROLES[0], scope("twin", pods={"app": "db"}), vpa(scope="twin", name="twin")], vpa(scope="leader"), use(wait=2))
 row("Two VPAs without scopes on one workload are a conflict", WATCHING, [*db(), vpa(name="other")], vpa(), use(wait=2))
 KILLED = {"containerStatuses": [{"name": "app", "image": "x", "imageID": "x", "ready": True, "restartCount": 1, "resources": {"requests": {"cpu": "100m", "memory": "100Mi"}}, "lastState": {"terminated": {"exitCode": 137, "reason": "OOMKilled", "startedAt": "2026-01-01T00:59:00Z", "finishedAt": "2026-01-01T01:01:30Z"}}}]}
 row("An OOM kill raises the recommendation of memory", WATCHING, db(), vpa(), use(memory="100Mi", wait=2), {"set": {"Pod/db-0": {"status": KILLED}}, "wait": 2})
 row("A VPA that only shows recommends all the same", WATCHING, db(), vpa("Off"), use(wait=2))
 
 row("A container that is too large for every node says so", Group("small nodes", {"feature_gates": GATES}, ("recommender",), (node(cpu="1"),)), db(), vpa(), use("950m", wait=2))
-row("Two VPAs whose checkpoints have one name say so", WATCHING, [*db(container="x-app"), *db(name="web"), vpa(name="db-x", target=("apps/v1", "StatefulSet", "web"))], vpa(), {"usage": {"db": {"x-app": {"cpu": "50m", "memory": "200Mi"}}, "web": {"cpu": "50m", "memory": "200Mi"}}, "wait": 6})
-row("A scope has no effect while its gate is off", Group("no scopes", {}, ("recommender",), (node(),)), [*db(roles={"leader": 0}), *ROLES], vpa(scope="leader"), use())
+row("Two VPAs whose checkpoints have one name say so", WATCHING, [*db(container="x-app"), *db(name="web"), vpa(name="db-x", target=target_of("StatefulSet", "web"))], vpa(), {"usage": {"db": {"x-app": {"cpu": "50m", "memory": "200Mi"}}, "web": {"cpu": "50m", "memory": "200Mi"}}, "wait": 6})
+row("A scope has no effect while its gate is off", Group("no scopes", {}, ("recommender",), (node(),)), [*db(roles=("leader",)), *ROLES], vpa(scope="leader"), use())
 EXCLUDED = "In the namespace of the installation a VPA recommends only"
 row(EXCLUDED, Group("own namespace", {"feature_gates": GATES, "namespace": namespace_of(EXCLUDED)}, ("recommender",), (node(),)), db(), vpa(), use())
 OLD_RULES = Group("vpa 1.8", {**FREE, "compat": "vpa-1.8"}, ("updater",), (node(),))
@@ -242,7 +229,8 @@ row("A resize that the server forbids is tried again", UPDATING, db(1), vpa(stat
 row("A Guaranteed pod is not raised above its limits", UPDATING, db(limits={"cpu": "100m", "memory": "100Mi"}), vpa("InPlace", status=recommended(), containers={"controlledValues": "RequestsOnly"}))
 row("A Pending pod is not resized", UPDATING, db(odd={0: {"phase": "Pending"}, 1: {"phase": "Pending"}}), vpa(status=recommended()))
 row("A pod that asks for too much is not evicted only to shrink", UPDATING, db(1, cpu="2", memory="4Gi"), vpa(status=recommended()), STUCK, TOO_BIG)
-row("A pod that no VPA boosts any more loses its boost", UPDATING, db(1, cpu="1500m", annotations={"vpaCpuStartupBoost/app": '{"requests":{"cpu":"500m","memory":"100Mi"},"limits":{}}'}), vpa(status=recommended(memory="100Mi")), {})
+BOOST = {"vpaCpuStartupBoost/app": '{"requests":{"cpu":"500m","memory":"100Mi"},"limits":{}}'}
+row("A pod that no VPA boosts any more loses its boost", UPDATING, noted(db(1, cpu="1500m"), BOOST), vpa(status=recommended(memory="100Mi")), {})
 row("A resize whose VPA is gone is taken back", UPDATING, db(1), vpa(status=recommended()), STUCK, FULL, {"set": {"VerticalPodAutoscaler/db": {"spec": {"updatePolicy": {"updateMode": "Off"}}}}})
 row("A mode that needs a gate says so", Group("no gates", {**FREE, "feature_gates": ""}, ("updater",), (node(),)), db(), vpa("InPlace", status=recommended()))
 row("A container whose limit would have to change its class is resized within it", UPDATING, db(limits={"cpu": "100m", "memory": "100Mi"}), vpa(status=recommended()))
@@ -266,7 +254,7 @@ row("Requirements of evictions that are not met hold", UPDATING, db(cpu="2", mem
 row("Pods that come back unchanged pause evictions", UPDATING, db(), vpa("Recreate", status=recommended()), {"wait": 8})
 row("An eviction that the server forbids fails", UPDATING, db(), vpa("Recreate", status=recommended()), {"refuse": {"POST /eviction": (403, "pods/eviction is forbidden")}})
 row("A pod that was just killed for memory changes at once", UPDATING, db(cpu="700m", memory="480Mi", odd={0: QUICK}), vpa("Recreate", status=recommended()))
-row("A pod of a role waits until its recommendation is of its role", UPDATING, [*db(roles={"leader": 0, "follower": 1}), *ROLES], vpa(scope="leader", status=recommended()))
+row("A pod of a role waits until its recommendation is of its role", UPDATING, [*db(roles=("leader", "follower")), *ROLES], vpa(scope="leader", status=recommended()))
 
 # Checks before an eviction.
 CHECKING = Group("replacements", {**FREE, "replacement_check": "dry-run", "node_fit": "free"}, ("updater",), (node(),))
@@ -282,18 +270,18 @@ row("A replacement is sized by the webhook", ADMITTED, db(), vpa("Recreate", sta
 row("A replacement beyond a LimitRange is cut to it", ADMITTED, [LARGEST, *db()], vpa("Recreate", status=recommended()), {}, {})
 row("Without an answer of the webhook nothing is evicted", Group("no webhook", {**FREE, "admission_check": "probe"}, ("updater",), (node(),)), db(), vpa("Recreate", status=recommended()))
 LIMITED = Group("limits", {"feature_gates": GATES, "admission_check": "none", "replacement_check": "none", "node_fit": "none", "max_evictions_per_minute": 1}, ("updater",), (node(),))
-row("No more pods are evicted in a minute than allowed", LIMITED, [*db(), *db(name="web"), vpa("Recreate", status=recommended())], vpa("Recreate", name="web", target=("apps/v1", "StatefulSet", "web"), status=recommended()))
+row("No more pods are evicted in a minute than allowed", LIMITED, [*db(), *db(name="web"), vpa("Recreate", status=recommended())], vpa("Recreate", name="web", target=target_of("StatefulSet", "web"), status=recommended()))
 SLOW = Group("slow", {**FREE, "eviction_rate_limit": 0.001}, ("updater",), (node(),))
-row("A rate of evictions that is used up holds", SLOW, [*db(), *db(name="web"), vpa("Recreate", status=recommended())], vpa("Recreate", name="web", target=("apps/v1", "StatefulSet", "web"), status=recommended()))
+row("A rate of evictions that is used up holds", SLOW, [*db(), *db(name="web"), vpa("Recreate", status=recommended())], vpa("Recreate", name="web", target=target_of("StatefulSet", "web"), status=recommended()))
 SHOWING = Group("updater in a dry run", {**FREE, "dry_run": True}, ("recommender", "updater"), (node(),))
 row("A dry run shows a resize", SHOWING, db(), vpa(status=recommended()))
 row("A dry run shows an eviction", SHOWING, db(), vpa("Recreate", status=recommended()))
 row("A dry run shows a recommendation", SHOWING, db(), vpa("Off"), use(wait=2))
 
 # Admissions.
-def created(sentence: str, about: Json, *objects: Json, group: Group = ADMITTING, then: Json | None = None, role: Json | None = None, **spec: Any) -> None:
+def created(sentence: str, about: Json, *objects: Json, group: Group = ADMITTING, then: Json | None = None, role: str = "", **spec: Any) -> None:
     """Add a decision about a new pod."""
-    new = member(0, pod_spec(**spec), labels=role)
+    new = member(0, pod_spec(**spec), role=role)
     row(sentence, group, [*objects, *db(1, present=0, **spec)], about, {"create": [{key: new[key] for key in ("kind", "metadata", "spec")}], **(then or {})})
 
 
@@ -319,7 +307,7 @@ created("Only the controlled resource of a new pod is sized", vpa(status=recomme
 created("A new pod starts with more CPU", vpa(status=recommended(), startupBoost={"cpu": {"type": "Factor", "factor": 3, "durationSeconds": 60}}))
 created("A new pod starts with an amount of CPU more", vpa(status=recommended(), startupBoost={"cpu": {"type": "Quantity", "quantity": "2", "durationSeconds": 60}}))
 created("A new pod without a recommendation starts with more CPU", vpa(startupBoost={"cpu": {"type": "Factor", "factor": 3, "durationSeconds": 60}}))
-created("A new pod of a scope waits for its own recommendation", vpa(scope="leader", status=recommended()), *ROLES, role={"role": "leader"})
+created("A new pod of a scope waits for its own recommendation", vpa(scope="leader", status=recommended()), *ROLES, role="leader")
 BOOSTED = Group("boosts", {**FREE}, ("updater", "admission"), (node(),))
 created("A boost that is not over keeps its pod", vpa(status=recommended(), startupBoost={"cpu": {"type": "Factor", "factor": 3, "durationSeconds": 600}}), group=BOOSTED, then={"wait": 2})
 created("A boost that is over is taken back", vpa(status=recommended(), startupBoost={"cpu": {"type": "Factor", "factor": 3, "durationSeconds": 60}}), group=BOOSTED, then={"wait": 4})
@@ -333,9 +321,7 @@ def leased(sentence: str, annotations: Json, holder: str = "db-0") -> None:
     held = {"holderIdentity": holder, "leaseDurationSeconds": 90, "renewTime": "2026-01-01T01:00:00.000000Z"}
     renewed = [{"set": {"Lease/leader": {"spec": {"renewTime": f"2026-01-01T01:0{minute}:30.000000Z"}}}} for minute in range(4)]
     lease = {"apiVersion": "coordination.k8s.io/v1", "kind": "Lease", "metadata": {"name": "leader"}, "spec": held}
-    owner, *pods = db()
-    named = [{**pod, "metadata": {**pod["metadata"], "annotations": annotations}} for pod in pods]
-    row(sentence, Group("roles", FREE, ("updater", "roles"), (node(),)), [lease, owner, *named], vpa("Off"), *renewed)
+    row(sentence, Group("roles", FREE, ("updater", "roles"), (node(),)), [lease, *noted(db(), annotations)], vpa("Off"), *renewed)
 
 
 leased("The holder of a Lease has the role", {**LEASED, "roles.trimtab.dev/label": "role=leader"})
