@@ -128,7 +128,7 @@ class Batch:
                 else:
                     workload.spawn(workload.happen(happening))
             for workload in self._workloads:
-                workload.measure()
+                workload.usage.measure(workload.now, workload.pods.values())
             if now >= next_row:
                 next_row += 0.5
                 for workload in self._workloads:

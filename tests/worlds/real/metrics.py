@@ -9,7 +9,8 @@ from aiohttp import web
 
 from tests.worlds.real.hpas import Json
 from tests.worlds.real.server import Api
-from tests.worlds.real.workload import Value, Workload, timestamp
+from tests.worlds.real.usage import Value
+from tests.worlds.real.workload import Workload, timestamp
 from tools.peers.cluster import HOST
 
 _VERSIONS = {
@@ -64,7 +65,7 @@ class Server:
         number = next((number for number, metric in enumerate(metrics) if metric.name == rest[-1]), None)
         if workload is None or number is None:
             return _failure("NotFound", 404)
-        how, measured, value = workload.serve(number)
+        how, measured, value = workload.usage.serve(number, workload.now)
         workload.note_served(number, how, measured, value)
         if how in _CODES:
             return _failure("the metric cannot be had", _CODES[how])
@@ -164,8 +165,8 @@ def _pod_metrics(workload: Workload) -> tuple[str, list[Json]]:
     first = next((number for number, metric in enumerate(metrics) if metric.resource), None)
     if first is None:
         return "ok", []
-    how, measured, value = workload.serve(first)
-    for number in workload.sharing(first):
+    how, measured, value = workload.usage.serve(first, workload.now)
+    for number in workload.usage.sharing(first):
         if number in workload.used:
             workload.note_served(number, how, measured, value)
     if not isinstance(value, dict):

@@ -4,16 +4,14 @@ import asyncio
 import math
 import time
 from collections.abc import Callable, Coroutine
-from dataclasses import dataclass
 from random import Random
 from typing import Any
 
 from tests.worlds.real.hpas import HpaWorld, Json
 from tests.worlds.real.server import HPA_API, Api, ApiError
+from tests.worlds.real.usage import Pod, Usage, Value
 from tests.worlds.world import Happening
 
-Value = float | dict[str, float] | None
-"""Of a metric: one number, or one for each pod."""
 HAND = "worlds/hand"
 """The annotation that tells a scale by hand from the controller's."""
 
@@ -21,39 +19,6 @@ HAND = "worlds/hand"
 def timestamp(moment: float) -> str:
     """Return a moment as the API spells it."""
     return time.strftime("%Y-%m-%dT%H:%M:%SZ", time.gmtime(moment))
-
-
-@dataclass
-class Pod:
-    """A pod that is played."""
-
-    name: str
-    ordinal: int
-    revision: int
-    runs_at: float
-    ready_at: float
-    state: str = "pending"
-    started: float | None = None
-    ready_since: float | None = None
-    down_since: float | None = None
-
-
-@dataclass(frozen=True)
-class Sample:
-    """A value of a metric."""
-
-    published: float
-    measured: float
-    value: Value
-
-
-@dataclass(frozen=True)
-class Outage:
-    """A time in which a metric is not served as it is."""
-
-    until: float
-    how: str
-    before: Sample | None
 
 
 class Workload:
@@ -64,11 +29,11 @@ class Workload:
         self.namespace = f"w{run}-{world.name.replace('.', '-')}-r{replay}-{side}"
         self._labels = {"worlds": run}
         self._call = api.call
-        self._zero, self._measured_at = time.time(), 0.0
+        self._zero = time.time()
         self.pods: dict[str, Pod] = {}
         self.wanted = world.replicas
         self.spec = world.spec
-        self.outages: dict[int, Outage] = {}
+        self.usage = Usage(world)
         self.used = set(range(len(world.metrics)))
         """The metrics that the spec still has."""
         self._ordinal = self._revision = 0
@@ -79,7 +44,6 @@ class Workload:
         self._surge: int | None = None
         self._trouble: list[tuple[float, str, float]] = []
         self._factors = [1.0] * len(world.metrics)
-        self._samples: list[list[Sample]] = [[] for _ in world.metrics]
         self._status: tuple[int, ...] = ()
         self._tasks: set[asyncio.Task[None]] = set()
         self.record: Json = {
@@ -93,7 +57,7 @@ class Workload:
         for pod in self.pods.values():
             pod.started, pod.ready_since = -600.0, -590.0
         self.record["sizes"].clear()
-        self.measure()
+        self.usage.measure(0.0, self.pods.values())
 
     @property
     def now(self) -> float:
@@ -298,10 +262,7 @@ class Workload:
         """Let something happen to the workload or its HPA."""
         now, facts = self.now, happening.facts
         if happening.what == "outage":
-            before = self._current(facts["metric"])
-            before = _old(before) if before is not None and facts["how"] == "old" else before
-            for number in self.sharing(facts["metric"]):
-                self.outages[number] = Outage(now + facts["for"], facts["how"], before)
+            self.usage.fail(facts["metric"], facts["how"], now, facts["for"])
         elif happening.what in ("never-ready", "slow"):
             self._trouble.append((now + facts["for"], happening.what, facts["share"]))
         elif happening.what == "edit":
@@ -379,65 +340,7 @@ class Workload:
                 await self._call("PATCH", f"{self.hpas}/web", {"spec": replaced}, ok=(404,))
             self.record["specs"].append((round(self.now, 2), self.spec))
 
-    # Its metrics.
-
-    def sharing(self, number: int) -> list[int]:
-        """Return the metrics that are the same usage of the same resource as this one."""
-        if not self.world.metrics[number].resource:
-            return [number]
-        return [other for other, metric in enumerate(self.world.metrics) if metric.resource]
-
-    def measure(self) -> None:
-        """Take the samples that are due."""
-        now = self.now
-        for number, metric in enumerate(self.world.metrics):
-            samples = self._samples[number]
-            scrapes = [
-                math.floor((at + self.world.phase) / metric.resolution) for at in (self._measured_at, now)
-            ]
-            if not samples or scrapes[0] != scrapes[1]:
-                samples.append(Sample(now + metric.delay, now, self._usage(number, now)))
-                del samples[:-30]
-        self._measured_at = now
-
-    def _usage(self, number: int, now: float) -> Value:
-        metric, load = self.world.metrics[number], self.world.noisy_demand(self.sharing(number)[0], now)
-        ready = len(self._ready())
-        if metric.kind in ("Object", "External"):
-            return load / max(ready, 1) if metric.target_type == "Value" else load
-        share = load / ready if ready else 0.0
-        share = min(share, metric.cap * metric.target) if metric.cap else share
-        usage = {}
-        for pod in self.pods.values():
-            if pod.state == "ready":
-                usage[pod.name] = share * (1 + 0.06 * math.sin(pod.ordinal * 2.4))
-            elif pod.state in ("running", "down"):
-                if metric.resource == "cpu":
-                    usage[pod.name] = (
-                        (metric.cap or 2.5) * metric.target if self.world.burns_at_start else 2.0
-                    )
-                elif metric.resource == "memory":
-                    usage[pod.name] = 0.3 * metric.target
-                elif self.world.idle_pods_report:
-                    usage[pod.name] = 0.0
-        return usage
-
-    def _current(self, number: int) -> Sample | None:
-        samples = self._samples[number]
-        published = [sample for sample in samples if sample.published <= self.now] or samples[:1]
-        return published[-1] if published else None
-
-    def serve(self, number: int) -> tuple[str, float, Value]:
-        """Return how a metric is served now, of which moment, and its value."""
-        now, outage = self.now, self.outages.get(number)
-        sample = self._current(number)
-        if outage is not None and now < outage.until:
-            if outage.how in ("missing", "error", "empty"):
-                return outage.how, now, None
-            sample = outage.before
-        if sample is None:
-            return "missing", now, None
-        return "ok", sample.measured, sample.value
+    # What the controller was told, and what it did.
 
     def note_served(self, number: int, how: str, measured: float, value: Value) -> None:
         """Record what the controller was told."""
@@ -453,8 +356,6 @@ class Workload:
             round(self.now, 2), number, how, shown, len(live), len(since), youngest, self.wanted, len(self.pods),
             round(self.now - measured, 1),
         ))  # fmt: skip
-
-    # What the controller did.
 
     def see_deployment(self, kind: str, deployment: Json) -> None:
         """Record a change of the replicas."""
@@ -484,7 +385,7 @@ class Workload:
             float(behavior.get(direction, {}).get("tolerance", 0.1)) for direction in ("scaleUp", "scaleDown")
         )
         needed = max(
-            self.world.demand(self.sharing(number)[0], self.now)
+            self.world.demand(self.usage.sharing(number)[0], self.now)
             / (self.world.metrics[number].target * self._factors[number])
             for number in self.used
         )
@@ -503,13 +404,6 @@ def conditions(started: str, changed: str, *, is_ready: bool) -> list[Json]:
     held = [("PodScheduled", True, started), ("Initialized", True, started)]
     held += [(kind, is_ready, changed) for kind in ("ContainersReady", "Ready")]
     return [{"type": kind, "status": str(holds), "lastTransitionTime": at} for kind, holds, at in held]
-
-
-def _old(sample: Sample) -> Sample:
-    """Return a sample of a source that hangs for minutes, since a time of less load."""
-    value = sample.value or 0.0
-    low = {name: amount * 0.2 for name, amount in value.items()} if isinstance(value, dict) else value * 0.2
-    return Sample(sample.published, sample.measured - 400, low)
 
 
 def _owner(kind: str, name: str, uid: str | None) -> Json:
