@@ -85,13 +85,6 @@ class SizeFigures:
         outcomes, rows = self.outcomes, dict[str, str]()
         if self.failed_syncs:
             rows["syncs without an estimate"] = f"{self.failed_syncs:,} of {self.syncs:,}"
-        for title, size in self.sizes.items():
-            resource = title.rpartition("/")[2].rpartition(" ")[2]
-            if size.target is None or size.lowest is None or size.highest is None:
-                rows[f"{title}: target"] = "none"
-                continue
-            lowest, highest = readable_amount(resource, size.lowest), readable_amount(resource, size.highest)
-            rows[f"{title}: target"] = f"{readable_amount(resource, size.target)} ({lowest} - {highest})"
         for resource in dict.fromkeys(title.rpartition("/")[2].rpartition(" ")[2] for title in self.sizes):
             unit, name = UNITS[resource]
             for what, amounts in (
@@ -104,7 +97,8 @@ class SizeFigures:
         for role, minutes in sorted(outcomes.starved_minutes.items()):
             rows[f"starved{' as ' + role if role else ''}"] = f"{minutes:,.1f} pod-minutes"
         for role, minutes in sorted(outcomes.unsized_minutes.items()):
-            rows[f"without the size of {role}"] = f"{minutes:,.1f} minutes"
+            if minutes:
+                rows[f"without the size of {role}"] = f"{minutes:,.1f} minutes"
         rows |= {
             "OOM kills": f"{outcomes.oom_kills:,}",
             "throttled": f"{outcomes.throttled_minutes:,.1f} pod-minutes",
@@ -113,7 +107,19 @@ class SizeFigures:
         }
         if self.cost is not None:
             rows["cost"] = f"{self.cost:,.2f}"
+        for title, size in self.sizes.items():
+            rows[f"{title}: target"] = _range(title.rpartition("/")[2].rpartition(" ")[2], size)
         return rows
+
+
+def _range(resource: str, size: Size) -> str:
+    """Return the last target, and the lowest and the highest if they differ."""
+    if size.target is None or size.lowest is None or size.highest is None:
+        return "none"
+    target, lowest, highest = (
+        readable_amount(resource, amount) for amount in (size.target, size.lowest, size.highest)
+    )
+    return target if lowest == highest else f"{target} ({lowest} - {highest})"
 
 
 @dataclass(slots=True)

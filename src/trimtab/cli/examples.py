@@ -110,6 +110,10 @@ EXAMPLES: Final[dict[str, tuple[Example, ...]]] = {
             "Compare two HPAs",
             "trimtab simulate now.yaml new.yaml --trace load.csv --request cpu=500m",
         ),
+        Example(
+            "Compare a VPA with upstream's rules",
+            "trimtab simulate vpa.yaml --trace load.csv --replicas 5 --request cpu=500m --compare=upstream",
+        ),
     ),
     "top": (
         Example("List all autoscalers of the cluster", "trimtab top"),

@@ -113,7 +113,7 @@ def test_a_container_in_mode_off_has_no_target():
 
 def test_the_figures_have_units_that_people_read():
     rows = play(usage([500] * 61, [1024] * 61)).figures.rows()
-    assert rows["cpu: target"] == "587m (587m - 587m)"
+    assert rows["cpu: target"] == "587m"
     assert rows["memory: wasted"].endswith(" GiB-hours")
     assert rows["starved"].endswith(" pod-minutes")
 
