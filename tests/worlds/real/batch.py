@@ -4,12 +4,11 @@ import asyncio
 import gzip
 import json
 import time
-from collections.abc import Sequence
+from collections.abc import Awaitable, Callable, Sequence
 from contextlib import suppress
 from dataclasses import asdict
 from pathlib import Path
 from random import Random
-from typing import Any
 
 from tests.worlds.real.hpas import Json
 from tests.worlds.real.metrics import Server
@@ -92,14 +91,14 @@ class Batch:
                 self._controllers.start(side, 1)
             await asyncio.sleep(6)
 
-    async def _each(self, do: Any) -> None:
+    async def _each(self, do: Callable[[Workload], Awaitable[None]]) -> None:
         gate = asyncio.Semaphore(_AT_ONCE)
 
-        async def one(workload: Workload) -> None:
+        async def gated(workload: Workload) -> None:
             async with gate:
                 await do(workload)
 
-        await asyncio.gather(*[one(workload) for workload in self._workloads])
+        await asyncio.gather(*[gated(workload) for workload in self._workloads])
 
     def _see(self, kind: str, item: Json) -> None:
         workload = self._metrics.workloads.get(item["metadata"]["namespace"])

@@ -29,7 +29,8 @@ class Workload:
         self.namespace = f"w{run}-{world.name.replace('.', '-')}-r{replay}-{side}"
         self._labels = {"worlds": run}
         self._call = api.call
-        self._zero = time.time()
+        self.zero = time.time()
+        """The moment of the start."""
         self.pods: dict[str, Pod] = {}
         self.wanted = world.replicas
         self.spec = world.spec
@@ -53,7 +54,7 @@ class Workload:
 
     def begin(self) -> None:
         """Start the clock. All pods of the set-up are old."""
-        self._zero = time.time()
+        self.zero = time.time()
         for pod in self.pods.values():
             pod.started, pod.ready_since = -600.0, -590.0
         self.record["sizes"].clear()
@@ -62,12 +63,7 @@ class Workload:
     @property
     def now(self) -> float:
         """Return the seconds since the start."""
-        return time.time() - self._zero
-
-    @property
-    def zero(self) -> float:
-        """Return the moment of the start."""
-        return self._zero
+        return time.time() - self.zero
 
     # The objects.
 
@@ -155,10 +151,10 @@ class Workload:
         """Write a pod's status, as the kubelet does."""
         is_ready = pod.state == "ready"
         changed = pod.ready_since if is_ready else pod.down_since or pod.started
-        started = timestamp(self._zero + (pod.started or 0.0))
+        started = timestamp(self.zero + (pod.started or 0.0))
         status = {
             "phase": "Running", "startTime": started,
-            "conditions": conditions(started, timestamp(self._zero + (changed or 0.0)), is_ready=is_ready),
+            "conditions": conditions(started, timestamp(self.zero + (changed or 0.0)), is_ready=is_ready),
             "containerStatuses": [
                 {"name": each["name"], "image": "x", "imageID": "x", "ready": is_ready, "started": True,
                  "restartCount": 0 if pod.down_since is None else 1, "state": {"running": {"startedAt": started}}}
