@@ -11,6 +11,7 @@ from typing import NamedTuple
 
 from tests.worlds.real.hpas import Json
 from tests.worlds.real.oracle import Broken, Size, broken_promises, rules_at
+from tests.worlds.real.server import SIDES
 
 ALLOWANCES = {
     "starved pod-s": (0.15, 10.0), "excess pod-s": (0.15, 15.0), "changes": (0.15, 2.0), "flaps": (0.0, 1.0), "late steps": (0.25, 1.0),
@@ -19,7 +20,7 @@ ALLOWANCES = {
     "broken promises": (0.0, 0.0),
     "OOM kills": (0.25, 1.0), "starved GiB-s": (0.25, 40.0), "starved core-s": (0.25, 20.0), "wasted GiB-s": (0.25, 150.0),
     "wasted core-s": (0.25, 60.0), "unavailable pod-s": (0.25, 10.0), "eviction writes": (0.25, 2.0),
-    "resize writes": (0.25, 8.0), "checkpoint writes": (0.25, 20.0), "blind resizes": (-1.0, 0.0),
+    "resize writes": (0.25, 8.0), "checkpoint writes": (0.25, 20.0), "blind resizes": (-1.0, 0.0), "targets apart s": (0.0, 0.0),
 }  # fmt: skip
 """By outcome: how much more ours may have than upstream, as a share and as an amount. A share of -1: whatever upstream has."""
 UNFAIR_SECONDS = 12.0
@@ -30,10 +31,14 @@ _SEEN_SECONDS = 0.8
 """Until a decision is seen."""
 _TOLD = 30
 """Lines of the life of a VPA's pods."""
-_NOT_BELIEVED = frozenset({"error s"})
-"""Ours says for longer that something is wrong, by ruling: stale samples are refused, and refused writes are told."""
+_NOT_BELIEVED = frozenset({"error s", "targets apart s"})
+"""Shown, and not held against ours. Stale samples are refused and refused writes are told by ruling, and another target may be better."""
+_APART = 1.25
+"""From this ratio on, targets count as different."""
 
 Outcomes = dict[str, float]
+Target = tuple[float, float, float]
+"""The moment, the cores and the bytes of memory."""
 
 
 class Pair(NamedTuple):
@@ -78,6 +83,10 @@ def load(files: Iterable[Path]) -> tuple[list[Pair], list[str]]:
             }
             judge = _outcomes if is_of_hpas else _vpa_outcomes
             outcomes = {side: judge(life, len(broken[side])) for side, life in lives.items()}
+            if not is_of_hpas:
+                outcomes["ours"]["targets apart s"] = _seconds_apart(
+                    *(lives[side]["targets"] for side in SIDES)
+                )
             tell = [f"{record['tell']}; played late by {record['lag']} s at most", *lives["ours"]["tell"]]
             pairs.append(Pair(world, record["profile"], tell, lives, outcomes, broken))
     return pairs, unfair
@@ -149,7 +158,7 @@ def _sums(profile: str, pairs: Iterable[Pair]) -> tuple[list[str], list[str]]:
     ]
     for name in seen:
         share = ALLOWANCES[name][0]
-        upstream, ours = (sum(pair.outcomes[side][name] for pair in plays) for side in ("upstream", "ours"))
+        upstream, ours = (sum(pair.outcomes[side][name] for pair in plays) for side in SIDES)
         score = z([pair.outcomes["ours"][name] - pair.outcomes["upstream"][name] for pair in plays])
         table.append(
             f"{name:18}{upstream:11.1f}{ours:11.1f}{ours / upstream if upstream else 0:8.2f}{score:7.1f}"
@@ -233,6 +242,16 @@ def _vpa_outcomes(life: Json, blind: int) -> Outcomes:
     for kind in ("status", "events", "eviction", "resize", "checkpoint"):
         found[f"{kind} writes"] = life["writes"].get(kinds.get(kind, kind), 0)
     return found
+
+
+def _seconds_apart(upstream: Sequence[Target], ours: Sequence[Target]) -> float:
+    """Return the seconds in which the targets of both differ."""
+    seconds = 0.0
+    for (at, *target), (until, *_) in pairwise(upstream):
+        other = next((amounts for moment, *amounts in reversed(ours) if moment <= at), [0.0, 0.0])
+        is_apart = any(min(pair) * _APART < max(pair) for pair in zip(target, other, strict=True))
+        seconds += (until - at) * is_apart
+    return seconds
 
 
 def _unasked_seconds(life: Json, events: Iterable[Json]) -> float:

@@ -66,7 +66,7 @@ class PlayedPods:
         self._last_target: dict[str, float] = {}
         self._target_read_at = 0.0
         self.record: Json = {
-            "world": world.name, "replay": replay, "side": side, "log": [], "broken": [], "tell": world.tell(),
+            "world": world.name, "replay": replay, "side": side, "log": [], "broken": [], "targets": [], "tell": world.tell(),
             "outcomes": dict.fromkeys(OUTCOMES, 0.0),
         }  # fmt: skip
 
@@ -320,16 +320,12 @@ class PlayedPods:
         recommended = vpa.get("status", {}).get("recommendation", {}).get("containerRecommendations", [])
         for each in recommended[:1]:
             target = {name: _amount(each["target"][name]) for name in _RESOURCES if name in each["target"]}
-            changed = [
-                name
-                for name in target
-                if abs(target[name] - self._last_target.get(name, 0)) > 0.2 * target[name]
-            ]
-            if changed:
+            cpu, memory = (target.get(name, 0.0) for name in _RESOURCES)
+            self.record["targets"].append((round(self.now, 1), cpu, memory))
+            last = self._last_target
+            if any(abs(amount - last.get(name, 0)) > 0.2 * amount for name, amount in target.items()):
                 self._last_target = target
-                self._note(
-                    f"target {target.get('cpu', 0):.2f} cores, {target.get('memory', 0) / GIBIBYTE:.2f} GiB"
-                )
+                self._note(f"target {cpu:.2f} cores, {memory / GIBIBYTE:.2f} GiB")
 
 
 def _amount(quantity: str) -> float:
