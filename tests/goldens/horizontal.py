@@ -226,7 +226,7 @@ row("The annotation DryRun shows and does not write", web(), hpa(CPU, annotation
 row("The annotation DryRun at the right size shows nothing to do", web(), hpa(CPU, annotations={"autoscaling.trimtab.dev/mode": "DryRun"}), IDLE)
 row("A value of the annotation mode that is not known stops scaling", web(), hpa(CPU, annotations={"autoscaling.trimtab.dev/mode": "Dry"}), use("90m"))
 row("An annotation that is misspelt is named", web(), hpa(CPU, annotations={"autoscaling.trimtab.dev/on-los": "{}"}), use("90m"))
-row("An annotation for native HPAs on an own HPA is named", web(), hpa(CPU, annotations={"autoscaling.trimtab.dev/on-loss": '{"cpu": {"policy": "Ignore"}}'}), use("90m"))
+row("An annotation for native HPAs on an own HPA is named", web(), hpa(CPU, annotations={"autoscaling.trimtab.dev/on-loss": '{"cpu": {"policy": "Ignore"}}'}), use("50m", wait=2))
 row("A replica count set by another hand is the start of the next decision", web(), hpa(CPU), IDLE, scaled(6) | use("50m"), {})
 
 # Tolerance.

@@ -9,7 +9,6 @@ from tests.goldens import files
 
 REFERENCE = Path(__file__, "../../../docs/reference/events-and-conditions.md").resolve()
 WITHOUT_GOLDEN = {
-    "MisplacedAnnotation": "the operator reads own HPAs without their apiVersion and takes them for native ones",
     "HistoryUnavailable": "it needs a Prometheus server, which no lab has",
 }
 """Reasons of the reference that no golden shows, each with why."""
