@@ -7,6 +7,7 @@ Reading order: this module (what there is at the start), `sizes_happenings` (wha
 
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import replace
+from importlib import import_module
 from random import Random
 from typing import Any
 
@@ -50,11 +51,8 @@ class Sizes:
     def play(self, world: World, rules: Rules) -> Life:
         """Play a world by the simulation, or by whole programs on the lab."""
         # Imported when needed: most worlds need no lab.
-        if world.start["player"] == "programs":
-            from tests.worlds import sizes_programs as player
-        else:
-            from tests.worlds import sizes_simulation as player
-        life = player.play(world, rules)
+        player = import_module(f"tests.worlds.sizes_{world.start['player']}")
+        life: Life = player.play(world, rules)
         if any(vpa["scope"] for vpa in world.start["vpas"]):
             # Upstream's plain VPA learns from all roles, so that its pods are as large as the largest role asks for.
             life.outcomes = {
@@ -175,7 +173,7 @@ def _range(random: Random, most: float) -> dict[str, Any]:
 def _span(random: Random, *, is_short: bool, is_played: bool, is_large: bool) -> tuple[float, float]:
     """Return the seconds of a memory window, which upstream calls a day, and the hours that the life lasts."""
     if is_short:
-        return random.choice([900.0, 1800.0]), random.choice([0.5, 0.75, 1.0])
+        return random.choice([900.0, 1800.0]), random.choice([0.4, 0.5, 0.6])
     if is_played:
         return random.choice([HOUR / 2, HOUR]), random.choice([1.0, 1.0, 2.0, 3.0])
     day = random.choice([HOUR / 2, HOUR, HOUR, HOUR, 3 * HOUR, DAY])

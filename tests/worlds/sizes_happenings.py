@@ -42,7 +42,7 @@ def by_programs(start: Start) -> bool:
 
 def _span(random: Random, start: Start, *choices: float) -> float:
     """Return a number of seconds, at most half of the life."""
-    return min(random.choice(choices), start["hours"] * HOUR / 2)
+    return min(random.choice(choices), float(start["hours"]) * HOUR / 2)
 
 
 def _scoped(random: Random, start: Start) -> str:
@@ -54,7 +54,7 @@ def _any_vpa(random: Random, start: Start) -> str:
 
 
 def _any_role(random: Random, start: Start) -> str:
-    return random.choice(["", *start["roles"]])
+    return str(random.choice(["", *start["roles"]]))
 
 
 TABLE = {

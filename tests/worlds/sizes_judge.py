@@ -7,7 +7,7 @@ metrics were served and what pods asked for. It does not know how a size is foun
 from collections import deque
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Any
+from typing import Any, NamedTuple
 
 from tests.worlds.world import Life
 
@@ -119,12 +119,20 @@ class Meant:
         return frozenset(self.scopes if roles <= scoped else scoped)
 
 
+class _Peak(NamedTuple):
+    """Memory that was measured, when first and when last."""
+
+    first: float
+    last: float
+    held: float
+
+
 @dataclass
 class _Known:
     """What metrics have said about the pods of one VPA."""
 
-    peaks: deque[tuple[float, float]] = field(default_factory=deque)
-    """Times and bytes that all pods used at once, of the last one and a half days: what is less than a later one is dropped."""
+    peaks: deque[_Peak] = field(default_factory=deque)
+    """What all pods used at once within the last one and a half days. What is less than a later one is dropped."""
     served: set[str] = field(default_factory=set)
     most: float = 0.0
     """The greatest need of memory ever, kills included."""
@@ -201,7 +209,7 @@ class Judge:
         """Let what is known of a VPA's pods, or of all, be lost, or what came after a moment. Judge nothing for a while."""
         for name in [vpa] if vpa else list(self._known):
             known = self._known.setdefault(name, _Known())
-            known.peaks = deque(peak for peak in known.peaks if since is not None and peak[0] < since)
+            known.peaks = deque(peak for peak in known.peaks if since is not None and peak.last < since)
             known.recommended.clear()
             known.quiet_until = max(known.quiet_until, self._at + quiet + SOON)
             if vpa is not None:
@@ -227,11 +235,13 @@ class Judge:
             ):
                 # What each of them uses is known of all of them. What is left of a former role is not meant.
                 held = min(min(pod.needs[MEMORY], pod.limits.get(MEMORY, float("inf"))) for pod in holders)
-                while known.peaks and known.peaks[-1][1] <= held:
-                    known.peaks.pop()
-                known.peaks.append((at, held))
+                first = at
+                while known.peaks and known.peaks[-1].held <= held:
+                    lower = known.peaks.pop()
+                    first = lower.first if lower.held >= held * 0.95 else first
+                known.peaks.append(_Peak(first, at, held))
         for known in self._known.values():
-            while known.peaks and known.peaks[0][0] < at - 1.5 * self.day:
+            while known.peaks and known.peaks[0].last < at - 1.5 * self.day:
                 known.peaks.popleft()
 
     def _check_changes(self, at: float, pods: Sequence[Seen]) -> None:
@@ -312,7 +322,7 @@ class Judge:
     def _peak(self, vpa: str, until: float) -> float:
         """Return the greatest memory that was measured of a VPA's pods, up to a moment."""
         known = self._known.get(vpa)
-        return next((held for at, held in known.peaks if at <= until), 0.0) if known else 0.0
+        return next((peak.held for peak in known.peaks if peak.first <= until), 0.0) if known else 0.0
 
     def _break(self, promise: str, text: str) -> None:
         if not any(line.startswith(f"{promise}: ") for line in self.life.broken):

@@ -386,6 +386,11 @@ class _Stage:
         self.life.missing.add(facts["what"])
         self._for(facts["for"], "metrics are missing", lambda: self.life.missing.discard(facts["what"]))
 
+    def _begin(self, program: str, **checkpoints: Any) -> None:
+        """Start a program, unless another happening has."""
+        if (self.life.updater if program == "updater" else self.life.recommender) is None:
+            self.life.begin(program, **checkpoints)
+
     def recommender_restarts(self, facts: Json) -> None:
         how, begin = (
             facts["checkpoints"],
@@ -402,14 +407,12 @@ class _Stage:
         self._for(
             facts["away"],
             "the recommender restarts",
-            lambda: self.life.recommender or self.life.begin("recommender", **arguments),
+            lambda: self._begin("recommender", **arguments),
         )
 
     def updater_restarts(self, facts: Json) -> None:
         self.life.stop("updater")
-        self._for(
-            facts["away"], "the updater restarts", lambda: self.life.updater or self.life.begin("updater")
-        )
+        self._for(facts["away"], "the updater restarts", lambda: self._begin("updater"))
 
     def webhook_away(self, facts: Json) -> None:
         self.life.stop("webhook")
@@ -434,7 +437,7 @@ class _Stage:
         def edit(labels: dict[str, str]) -> None:
             if facts["away"] and self.life.recommender:
                 self.life.stop("recommender")
-                self.life.after(facts["away"], lambda life: life.recommender or life.begin("recommender"))
+                self.life.after(facts["away"], lambda _: self._begin("recommender"))
             self.meant.scopes[vpa] = labels
             self.judge.forget(vpa, quiet=facts["away"])
             self.life.set_scope(self._scope(vpa))
