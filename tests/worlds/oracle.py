@@ -219,16 +219,15 @@ class Oracle:
         is_steady = sample.is_complete and size == sample.pods and self._size(at - SURE) == size
         if (metric["type"] in PER_POD or is_value) and not is_steady:
             return 0.0, inf
-        if not size or self._size(at - SLACK) != size:
-            return 0.0, inf
-        ratio = sample.total / unit if is_value else sample.total / unit / size
+        total = sample.total / unit * (size if is_value else 1)
+        low, high = ceil(total * (1 - ROUNDING) - 1e-6), ceil(total * (1 + ROUNDING) + 1e-6)
         up, down = tolerance_of(spec, is_up=True), tolerance_of(spec, is_up=False)
-        low, high = ceil(ratio * size * (1 - ROUNDING) - 1e-6), ceil(ratio * size * (1 + ROUNDING) + 1e-6)
-        if 1 - down - ROUNDING <= ratio <= 1 + up + ROUNDING:
-            low, high = min(low, size), max(high, size)
-        if 1 - down + ROUNDING <= ratio <= 1 + up - ROUNDING:
-            low = high = size
-        return low, high
+        # The status may still have the size from before a change.
+        sizes = {size, self._size(at - SLACK)}
+        near = [one for one in sizes if one and 1 - down - ROUNDING <= total / one <= 1 + up + ROUNDING]
+        if sizes == {size} and near and 1 - down + ROUNDING <= total / size <= 1 + up - ROUNDING:
+            return size, size
+        return min([low, *near]), max([high, *near])
 
     # The state at a moment
 
