@@ -82,12 +82,12 @@ class Simulation:
             raise ModelError("there is no HPA whose replicas could be drawn; use size_svg")
         return render_chart(self._candidates, self._results, self.trace, self._model)
 
-    def size_svg(self, resource: str) -> str:
+    def size_svg(self, column: str) -> str:
         """Return a picture of what the pods of VPAs requested and used of a resource, `cpu` or `memory`."""
-        sized = [result for result in self._sizes if result.uses(resource)]
+        sized = [result for result in self._sizes if result.uses(column)]
         if not sized:
-            raise ModelError(f"no VPA has usage of {resource!r}")
-        return render_sizes(sized, (resource,), self.trace)
+            raise ModelError(f"no VPA has usage of {column!r}")
+        return render_sizes(sized, (column,), self.trace)
 
     def to_pandas(self) -> "pd.DataFrame":
         """Return the figures as a dataframe with a row per autoscaler. Needs `trimtab[notebook]`."""

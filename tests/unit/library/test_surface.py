@@ -50,6 +50,9 @@ PARAMETERS = {
         "*feature_gates=''",
         "*compat=''",
         "*plugins=()",
+        "*limits=None",
+        "*prices=None",
+        "*compare=''",
     ],
     "Autoscaler.with_fields": ["fields"],
     "Autoscaler.patch_from": ["before"],
@@ -65,12 +68,22 @@ PARAMETERS = {
 }
 
 MEMBERS = {
-    "Autoscaler": {"data", "feature_gates", "key", "kind", "patch_from", "warnings", "with_fields"},
+    "Autoscaler": {
+        "data",
+        "feature_gates",
+        "key",
+        "kind",
+        "patch_from",
+        "scopes",
+        "warnings",
+        "with_fields",
+    },
     "Replay": {"decided", "difference", "is_same", "notes", "recorded", "summary"},
     "Simulation": {
         "changes",
         "figures",
         "names",
+        "outcomes",
         "replicas_to_pandas",
         "size_svg",
         "sizes",
@@ -86,6 +99,7 @@ MEMBERS = {
         "from_csv",
         "from_dataframe",
         "from_prometheus",
+        "labels",
         "lines",
         "start",
         "times",
