@@ -215,8 +215,7 @@ def test_an_hpa_and_a_vpa_can_be_seen_together(web, load):
 
 
 def test_an_hpa_and_a_vpa_share_a_workload(web, load):
-    memory_only = {"containerName": "*", "controlledResources": ["memory"]}
-    vpa = trimtab.read_autoscaler(VPA).with_fields({"spec.resourcePolicy.containerPolicies": [memory_only]})
+    vpa = trimtab.read_autoscaler(VPA).with_fields({"spec.updatePolicy.updateMode": "Off"})
     alone = trimtab.simulate(web, load, requests=HALF_CORE)
     shared = trimtab.simulate({"both": [vpa, web]}, load, requests=HALF_CORE)
     assert shared.names == ("both",)
