@@ -11,6 +11,8 @@ from tests.worlds.real.hpas import RESOURCE_KINDS, Json
 
 SLACK = 1.3
 """Seconds between a decision and what is seen of it."""
+EDGE = 0.5
+"""Seconds by which two changes may be nearer than a period: both are seen a moment after they were written."""
 _UP: Json = {
     "stabilizationWindowSeconds": 0, "selectPolicy": "Max",
     "policies": [
@@ -251,7 +253,7 @@ class Oracle:
         for policy in rules["policies"]:
             start, begin = size.old, size.at - policy["periodSeconds"]
             for each in own:  # A change at the edge of the period counts only if that allows more.
-                is_at_edge = abs(each.at - begin) <= SLACK
+                is_at_edge = abs(each.at - begin) <= EDGE
                 if (each.new < each.old) == up if is_at_edge else each.at > begin:
                     start -= each.new - each.old
             change = policy["value"] if policy["type"] == "Pods" else start * policy["value"] / 100
