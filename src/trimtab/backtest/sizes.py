@@ -1,14 +1,14 @@
 """Plays VPAs on recorded usage: their pods are created, resized, evicted and killed as they would have been."""
 
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any
 
 from trimtab.backtest.backtest import first_replicas
 from trimtab.backtest.life import Life, Outcomes
 from trimtab.backtest.load import RecordedLoad
 from trimtab.backtest.model import Model, ModelError, model_metrics
-from trimtab.backtest.production.horizontal import Candidate, HpaLoop
+from trimtab.backtest.production.horizontal import Candidate, HpaLoop, SyncStep
 from trimtab.backtest.results import Results, new_results
 from trimtab.backtest.trace import Trace, with_totals
 from trimtab.backtest.workload import Behaviour, SimulatedNode, Workload
@@ -175,8 +175,14 @@ def run_sizes(candidate: SizeCandidate, trace: Trace, model: Model) -> Iterator[
     figures.outcomes = life.outcomes
     life.on_recommend = lambda: _count(figures, life)
     if hpa is not None:
-        result.replicas = new_results(hpa, metrics)
-        HpaLoop(life, hpa, metrics, model, totals.at, result.replicas.add_step(metrics, totals, model))
+        replicas = result.replicas = new_results(hpa, metrics)
+
+        def add(step: SyncStep) -> None:
+            # A utilization is of what the pods request now.
+            now = model_metrics(hpa.hpa, totals, replace(model, requests=_requests_of(workload, model)))
+            replicas.add_step(now, totals, model)(step)
+
+        HpaLoop(life, hpa, metrics, model, totals.at, add)
     whole = trace.end - trace.start
     for share in range(1, 101):
         life.run(whole * share / 100)
@@ -248,6 +254,14 @@ def _workload(
         behaviour=Behaviour(start_seconds=model.start_seconds),
         now=trace.start,
     )
+
+
+def _requests_of(workload: Workload, model: Model) -> Mapping[str, int]:
+    """Return what a pod requests on average, in thousandths."""
+    pods = max(len(workload.pods), 1)
+    cpu = sum(size.cpu for pod in workload.pods for size in pod.size) // pods
+    memory = sum(size.memory for pod in workload.pods for size in pod.size) * 1000 // pods
+    return {**model.requests, **{name: amount for name, amount in ((CPU, cpu), (MEMORY, memory)) if amount}}
 
 
 def _amounts(amounts: Mapping[str, int], container: str) -> dict[str, str]:

@@ -446,7 +446,6 @@ class Recommender:
         estimation = Estimation.from_settings(settings.estimation, view.estimators)
         self._view = view
         self._estimators = estimation.estimators
-        self._settings = settings
         self._states = ShardedClusterStates(
             lambda: ClusterState(
                 estimation.aggregation,
@@ -573,7 +572,6 @@ class Updater(ProductionUpdater):
         )
         super().__init__(deps, checks, settings.namespace_rules)
         self.period = checks.updater_interval.total_seconds()
-        self._pods_at_last: object = None
 
     def wake(self) -> None:
         """Note that a step is wanted early."""

@@ -101,3 +101,63 @@ def test_the_library_backtests_an_estimator(tmp_path):
     assert sizes["cpu"].target == pytest.approx(6000, rel=0.1)
     with pytest.raises(trimtab.ModelError, match="not loaded: install its package and name it in plugins"):
         trimtab.simulate(mine, load)
+
+
+HPA = {
+    "apiVersion": "autoscaling.trimtab.dev/v2",
+    "kind": "HorizontalPodAutoscaler",
+    "metadata": {"name": "web"},
+    "spec": {
+        "scaleTargetRef": {"apiVersion": "apps/v1", "kind": "Deployment", "name": "web"},
+        "maxReplicas": 20,
+        "metrics": [
+            {
+                "type": "Resource",
+                "resource": {"name": "cpu", "target": {"type": "Utilization", "averageUtilization": 60}},
+            }
+        ],
+    },
+}
+
+
+def hour(*titles):
+    Path("weeks.csv").write_text("\n".join([",".join(["time", *titles]), *ROWS]) + "\n")
+
+
+ROWS = [f"{60 * minute},{1 + minute % 7 / 10},{minute % 3 + 1}Gi" for minute in range(61)]
+
+
+def columns(capsys, *arguments):
+    assert answer(["simulate", *arguments, "--trace", "weeks.csv", "-o", "json"]) == 0
+    return {found["name"]: found for found in json.loads(capsys.readouterr().out)}
+
+
+def test_autoscalers_of_a_file_and_a_workload_are_one_candidate(capsys):
+    hour("cpu", "memory")
+    first, second = (yaml.safe_load(Path(vpa(name)).read_text()) for name in ("first", "second"))
+    Path("both.yaml").write_text(yaml.safe_dump_all([HPA, first]))
+    Path("three.yaml").write_text(yaml.safe_dump_all([HPA, first, second]))
+    both = columns(capsys, "both.yaml", "--request=cpu=500m")
+    assert list(both) == ["both.yaml"]
+    assert both["both.yaml"]["peak"] > 1
+    assert both["both.yaml"]["outcomes"]["resizes"] > 0
+    found = columns(capsys, "three.yaml", "--request=cpu=500m", "--compare=upstream")
+    names = [f"default/{name} + default/web" for name in ("first", "second")]
+    assert list(found) == [*names, *(f"{name} (upstream)" for name in names)]
+
+
+def test_requests_limits_and_prices_are_those_of_the_command_line(capsys, tmp_path):
+    hour("cpu", "memory")
+    picture = tmp_path / "picture.svg"
+    options = ["--request=cpu=2", "--request=main/memory=4Gi", "--limit=memory=2Gi", "--price=cpu=1,memory=2"]
+    found = columns(capsys, vpa("mine"), *options, f"--svg={picture}")["mine.yaml"]
+    assert found["outcomes"]["oom_kills"] > 2, "3 GiB are more than the limit"
+    assert found["cost"] > 0
+    assert picture.read_text().count("<path") == 4, "an area and a line for CPU and for memory"
+
+
+def test_changes_say_what_was_done_to_pods(capsys):
+    hour("cpu", "memory")
+    assert answer(["simulate", vpa("mine"), "--trace=weeks.csv", "--request=cpu=100m", "--changes"]) == 0
+    out = capsys.readouterr().out
+    assert "InPlaceResizeRequested: Pod web-1: Resize of the pod was requested by VPA Updater" in out
