@@ -205,6 +205,14 @@ class Judge:
         known.most = max(known.most, held * KILL_RATIO, held + KILL_BYTES)
         known.served.add(MEMORY)
 
+    def evicted(self, at: float, name: str) -> None:
+        """A pod was evicted by an autoscaler. Its role is on no template, so what comes back has none."""
+        pod = self._before.get(name)
+        self.life.note(at, f"{name} ({pod.role or 'no role' if pod else 'new'}) is evicted")
+        if pod and self.meant.scopes.get(pod.vpa):
+            text = f"{name} is evicted as {pod.role}, and what replaces it has no role"
+            self._break("no eviction that does not give the pod what its role needs", text)
+
     def forget(self, vpa: str | None = None, since: float | None = None, quiet: float = 0.0) -> None:
         """Let what is known of a VPA's pods, or of all, be lost, or what came after a moment. Judge nothing for a while."""
         for name in [vpa] if vpa else list(self._known):

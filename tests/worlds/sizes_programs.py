@@ -383,7 +383,7 @@ class _Stage:
             if path.endswith("/eviction") and is_done and ("dryRun", "All") not in written.request.query:
                 name = path.split("/")[-2]
                 self.life.add("evictions")
-                self.life.note(self.now, f"{name} is evicted")
+                self.judge.evicted(self.now, name)
             elif not is_done and path.endswith(("/eviction", "/resize")):
                 self.life.note(self.now, f"{path.split('/')[-1]} of {path.split('/')[-2]}: {written.status}")
 

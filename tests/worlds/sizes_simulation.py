@@ -92,6 +92,7 @@ class _Stage:
         self._count_kill = count
         change, self.workload.on_change = self.workload.on_change, self._changed
         self._count_change = change
+        self._count_request, self.life.did = self.life.did, self._did  # type: ignore[method-assign]
 
     @property
     def now(self) -> float:
@@ -184,6 +185,11 @@ class _Stage:
             seen = self._seen(pod)
             held = seen.limits.get(MEMORY) or self._needs(pod, self.life.now)[1]
             self.judge.killed(self.now, seen, max(held, seen.requests[MEMORY]))
+
+    def _did(self, what: str, pod: str) -> None:
+        self._count_request(what, pod)
+        if what == "evict":
+            self.judge.evicted(self.now, pod)
 
     def _changed(self, old: Any, new: Any) -> None:
         self._count_change(old, new)
