@@ -236,10 +236,7 @@ def _workload(
     containers = [
         {
             "name": name,
-            "resources": {
-                "requests": _amounts(model.requests, name),
-                "limits": _amounts(model.limits, name),
-            },
+            "resources": {"requests": _amounts(model.requests, name), "limits": _amounts(model.limits, name)},
         }
         for name in dict.fromkeys(container for container, _ in columns.values())
     ]

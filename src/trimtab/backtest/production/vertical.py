@@ -25,11 +25,7 @@ from trimtab.cluster.leases.fence import Fence, NoFence
 from trimtab.decide.vertical.admission.admit import admit_pod
 from trimtab.decide.vertical.cluster_state.cluster import ClusterState
 from trimtab.decide.vertical.cluster_state.garbage import AggregateCollector
-from trimtab.decide.vertical.control.controllers import (
-    Controller,
-    ControllerIndex,
-    ControllerKey,
-)
+from trimtab.decide.vertical.control.controllers import Controller, ControllerIndex, ControllerKey
 from trimtab.decide.vertical.input.checkpoints import save_checkpoints
 from trimtab.decide.vertical.input.oom import ooms_of_update
 from trimtab.decide.vertical.recommend.plugin_estimates import NO_ESTIMATORS, Estimators, collect_samples
