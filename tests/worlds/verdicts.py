@@ -73,9 +73,27 @@ class Ruling:
     outcomes: tuple[str, ...]
     price: Allowance
     """What it may cost beside the outcome's own allowance."""
+    per_pod: float = 0.0
+    """What it may cost for each pod that the workload has at the start."""
 
 
-RULINGS: tuple[Ruling, ...] = ()
+RULINGS: tuple[Ruling, ...] = (
+    # One pod, or a tenth of them, is evicted per minute; upstream evicts half of a workload at once.
+    Ruling(
+        "limit-evictions-per-workload-per-minute-and-by-outcome",
+        frozenset(),
+        ("starved minutes", "minutes outside the recommendation"),
+        Allowance(0, 0),
+        per_pod=5,
+    ),
+    Ruling(
+        "limit-evictions-per-workload-per-minute-and-by-outcome",
+        frozenset(),
+        ("starved core-hours", "starved GiB-hours"),
+        Allowance(0, 0),
+        per_pod=0.05,
+    ),
+)
 
 
 @dataclass(frozen=True)
@@ -119,5 +137,6 @@ def allowed(world: World, outcome: str) -> Allowance:
     share, amount = ALLOWANCES[outcome].share, ALLOWANCES[outcome].amount
     for ruling in RULINGS:
         if outcome in ruling.outcomes and (not ruling.happenings or ruling.happenings & world.kinds):
-            share, amount = share + ruling.price.share, amount + ruling.price.amount
+            pods = float(world.start.get("pods", 0))
+            share, amount = share + ruling.price.share, amount + ruling.price.amount + ruling.per_pod * pods
     return Allowance(share, amount)
