@@ -20,7 +20,15 @@ PROGRAMS = 16
 """One world of so many is played by whole programs."""
 BY_ROLE = " of roles"
 SHARED = frozenset(
-    {"OOM kills", "restarts", "evictions", "resizes", "throttled minutes", "unavailable pod-minutes"}
+    {
+        "OOM kills",
+        "restarts",
+        "evictions",
+        "resizes",
+        "throttled minutes",
+        "unavailable pod-minutes",
+        "writes",
+    }
     | {f"{how} {unit}" for how in ("starved", "wasted") for unit in ("minutes", "core-hours", "GiB-hours")}
 )
 """Outcomes with allowances of their own where roles are sized by themselves."""
