@@ -190,6 +190,9 @@ class _Stage:
         self._count_request(what, pod)
         if what == "evict":
             self.judge.evicted(self.now, pod)
+            down = self.workload.replicas - len(self.workload.ready) + 1
+            outcomes = self.told.outcomes
+            outcomes["pods evicted at once"] = max(outcomes.get("pods evicted at once", 0.0), down)
 
     def _changed(self, old: Any, new: Any) -> None:
         self._count_change(old, new)

@@ -36,6 +36,7 @@ ALLOWANCES = {
     "evictions": Allowance(0, 1),
     "minutes from a role's move to its size": Allowance(1, 60),
     "minutes outside the recommendation": Allowance(0.15, 30),
+    "pods evicted at once": Allowance(0, 1),
     # The same where roles are sized by themselves: upstream's plain VPA makes every pod as large as the largest role asks for.
     "OOM kills of roles": Allowance(0.2, 3),
     "starved minutes of roles": Allowance(0.3, 60),
@@ -88,6 +89,19 @@ RULINGS = (
         buys="pod-minutes below the needed replicas",
         costs=("pod-minutes above the needed replicas", "replica changes", "reversals", "writes"),
         price=Allowance(1.0, 60),
+    ),
+    Ruling(
+        # Upstream evicts half of a workload at once; ours one pod, or a tenth of them, per minute, and the others wait.
+        "limit-evictions-per-workload-per-minute-and-by-outcome",
+        buys="pods evicted at once",
+        costs=("starved minutes", "minutes outside the recommendation"),
+        price=Allowance(0, 60),
+    ),
+    Ruling(
+        "limit-evictions-per-workload-per-minute-and-by-outcome",
+        buys="pods evicted at once",
+        costs=("starved core-hours", "starved GiB-hours"),
+        price=Allowance(0, 0.5),
     ),
 )
 
