@@ -414,6 +414,7 @@ class HpaLife:
         self.targets[name] = other
         record.resets.append(self.now())
         record.sizes.append(Size(self.now(), 0, facts["replicas"], ""))
+        self._measure()
 
     async def on_hand(self, facts: Mapping[str, Any]) -> None:
         workload = self.workloads[self.targets[facts["hpa"]]]

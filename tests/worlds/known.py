@@ -62,7 +62,7 @@ def load(path: Path) -> Failures:
 
 def save(path: Path, failures: Failures) -> None:
     stories = [
-        {"item": one.item, "verdict": one.verdict, "story": _Text(one.story), "world": as_data(one.world)}
+        {"item": one.item, "verdict": one.verdict, "story": _Text(one.story), "world": _world(one.world)}
         for one in failures.stories
     ]
     data: dict[str, Any] = {"stories": stories}
@@ -81,6 +81,15 @@ def difference(before: Mapping[str, Sequence[str]], after: Mapping[str, Sequence
         yield from (f"{name}: {verdict}" for verdict in sorted(new - old))
 
 
+def _world(world: World) -> dict[str, Any]:
+    data = as_data(world)
+    return {**data, "happenings": [_Row(happening) for happening in data["happenings"]]}
+
+
+class _Row(list[Any]):
+    """A list that is written in one line."""
+
+
 class _Text(str):
     """A text of some lines, which is written as such."""
 
@@ -94,4 +103,7 @@ class _Dumper(yaml.SafeDumper):
 
 _Dumper.add_representer(
     _Text, lambda dumper, text: dumper.represent_scalar("tag:yaml.org,2002:str", text, style="|")
+)
+_Dumper.add_representer(
+    _Row, lambda dumper, row: dumper.represent_sequence("tag:yaml.org,2002:seq", row, flow_style=True)
 )

@@ -42,7 +42,7 @@ def play(family: Family, world: World) -> Played:
 
 def _play_once(family: Family, world: World) -> Played:
     ours, upstream = family.play(world, Rules.OURS), family.play(world, Rules.UPSTREAM)
-    return Played(world, ours, upstream, judge(world, ours, upstream))
+    return Played(world, ours, upstream, judge(ours, upstream))
 
 
 def shrink(family: Family, failing: Played, verdict: str, plays: int = PLAYS) -> Played:

@@ -50,14 +50,21 @@ class Sums:
     ],
 )
 def test_an_outcome_is_compared_with_upstreams(ours, upstream, want):
-    world = Sums().make(1)
-    verdicts = judge(world, Life({"evictions": ours}), Life({"evictions": upstream}))
+    verdicts = judge(Life({"evictions": ours}), Life({"evictions": upstream}))
     assert [verdict.name for verdict in verdicts] == want
+
+
+def test_a_ruling_may_cost_something_where_it_buys_what_it_is_for():
+    below, changes = "pod-minutes below the needed replicas", "replica changes"
+    ours, upstream = Life({below: 1.0, changes: 30.0}), Life({below: 50.0, changes: 2.0})
+    assert judge(ours, upstream) == []
+    upstream.outcomes[below] = 1.0
+    assert [verdict.name for verdict in judge(ours, upstream)] == [changes]
 
 
 def test_a_promise_weighs_more_than_any_outcome():
     ours = Life({"evictions": 100.0}, ["peace: broken", "peace: broken again"])
-    assert [verdict.name for verdict in judge(Sums().make(1), ours, Life())] == ["peace", "evictions"]
+    assert [verdict.name for verdict in judge(ours, Life())] == ["peace", "evictions"]
 
 
 def test_what_is_worse_in_one_phase_only_is_luck():
