@@ -73,7 +73,7 @@ TABLE = {
         Kind("labels are written", "others write a label of every pod each {every:.0f} s for {for:.0f} s",
              lambda random, start: {"every": max(start["day"] / random.choice([24, 72, 72, 288]), 60.0), "for": _span(random, start, 2 * HOUR, 12 * HOUR, 4 * DAY)}, weight=2),
         Kind("a node is down", "the node of the last pod is NotReady for {for:.0f} s",
-             lambda random, start: {"for": _span(random, start, 600.0, 2 * HOUR, 7 * DAY)}, lambda start: start["nodes"]["count"] > 1),
+             lambda random, start: {"for": _span(random, start, 600.0, 2 * HOUR, 7 * DAY)}, lambda start: start["nodes"]["count"] > 1, 2),
         Kind("the nodes are full", "other pods take all free room of the nodes for {for:.0f} s",
              lambda random, start: {"for": _span(random, start, 600.0, HOUR, 12 * HOUR)}),
         Kind("resizes are refused", "the API server refuses resizes with {code} for {for:.0f} s",

@@ -101,7 +101,7 @@ RULINGS = (
         "limit-evictions-per-workload-per-minute-and-by-outcome",
         buys="pods evicted at once",
         costs=("starved core-hours", "starved GiB-hours"),
-        price=Allowance(0, 0.5),
+        price=Allowance(1, 1),
     ),
 )
 
