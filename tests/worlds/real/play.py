@@ -45,6 +45,7 @@ def main(arguments: list[str]) -> int:
     parser.add_argument("--profile", help=f"one of {', '.join(PROFILES)}; default: by seed")
     parser.add_argument(
         "--only",
+        "--world",
         default="",
         metavar="WORLD,...",
         help=f"such as 21.3; known defects: {', '.join(ITEMS)}",
