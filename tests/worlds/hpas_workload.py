@@ -85,7 +85,11 @@ def unit_of(metric: Json) -> float:
     body = body_of(metric)
     target = body["target"]
     if target["type"] == "Utilization":
-        return target["averageUtilization"] / 100 * (CPU_REQUEST if body["name"] == "cpu" else MEMORY_REQUEST)
+        return (
+            float(target["averageUtilization"])
+            / 100
+            * (CPU_REQUEST if body["name"] == "cpu" else MEMORY_REQUEST)
+        )
     text = target.get("averageValue") or target["value"]
     return (
         float(text)
