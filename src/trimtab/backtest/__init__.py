@@ -7,15 +7,15 @@ Reading order: `candidates` (manifests to try), `trace` (recorded load), `model`
 A life with happenings:
 
     workload = Workload("db", template, kind="StatefulSet", replicas=3, now=RELATIVE_START)
-    life = Life(workload, LoadByFunction(used), settings_of(compat=UPSTREAM), vpas=vpas, scopes=scopes)
+    life = Life(workload, LoadByFunction(used), settings_of(compat=UPSTREAM_RULES), vpas=vpas, scopes=scopes)
     life.at(0, lambda life: life.move_role("db-0"))
     life.at(3600, lambda life: life.kill("db-0", "OOMKilled"))
     outcomes = life.run(86400).outcomes
 
 `template` is the JSON of a pod template. `used(pod, now)` returns millicores and bytes by container. Happenings use the methods of
-`Life` (`label`, `move_role`, `kill`, `scale`, `stop`, `begin`, `set_vpa`, `delete_vpa`, `set_scope`, `delete_scope`, `load_changed`),
+`Life` (`label`, `move_role`, `kill`, `scale`, `stop`, `begin`, `save_checkpoints`, `set_vpa`, `delete_vpa`, `set_scope`, `delete_scope`, `load_changed`),
 its attributes (`missing`, `refusals`, `min_available`) and those of its `workload` (`roll_out`, `set_node`, `remove_node`,
-`behaviour`, `nodes[name].fill()`). `log`, `sizes`, `replicas` and `outcomes` are what it leaves.
+`behaviour`, `nodes[name].fill()`). `log`, `sizes` and `outcomes` are what it leaves.
 
 What belongs here: how a simulated workload responds to a decision. What does not: rules that decide, and any I/O.
 """
@@ -23,7 +23,7 @@ What belongs here: how a simulated workload responds to a decision. What does no
 from trimtab.backtest.backtest import backtest
 from trimtab.backtest.model import Model, ModelError
 from trimtab.backtest.production.horizontal import Candidate, SyncStep
-from trimtab.backtest.results import Figures, LoadFigures, Results, run, run_all, run_with_progress
+from trimtab.backtest.results import Figures, LoadFigures, Results, run, run_with_progress
 from trimtab.backtest.trace import Trace, TraceError, read_trace
 
 __all__ = [
@@ -39,6 +39,5 @@ __all__ = [
     "backtest",
     "read_trace",
     "run",
-    "run_all",
     "run_with_progress",
 ]

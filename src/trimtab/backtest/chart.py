@@ -38,12 +38,12 @@ Lines = Sequence[tuple[str, Points]]
 """What is drawn as lines, each with its name."""
 
 
-def render_chart(
-    candidates: Sequence[Candidate], results: Sequence[Results], trace: Trace, model: Model
-) -> str:
-    """Return a self-contained SVG of the replicas of HPAs."""
-    lines = [(result.figures.name, result.replicas) for result in results]
-    need = needed_replicas(candidates[0], trace, model)
+def render_chart(first: Candidate, results: Sequence[Results], trace: Trace, model: Model) -> str:
+    """Return a self-contained SVG of the replicas of HPAs, and of those that the first of them needs."""
+    lines = [(result.name, result.replicas) for result in results]
+    metrics = model_metrics(first.hpa, trace, model)
+    # What keeps every pod at its target.
+    need = _highest_per_column(trace, partial(replicas_for, metrics, trace))
     return _draw([(_title("Replicas", lines, trace), ("needed at target", need), lines)], trace)
 
 
@@ -51,19 +51,18 @@ def render_sizes(results: "Sequence[SizeResults]", resources: Sequence[str], tra
     """Return a self-contained SVG of what all pods of VPAs request and use: a panel per resource, below another."""
     panels = []
     for resource in resources:
-        index, unit, name = (0, 1, "millicores") if resource == CPU else (1, 2**20, "MiB")
-        amounts = [
-            [
-                (at, round(used[index] / unit), round(requested[index] / unit))
-                for at, used, requested in result.life.amounts
-            ]
+        unit, name = (1, "millicores") if resource == CPU else (2**20, "MiB")
+        lines = [
+            (
+                result.name,
+                _changes(
+                    [(at, round(requested[resource] / unit)) for at, _, requested in result.life.amounts]
+                ),
+            )
             for result in results
         ]
-        lines = [
-            (result.name, _changes([(at, requested) for at, _, requested in points]))
-            for result, points in zip(results, amounts, strict=True)
-        ]
-        times, used = [at for at, _, _ in amounts[0]], [used for _, used, _ in amounts[0]]
+        amounts = results[0].life.amounts
+        times, used = [at for at, _, _ in amounts], [round(used[resource] / unit) for _, used, _ in amounts]
         area = _highest_per_column(trace, partial(_held, times, used))
         title = _title(f"Requested {resource} in {name}", lines, trace)
         panels.append((title, (f"used, in {name}", area), lines))
@@ -97,7 +96,7 @@ def _draw(panels: Sequence[Panel], trace: Trace) -> str:
             *frame.grid(),
             f'<path class="need" d="{frame.area(area[1])}"/>',
             *(
-                f'<path class="line" stroke="{colour_of(index)}" d="{frame.line(points)}"/>'
+                f'<path class="line" stroke="{_colour_of(index)}" d="{frame.line(points)}"/>'
                 for index, (_, points) in enumerate(lines)
             ),
             *_legend(area[0], [name for name, _ in lines]),
@@ -108,13 +107,8 @@ def _draw(panels: Sequence[Panel], trace: Trace) -> str:
     return "\n".join([*parts, "</svg>"]) + "\n"
 
 
-def needed_replicas(candidate: Candidate, trace: Trace, model: Model) -> Points:
-    """Return the replicas that keep every pod at its target, as the maximum of each drawn column."""
-    metrics = model_metrics(candidate.hpa, trace, model)
-    return _highest_per_column(trace, partial(replicas_for, metrics, trace))
-
-
 def _highest_per_column(trace: Trace, value_at: Callable[[float], int]) -> Points:
+    """Return the maximum of each drawn column."""
     width = (trace.end - trace.start) / POINTS
     highest: dict[int, int] = {}
     for moment in trace.times:
@@ -123,8 +117,7 @@ def _highest_per_column(trace: Trace, value_at: Callable[[float], int]) -> Point
     return [(trace.start + column * width, value) for column, value in sorted(highest.items())]
 
 
-def colour_of(index: int) -> str:
-    """Return the colour of a candidate."""
+def _colour_of(index: int) -> str:
     return COLOURS[index % len(COLOURS)]
 
 
@@ -195,7 +188,7 @@ def _legend(area: str, names: Sequence[str]) -> list[str]:
     x = LEFT + 140
     for index, name in enumerate(names):
         parts.append(
-            f'<line class="line" stroke="{colour_of(index)}" x1="{x}" x2="{x + 14}" y1="19" y2="19"/>'
+            f'<line class="line" stroke="{_colour_of(index)}" x1="{x}" x2="{x + 14}" y1="19" y2="19"/>'
         )
         parts.append(f'<text x="{x + 20}" y="23">{escape(name)}</text>')
         x += 44 + 7 * len(name)

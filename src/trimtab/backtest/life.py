@@ -26,8 +26,7 @@ if TYPE_CHECKING:
     from trimtab.decide.vertical.recommend.plugin_estimates import Estimators
 
 HOUR, MINUTE = 3600.0, 60.0
-SAVE_INTERVAL = 300.0
-UPSTREAM = UPSTREAM_RULES = "vpa-1.8,kubernetes-1.37"
+UPSTREAM_RULES = "vpa-1.8,kubernetes-1.37"
 """`--compat` with the rules of all upstream programs."""
 Action = Callable[["Life"], object]
 
@@ -68,8 +67,6 @@ class Outcomes:
     """Replicas that are not up, times minutes."""
     throttled_minutes: float = 0.0
     """Minutes of pods with a container above its CPU limit."""
-    short_replica_minutes: float = 0.0
-    """Ready replicas below what the load needs, times minutes."""
     used: Amounts = field(default_factory=Amounts)
     """Resource-hours by resource."""
     wasted: Amounts = field(default_factory=Amounts)
@@ -84,22 +81,12 @@ class Outcomes:
 
     @property
     def writes(self) -> int:
-        """Return all writes to the API server."""
         return self.status_writes + self.pod_writes
 
 
-@dataclass(slots=True)
-class _Rates:
-    """What adds up per second until something changes."""
-
-    pods: int = 0
-    unavailable: int = 0
-    throttled: int = 0
-    short: int = 0
-    used: tuple[float, float] = (0.0, 0.0)
-    requested: tuple[float, float] = (0.0, 0.0)
-    starved: tuple[float, float] = (0.0, 0.0)
-    starved_pods: Amounts = field(default_factory=Amounts)
+RATES = ("pod_hours", "unavailable_pod_minutes", "throttled_minutes")
+RATES_BY_NAME = ("used", "wasted", "starved", "requested", "starved_minutes")
+"""The outcomes that add up while time passes."""
 
 
 class Life:
@@ -118,14 +105,9 @@ class Life:
         metrics_period: float = 60.0,
         metrics_delay: float = 15.0,
         role_label: str = "role",
-        keeps_checkpoints: bool = False,
-        needed: Callable[[float], int] | None = None,
         estimators: "Estimators | None" = None,
     ) -> None:
-        """Begin at `start`, a Unix time, which is also the `now` of the workload.
-
-        A recommender that is stopped always saves its checkpoints. `keeps_checkpoints` keeps older ones, too.
-        """
+        """Begin at `start`, a Unix time, which is also the `now` of the workload."""
         self.workload, self.load, self.settings = workload, load, settings or settings_of()
         self.start = self.now = start
         self.vpas: dict[str, VerticalPodAutoscaler] = {}
@@ -133,7 +115,6 @@ class Life:
         self.limit_ranges = limit_ranges
         self.role_label = role_label
         self.metrics_delay = metrics_delay
-        self.needed = needed
         self._estimators = estimators or {}
         self.serves_webhook = True
         self.missing: set[str] = set()
@@ -147,24 +128,20 @@ class Life:
         """What happened and what autoscalers did, in seconds since the start."""
         self.sizes: dict[str, list[tuple[float, tuple[ContainerSize, ...]]]] = {}
         """The sizes of each pod over time; an empty one when it is gone."""
-        self.replicas: list[tuple[float, int]] = [(start, workload.replicas)]
-        self.amounts: list[tuple[float, tuple[float, float], tuple[float, float]]] = []
+        self.amounts: list[tuple[float, dict[str, float], dict[str, float]]] = []
         """Millicores and bytes that all pods use, and those that they request, at each change."""
-        self.advice: list[tuple[float, VerticalPodAutoscaler]] = []
-        """The VPAs with each status that was written."""
-        self.on_recommend: Callable[[], None] = lambda: None
-        """Called after each loop of the recommender."""
+        self.on_recommend: Callable[[list[VerticalPodAutoscaler]], object] = lambda _written: None
+        """Called after each loop of the recommender with the VPAs of which it wrote the status."""
         self._queue: list[tuple[float, int, int, Callable[[], float]]] = []
         self._numbers = count()
         self._moving: dict[str, tuple[str, float]] = {}
         """Role and time of the last move, of pods that are not sized for it yet."""
         self._in_transit: list[tuple[float, list[Sample]]] = []
         self._samples: list[Sample] = []
-        self._rates, self._accounted, self._counted_version = _Rates(), start, -1
+        self._rates, self._accounted, self._counted_version = Outcomes(), start, -1
+        """What adds up per second until something changes."""
         self._direction = 0
-        self.keeps_checkpoints = keeps_checkpoints
         self._saved: list[tuple[float, Checkpoints]] = []
-        self._save_interval = SAVE_INTERVAL
         self._view: View | None = None
         self.recommender: Recommender | None = None
         self.updater: Updater | None = None
@@ -185,7 +162,6 @@ class Life:
         self.repeat(0, self.start + seconds, lambda: (action(self), NEVER)[1])
 
     def after(self, seconds: float, action: Action) -> None:
-        """Let something happen `seconds` from now."""
         self.at(self.now - self.start + seconds, action)
 
     def repeat(self, order: int, at: float, work: Callable[[], float]) -> None:
@@ -215,7 +191,6 @@ class Life:
         return self
 
     def note(self, text: str) -> None:
-        """Log what happened."""
         self.log.append((self.now - self.start, text))
 
     # What a happening may do, besides what `workload` offers.
@@ -270,12 +245,10 @@ class Life:
         self.vpas_changed()
 
     def set_scope(self, scope: VPAScope) -> None:
-        """Create or edit a VPAScope."""
         self.scopes[scope.metadata.key] = scope
         self.vpas_changed()
 
     def delete_scope(self, key: str) -> None:
-        """Delete a VPAScope, by `namespace/name`."""
         del self.scopes[key]
         self.vpas_changed()
 
@@ -296,7 +269,6 @@ class Life:
         self._direction = direction
         self.note(f"scaled {before} -> {replicas}{': ' + why if why else ''}")
         self.workload.scale(replicas, self.now)
-        self.replicas.append((self.now, replicas))
 
     def stop(self, program: str) -> None:
         """Stop the `recommender`, the `updater` or the `webhook`. A recommender that ends saves its checkpoints."""
@@ -305,8 +277,13 @@ class Life:
         elif program == "updater":
             self.updater = None
         else:
-            self._save()
+            self.save_checkpoints()
             self.recommender = None
+
+    def save_checkpoints(self) -> None:
+        """Keep the checkpoints that the recommender would save now, for one that begins later."""
+        if self.recommender is not None:
+            self._saved.append((self.now, self.recommender.save()))
 
     def begin(self, program: str, *, checkpoints: str = "fresh", age: float = 0.0) -> None:
         """Start a stopped program. A recommender finds `fresh` checkpoints, those of `age` seconds ago, `half` of them or `none`."""
@@ -320,11 +297,8 @@ class Life:
             self.updater, self._quiet_until = vertical.Updater(view, self.settings), -NEVER
             return
         found = next((saved for at, saved in reversed(self._saved) if at <= self.now - age), ())
-        if checkpoints == "half":
-            found = found[::2]
-        elif checkpoints == "none":
-            found = ()
-        self.recommender = vertical.Recommender(view, self.settings, found)
+        kept = {"fresh": found, "half": found[::2], "none": ()}[checkpoints]
+        self.recommender = vertical.Recommender(view, self.settings, kept)
 
     # The API server and the metrics API.
 
@@ -342,13 +316,10 @@ class Life:
     def did(self, what: str, pod: str) -> None:
         """Count a request of the updater: `annotate`, `resize`, `evict`, or one of the latter that was `refused`."""
         outcomes = self.outcomes
-        outcomes.pod_writes += what in ("annotate", "resize", "evict", "refused")
-        if what == "resize":
-            outcomes.resizes += 1
-        elif what == "evict":
-            outcomes.evictions += 1
-        elif what == "refused":
-            outcomes.refused += 1
+        outcomes.pod_writes += 1
+        outcomes.resizes += what == "resize"
+        outcomes.evictions += what == "evict"
+        outcomes.refused += what == "refused"
 
     def samples(self) -> "list[Sample]":
         """Return the last usage that has arrived at the metrics API."""
@@ -356,10 +327,9 @@ class Life:
             return []
         while self._in_transit and self._in_transit[0][0] <= self.now:
             self._samples = self._in_transit.pop(0)[1]
-        lacking = self.missing & {CPU, MEMORY}
-        if not lacking:
+        if not self.missing:
             return self._samples
-        kept = tuple(resource for resource in (CPU, MEMORY) if resource not in lacking)
+        kept = tuple(resource for resource in (CPU, MEMORY) if resource not in self.missing)
         return [sample._replace(resources=kept) for sample in self._samples]
 
     def _measure(self) -> float:
@@ -401,25 +371,22 @@ class Life:
             self.repeat(3, self.now - self.metrics_delay + self._metrics_period, self._measure)
             self.repeat(4, self.now, self._recommend)
             self.repeat(5, self.now, self._update)
-            if self.keeps_checkpoints:
-                interval = self.settings.recommender.checkpoints_interval.total_seconds()
-                self._save_interval = max(interval, SAVE_INTERVAL)
-                self.repeat(4, self.now, self._save)
         return self._view
 
     def _recommend(self) -> float:
         if self.recommender is None:
             return self.now + MINUTE
+        written = []
         for vpa, status in self.recommender.step(self.samples()):
             old = self.vpas.get(vpa.key)
             if old is not None:
                 new = self.vpas[vpa.key] = msgspec.structs.replace(old, status=status)
                 self.outcomes.status_writes += 1
-                self.advice.append((self.now, new))
+                written.append(new)
                 self._begin_vertical().vpa_cache.publish(old, new)
                 self.vpas_changed()
         self._wake_soon()
-        self.on_recommend()
+        self.on_recommend(written)
         return self.now + self.recommender.period
 
     def _update(self) -> float:
@@ -445,7 +412,6 @@ class Life:
         return NEVER
 
     def _wake_soon(self) -> None:
-        """Let a woken updater step after its pause."""
         updater = self.updater
         if updater is not None and updater.woken:
             at = max(self.now, self._updated + updater.min_pause) + updater.settle_pause
@@ -467,17 +433,10 @@ class Life:
                 found[pod.name] = verdict.reason
         return found
 
-    def _save(self) -> float:
-        if self.recommender is not None:
-            self._saved.append((self.now, self.recommender.save()))
-        return self.now + self._save_interval
-
     # What happens to pods, and what came of it.
 
     def _on_pod(self, old: Pod | None, new: Pod | None) -> None:
-        if old is None and new is not None:
-            self._note_move(None, new)
-        if old is not None and new is not None and old.metadata.labels != new.metadata.labels:
+        if new is not None:
             self._note_move(old, new)
         if self._view is None:
             return
@@ -524,67 +483,59 @@ class Life:
         seconds = until - self._accounted
         if seconds <= 0:
             return
-        self._accounted = until
-        rates, outcomes, minutes = self._rates, self.outcomes, seconds / MINUTE
-        outcomes.pod_hours += rates.pods * seconds / HOUR
-        outcomes.unavailable_pod_minutes += rates.unavailable * minutes
-        outcomes.throttled_minutes += rates.throttled * minutes
-        outcomes.short_replica_minutes += rates.short * minutes
-        for index, (resource, unit) in enumerate(((CPU, 1000.0), (MEMORY, 1.0))):
-            hours = seconds / HOUR / unit
-            used, requested, starved = rates.used[index], rates.requested[index], rates.starved[index]
-            outcomes.used[resource] += used * hours
-            outcomes.requested[resource] += requested * hours
-            outcomes.starved[resource] += starved * hours
-            outcomes.wasted[resource] += (requested - used + starved) * hours
-        for role, pods in rates.starved_pods.items():
-            outcomes.starved_minutes[role] += pods * minutes
+        self._accounted, outcomes, rates = until, self.outcomes, self._rates
+        for name in RATES:
+            setattr(outcomes, name, getattr(outcomes, name) + getattr(rates, name) * seconds)
+        for name in RATES_BY_NAME:
+            sums: Amounts = getattr(outcomes, name)
+            for key, rate in getattr(rates, name).items():
+                sums[key] += rate * seconds
 
     def _recount(self) -> None:
         """Count anew what adds up per second. Pods that use and request the same are counted together."""
         self._account(self.now)
-        now, workload, rates = self.now, self.workload, _Rates()
-        groups: dict[tuple[Hashable, Hashable, str, bool, bool], list[SimulatedPod]] = {}
+        now, workload, rates = self.now, self.workload, Outcomes()
+        groups: dict[tuple[Hashable, tuple[ContainerSize, ...], str, bool, bool], list[SimulatedPod]] = {}
         for pod in workload.pods:
             role = pod.labels.get(self.role_label, "")
             up_now, runs_now = workload.is_up(pod, now), workload.is_running(pod, now)
-            key = (self.load.key(pod), pod.size, role, runs_now, up_now)
-            groups.setdefault(key, []).append(pod)
+            groups.setdefault((self.load.key(pod), pod.size, role, runs_now, up_now), []).append(pod)
             self._note_size(pod)
-        used, requested, starved = [0.0, 0.0], [0.0, 0.0], [0.0, 0.0]
-        up = 0
-        for (_, _, role, is_running, is_up), pods in groups.items():
+        used, requested, starved = ({CPU: 0.0, MEMORY: 0.0} for _ in range(3))
+        unavailable = workload.replicas
+        for (_, size, role, is_running, is_up), pods in groups.items():
             number = len(pods)
-            up += number * is_up
+            unavailable -= number * is_up
             amounts = self.load.used(pods[0], now) if is_running else {}
             is_starved = is_throttled = False
-            for container in pods[0].size:
-                found = amounts.get(container.name, (0, 0))
-                wanted, memory = found[0] or 0, found[1] or 0
+            for container in size:
+                wanted, memory = (amount or 0 for amount in amounts.get(container.name, (0, 0)))
                 cpu = min(wanted, container.cpu_limit) if container.cpu_limit else wanted
                 is_throttled |= 0 < container.cpu_limit < wanted
-                for index, (amount, request) in enumerate(((cpu, container.cpu), (memory, container.memory))):
-                    used[index] += amount * number
-                    requested[index] += request * number
-                    starved[index] += max(amount - request, 0) * number
+                for resource, amount, request in (
+                    (CPU, cpu, container.cpu),
+                    (MEMORY, memory, container.memory),
+                ):
+                    used[resource] += amount * number
+                    requested[resource] += request * number
+                    starved[resource] += max(amount - request, 0) * number
                     is_starved |= amount > request
-            rates.throttled += number * is_throttled
+            rates.throttled_minutes += number * is_throttled / MINUTE
             if is_starved:
-                rates.starved_pods[role] += number
+                rates.starved_minutes[role] += number / MINUTE
             elif role and is_running:
                 for pod in pods:
                     self._end_move(pod.name)
-        rates.pods, rates.unavailable = len(workload.pods), max(workload.replicas - up, 0)
-        if self.needed is not None:
-            rates.short = max(self.needed(now) - len(workload.ready), 0)
-        rates.used, rates.requested, rates.starved = (
-            (used[0], used[1]),
-            (requested[0], requested[1]),
-            (starved[0], starved[1]),
-        )
+        rates.pod_hours = len(workload.pods) / HOUR
+        rates.unavailable_pod_minutes = max(unavailable, 0) / MINUTE
+        for resource, unit in (CPU, 1000 * HOUR), (MEMORY, HOUR):
+            rates.used[resource] = used[resource] / unit
+            rates.requested[resource] = requested[resource] / unit
+            rates.starved[resource] = starved[resource] / unit
+            rates.wasted[resource] = (requested[resource] - used[resource] + starved[resource]) / unit
         self._rates, self._counted_version = rates, workload.version
-        if not self.amounts or self.amounts[-1][1:] != (rates.used, rates.requested):
-            self.amounts.append((now, rates.used, rates.requested))
+        if not self.amounts or self.amounts[-1][1:] != (used, requested):
+            self.amounts.append((now, used, requested))
 
     def _note_size(self, pod: SimulatedPod) -> None:
         steps = self.sizes.setdefault(pod.name, [])

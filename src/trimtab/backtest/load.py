@@ -2,7 +2,7 @@
 
 from bisect import bisect_right
 from collections.abc import Callable, Hashable, Mapping, Sequence
-from typing import Protocol
+from typing import NamedTuple, Protocol
 
 from trimtab.backtest.model import ModelError
 from trimtab.backtest.trace import Trace
@@ -21,19 +21,15 @@ class Load(Protocol):
 
     def used(self, pod: SimulatedPod, now: float) -> Used:
         """Return what a running pod uses, by container."""
-        ...
 
     def key(self, pod: SimulatedPod) -> Hashable:
         """Return what distinguishes the usage of a pod. Pods with equal keys use the same."""
-        ...
 
     def labels(self, pod: SimulatedPod, now: float) -> Mapping[str, str | None]:
         """Return the labels that the pod has to have now. None removes one."""
-        ...
 
     def next_change(self, now: float) -> float:
         """Return when usage or labels may next be others, if no pod changes."""
-        ...
 
 
 class LoadByFunction:
@@ -46,16 +42,32 @@ class LoadByFunction:
         self._step = step
 
     def key(self, pod: SimulatedPod) -> Hashable:
-        """Return the pod itself."""
         return pod.name
 
     def labels(self, pod: SimulatedPod, now: float) -> Mapping[str, str | None]:
-        """Return none: happenings set the labels."""
-        return {}
+        return NO_LABELS  # happenings set them
 
     def next_change(self, now: float) -> float:
-        """Return the next step."""
         return (now // self._step + 1) * self._step
+
+
+class UsageColumn(NamedTuple):
+    """What a column of a trace is the usage of. A total has no pod."""
+
+    pod: str
+    container: str
+    resource: str
+
+
+def usage_columns(trace: Trace, main: str = "main") -> dict[str, UsageColumn]:
+    """Return the columns with usage. A column that names no container is of the `main` one."""
+    found = {}
+    for column in trace.columns:
+        *owner, resource = column.split("/")
+        if resource in (CPU, MEMORY) and len(owner) <= 2:
+            pod, container = ["", *(owner or [main])][-2:]
+            found[column] = UsageColumn(pod, container, resource)
+    return found
 
 
 class RecordedLoad:
@@ -68,19 +80,13 @@ class RecordedLoad:
 
     def __init__(self, trace: Trace, workload: Workload) -> None:
         self._trace, self._workload = trace, workload
-        containers = [size["name"] for size in workload.template["spec"]["containers"]]
-        self._totals: dict[tuple[str, str], str] = {}
-        """The column of each container and resource."""
+        containers = [container["name"] for container in workload.template["spec"]["containers"]]
         self._own: dict[str, dict[tuple[str, str], str]] = {}
-        """The same by recorded pod."""
-        for column in trace.columns:
-            *owner, resource = column.split("/")
-            if resource not in (CPU, MEMORY):
-                continue
-            if len(owner) < 2:
-                self._totals.setdefault((owner[0] if owner else containers[0], resource), column)
-            elif len(owner) == 2:
-                self._own.setdefault(owner[0], {})[owner[1], resource] = column
+        """The column of each container and resource, by recorded pod."""
+        main = "main" if "main" in containers else containers[0]
+        for column, (pod, container, resource) in usage_columns(trace, main).items():
+            self._own.setdefault(pod, {}).setdefault((container, resource), column)
+        self._totals = self._own.pop("", {})
         if self._totals and self._own:
             raise ModelError("the trace has usage in total and usage per pod; keep one of them")
         self.is_per_pod = bool(self._own)
@@ -127,17 +133,14 @@ class RecordedLoad:
         return found
 
     def labels(self, pod: SimulatedPod, now: float) -> Mapping[str, str | None]:
-        """Return the labels that the recorded pod had."""
         if not self._labels:
             return NO_LABELS
         row, columns = self._row(now), self._labels.get(self.recorded(pod), {})
         return {key: values[row] or None for key, values in columns.items()}
 
     def key(self, pod: SimulatedPod) -> Hashable:
-        """Return the recorded pod, or nothing for a share of the total."""
         return self.recorded(pod) if self._own else None
 
     def next_change(self, now: float) -> float:
-        """Return the time of the next row."""
         following = bisect_right(self._trace.times, now)
         return self._trace.times[following] if following < len(self._trace.times) else NEVER

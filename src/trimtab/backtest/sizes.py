@@ -1,15 +1,15 @@
 """Plays VPAs on recorded usage: their pods are created, resized, evicted and killed as they would have been."""
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from trimtab.backtest.backtest import first_replicas
 from trimtab.backtest.life import Life, Outcomes
-from trimtab.backtest.load import RecordedLoad
+from trimtab.backtest.load import RecordedLoad, UsageColumn, usage_columns
 from trimtab.backtest.model import Model, ModelError, model_metrics
 from trimtab.backtest.production.horizontal import Candidate, HpaLoop, SyncStep
-from trimtab.backtest.results import Results, new_results
+from trimtab.backtest.results import OnProgress, Results, new_results, run_with_progress
 from trimtab.backtest.trace import Trace, with_totals
 from trimtab.backtest.workload import Behaviour, SimulatedNode, Workload
 from trimtab.model.core.pod import CPU, MEMORY
@@ -21,10 +21,9 @@ from trimtab.operator.settings.settings import Settings
 if TYPE_CHECKING:
     from trimtab.decide.vertical.recommend.plugin_estimates import Estimators
 
-MAIN = "main"
-"""The container of a column that names none."""
-
 UNITS = {CPU: (1.0, "core"), MEMORY: (2.0**30, "GiB")}
+AMOUNTS = ("requested", "used", "wasted", "starved")
+"""The resource-hours of outcomes."""
 ROOM = (10**9, 2**60)
 """Millicores and bytes of a node on which a DaemonSet has a pod."""
 
@@ -55,7 +54,6 @@ class Size:
     highest: int | None = None
 
     def recommend(self, target: int) -> None:
-        """Note a target."""
         self.target = target
         self.lowest = target if self.lowest is None else min(self.lowest, target)
         self.highest = target if self.highest is None else max(self.highest, target)
@@ -85,15 +83,11 @@ class SizeFigures:
         outcomes, rows = self.outcomes, dict[str, str]()
         if self.failed_syncs:
             rows["syncs without an estimate"] = f"{self.failed_syncs:,} of {self.syncs:,}"
-        for resource in dict.fromkeys(title.rpartition("/")[2].rpartition(" ")[2] for title in self.sizes):
+        for resource in dict.fromkeys(map(_resource_of, self.sizes)):
             unit, name = UNITS[resource]
-            for what, amounts in (
-                ("requested", outcomes.requested),
-                ("used", outcomes.used),
-                ("wasted", outcomes.wasted),
-                ("starved", outcomes.starved),
-            ):
-                rows[f"{resource}: {what}"] = f"{amounts[resource] / unit:,.1f} {name}-hours"
+            for what in AMOUNTS:
+                amount = getattr(outcomes, what)[resource] / unit
+                rows[f"{resource}: {what}"] = f"{amount:,.1f} {name}-hours"
         for role, minutes in sorted(outcomes.starved_minutes.items()):
             rows[f"starved{' as ' + role if role else ''}"] = f"{minutes:,.1f} pod-minutes"
         for role, minutes in sorted(outcomes.unsized_minutes.items()):
@@ -108,8 +102,12 @@ class SizeFigures:
         if self.cost is not None:
             rows["cost"] = f"{self.cost:,.2f}"
         for title, size in self.sizes.items():
-            rows[f"{title}: target"] = _range(title.rpartition("/")[2].rpartition(" ")[2], size)
+            rows[f"{title}: target"] = _range(_resource_of(title), size)
         return rows
+
+
+def _resource_of(title: str) -> str:
+    return CPU if title.endswith(CPU) else MEMORY
 
 
 def _range(resource: str, size: Size) -> str:
@@ -128,23 +126,63 @@ class SizeResults:
 
     figures: SizeFigures
     life: Life
-    targets: dict[str, list[tuple[float, int]]] = field(default_factory=dict)
+    targets: dict[str, list[tuple[float, int]]]
     """The times and targets of each size, in thousandths."""
-    replicas: Results | None = None
+    hpa: Results | None = None
     """Of the HPA beside the VPAs."""
 
     @property
     def name(self) -> str:
-        """Return the name of the candidate."""
         return self.figures.name
 
     def rows(self) -> dict[str, str]:
         """Return the figures as text, by their titles, those of the HPA first."""
-        return ({} if self.replicas is None else self.replicas.figures.rows()) | self.figures.rows()
+        return ({} if self.hpa is None else self.hpa.rows()) | self.figures.rows()
 
     def uses(self, resource: str) -> bool:
         """Return whether the trace has usage of a resource."""
-        return any(title.rpartition("/")[2].rpartition(" ")[2] == resource for title in self.figures.sizes)
+        return resource in map(_resource_of, self.figures.sizes)
+
+    def add(
+        self, written: Sequence[VerticalPodAutoscaler], titles: Mapping[tuple[str, str, str], str]
+    ) -> None:
+        """Add a loop of the recommender, with the VPAs of which it wrote the status."""
+        figures, vpas = self.figures, self.life.vpas.values()
+        figures.syncs += 1
+        for condition in (vpa.status.condition(VPAConditionType.ESTIMATOR_FAILED) for vpa in vpas):
+            if condition is not None:
+                figures.failed_syncs += 1
+                figures.failure = figures.failure or condition.message
+                break
+        for vpa in written:
+            recommendation = vpa.status.recommendation
+            for entry in recommendation.container_recommendations if recommendation else ():
+                for resource, quantity in entry.target.items():
+                    if (title := titles.get((vpa.key, entry.container_name, resource))) is not None:
+                        target, changes = quantity.milli_value(), self.targets[title]
+                        figures.sizes[title].recommend(target)
+                        if not changes or changes[-1][1] != target:
+                            changes.append((self.life.now, target))
+
+
+AnyCandidate = Candidate | SizeCandidate
+AnyResults = Results | SizeResults
+
+
+def play(
+    candidates: Sequence[AnyCandidate], trace: Trace, model: Model, on_progress: OnProgress
+) -> list[AnyResults]:
+    """Run candidates in turn. Report the name of each and the share of the whole that is done."""
+    results: dict[int, AnyResults] = {}
+    for number, candidate in enumerate(candidates):
+        run: Iterator[tuple[float, AnyResults]]
+        if isinstance(candidate, Candidate):
+            run = run_with_progress(candidate, trace, model)
+        else:
+            run = run_sizes(candidate, trace, model)
+        for share, results[number] in run:
+            on_progress(candidate.name, (number + share) / len(candidates))
+    return list(results.values())
 
 
 def run_sizes(candidate: SizeCandidate, trace: Trace, model: Model) -> Iterator[tuple[float, SizeResults]]:
@@ -152,10 +190,16 @@ def run_sizes(candidate: SizeCandidate, trace: Trace, model: Model) -> Iterator[
 
     The last results are complete. Raise ModelError if the trace has no column of a container's usage.
     """
-    columns = usage_columns(trace)
+    columns = _checked_columns(trace)
     hpa, totals = candidate.hpa, with_totals(trace)
     metrics = model_metrics(hpa.hpa, totals, model) if hpa is not None else ()
-    workload = _workload(candidate, columns, totals, model)
+    if hpa is not None and (model.replicas is not None or not any(column.pod for column in columns)):
+        replicas = first_replicas(hpa, metrics, totals, model)
+    elif model.replicas == 0:
+        raise ModelError(f"{candidate.name}: a VPA needs pods: set replicas to 1 or more")
+    else:
+        replicas = model.replicas or len({column.pod for column in columns})
+    workload = _workload(candidate, columns, replicas, model, trace.start)
     keys = {column.partition("/label/")[2] for column in trace.labels}
     life = Life(
         workload,
@@ -171,74 +215,53 @@ def run_sizes(candidate: SizeCandidate, trace: Trace, model: Model) -> Iterator[
     )
     titles = _titles(candidate, columns)
     figures = SizeFigures(candidate.name, sizes={title: Size() for title in titles.values()})
-    result = SizeResults(figures, life, {title: [] for title in titles.values()})
     figures.outcomes = life.outcomes
-    life.on_recommend = lambda: _count(figures, life)
+    result = SizeResults(figures, life, {title: [] for title in titles.values()})
+    life.on_recommend = lambda written: result.add(written, titles)
     if hpa is not None:
-        replicas = result.replicas = new_results(hpa, metrics)
+        beside = result.hpa = new_results(hpa, metrics)
 
         def add(step: SyncStep) -> None:
             # A utilization is of what the pods request now.
             now = model_metrics(hpa.hpa, totals, replace(model, requests=_requests_of(workload, model)))
-            replicas.add_step(now, totals, model)(step)
+            beside.add(step, now, totals, model)
 
         HpaLoop(life, hpa, metrics, model, totals.at, add)
     whole = trace.end - trace.start
     for share in range(1, 101):
         life.run(whole * share / 100)
         yield share / 100, result
-    _keep_targets(result, life, titles)
     if model.prices:
-        amounts = {CPU: life.outcomes.requested[CPU], MEMORY: life.outcomes.requested[MEMORY] / 2**30}
-        figures.cost = sum(model.prices.get(resource, 0.0) * hours for resource, hours in amounts.items())
+        hours = {name: life.outcomes.requested[name] / unit for name, (unit, _) in UNITS.items()}
+        figures.cost = sum(hours[name] * model.prices.get(name, 0.0) for name in hours)
     figures.unchanged = life.unchanged()
-    if result.replicas is not None:
-        result.replicas.finish()
+    if result.hpa is not None:
+        result.hpa.finish()
     yield 1.0, result
 
 
-def usage_columns(trace: Trace) -> dict[str, tuple[str, str]]:
-    """Return container and resource of each column that has usage, or raise ModelError."""
-    found: dict[str, tuple[str, str]] = {}
-    totals: set[tuple[str, str]] = set()
-    is_valid = True
-    for column in trace.columns:
-        *owner, resource = column.split("/")
-        if resource not in UNITS or len(owner) > 2:
-            continue
-        found[column] = (owner[-1] if owner else MAIN, resource)
-        if len(owner) < 2:
-            is_valid &= found[column] not in totals
-            totals.add(found[column])
-    if not is_valid or not found:
+def _checked_columns(trace: Trace) -> list[UsageColumn]:
+    columns = usage_columns(trace)
+    if not columns or len(set(columns.values())) < len(columns):
         raise ModelError(
             "the trace of a VPA needs columns such as cpu and memory, or CONTAINER/cpu and POD/CONTAINER/cpu, each once; "
             f"its columns are {', '.join(trace.columns)}"
         )
-    return found
+    return list(columns.values())
 
 
 def _workload(
-    candidate: SizeCandidate, columns: Mapping[str, tuple[str, str]], trace: Trace, model: Model
+    candidate: SizeCandidate, columns: Sequence[UsageColumn], replicas: int, model: Model, now: float
 ) -> Workload:
     """Return the target of the VPAs. Amounts of a container's own, `CONTAINER/cpu`, come before those of all, `cpu`."""
-    targets = [vpa.spec.target_ref for vpa in candidate.vpas]
-    target = next(target for target in targets if target is not None)
-    hpa = candidate.hpa
-    metrics = model_metrics(hpa.hpa, trace, model) if hpa is not None else ()
-    recorded = {title.partition("/")[0] for title in trace.columns if title.count("/") == 2}
-    if model.replicas is not None or not recorded:
-        replicas = first_replicas(hpa, metrics, trace, model) if hpa is not None else (model.replicas or 1)
-        if model.replicas == 0 and hpa is None:
-            raise ModelError(f"{candidate.name}: a VPA needs pods: set replicas to 1 or more")
-    else:
-        replicas = len(recorded)
+    target = candidate.vpas[0].spec.target_ref
+    assert target is not None  # candidates have one
     containers = [
         {
             "name": name,
             "resources": {"requests": _amounts(model.requests, name), "limits": _amounts(model.limits, name)},
         }
-        for name in dict.fromkeys(container for container, _ in columns.values())
+        for name in dict.fromkeys(column.container for column in columns)
     ]
     nodes = [SimulatedNode(f"node-{number}", *ROOM) for number in range(replicas)]
     return Workload(
@@ -249,7 +272,7 @@ def _workload(
         replicas=replicas,
         nodes=tuple(nodes) if target.kind == "DaemonSet" else (),
         behaviour=Behaviour(start_seconds=model.start_seconds),
-        now=trace.start,
+        now=now,
     )
 
 
@@ -262,45 +285,22 @@ def _requests_of(workload: Workload, model: Model) -> Mapping[str, int]:
 
 
 def _amounts(amounts: Mapping[str, int], container: str) -> dict[str, str]:
-    found: dict[str, Any] = {name: amount for name, amount in amounts.items() if "/" not in name}
-    for name, amount in amounts.items():
-        owner, _, resource = name.rpartition("/")
-        if owner == container:
-            found[resource] = amount
-    return {name: str(Quantity.from_milli(amount)) for name, amount in found.items()}
+    found: dict[str, str] = {}
+    for prefix in ("", f"{container}/"):
+        for resource in (CPU, MEMORY):
+            if (amount := amounts.get(prefix + resource)) is not None:
+                found[resource] = str(Quantity.from_milli(amount))
+    return found
 
 
-def _titles(
-    candidate: SizeCandidate, columns: Mapping[str, tuple[str, str]]
-) -> dict[tuple[str, str, str], str]:
+def _titles(candidate: SizeCandidate, columns: Sequence[UsageColumn]) -> dict[tuple[str, str, str], str]:
     """Return the title of each VPA, container and resource. What all have in common is left out."""
-    containers = {container for container, _ in columns.values()}
+    is_single = len({column.container for column in columns}) == 1
     return {
-        (vpa.key, container, resource): (f"{vpa.metadata.name} " if len(candidate.vpas) > 1 else "")
-        + (resource if len(containers) == 1 else f"{container}/{resource}")
+        (vpa.key, column.container, column.resource): (
+            f"{vpa.metadata.name} " if len(candidate.vpas) > 1 else ""
+        )
+        + (column.resource if is_single else f"{column.container}/{column.resource}")
         for vpa in candidate.vpas
-        for container, resource in dict.fromkeys(columns.values())
+        for column in columns
     }
-
-
-def _count(figures: SizeFigures, life: Life) -> None:
-    figures.syncs += 1
-    conditions = [vpa.status.condition(VPAConditionType.ESTIMATOR_FAILED) for vpa in life.vpas.values()]
-    failures = [condition.message for condition in conditions if condition is not None]
-    if failures:
-        figures.failed_syncs += 1
-        figures.failure = figures.failure or failures[0]
-
-
-def _keep_targets(result: SizeResults, life: Life, titles: Mapping[tuple[str, str, str], str]) -> None:
-    for at, vpa in life.advice:
-        recommendation = vpa.status.recommendation
-        for entry in recommendation.container_recommendations if recommendation else ():
-            for resource, quantity in entry.target.items():
-                title = titles.get((vpa.key, entry.container_name, resource))
-                if title is None:
-                    continue
-                target, changes = quantity.milli_value(), result.targets[title]
-                result.figures.sizes[title].recommend(target)
-                if not changes or changes[-1][1] != target:
-                    changes.append((at, target))

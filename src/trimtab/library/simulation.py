@@ -8,9 +8,10 @@ from html import escape
 from typing import TYPE_CHECKING, Any
 
 from trimtab import backtest
-from trimtab.backtest import Candidate, Figures, Model, ModelError, Results, run_all
+from trimtab.backtest import Candidate, Figures, Model, ModelError, Results
 from trimtab.backtest.chart import render_chart, render_sizes
-from trimtab.backtest.results import finish, table_of
+from trimtab.backtest.life import Outcomes
+from trimtab.backtest.sizes import AMOUNTS, AnyResults, Size, SizeResults, play
 from trimtab.decide.horizontal import Record
 from trimtab.library.candidates import Autoscalers, candidates_of, require
 from trimtab.library.frames import dataframe
@@ -23,9 +24,6 @@ from trimtab.plugins.registry import PluginError, Plugins, load_plugins
 
 if TYPE_CHECKING:
     import pandas as pd
-
-    from trimtab.backtest.life import Outcomes
-    from trimtab.backtest.sizes import Size, SizeCandidate, SizeResults
 
 Amounts = Mapping[str, str | float]
 """Quantities by resource or metric, as text such as `500m` or as numbers."""
@@ -41,46 +39,53 @@ class Simulation:
     trace: backtest.Trace
     """The load that was played back."""
     _model: Model
-    _candidates: tuple[Candidate, ...]
-    _results: tuple[Results, ...]
-    _sizes: "tuple[SizeResults, ...]"
+    _first: Candidate | None
+    """The HPA whose needed replicas are drawn."""
+    _results: tuple[AnyResults, ...]
 
     @property
-    def names(self) -> tuple[str, ...]:
-        """Return the names of the autoscalers, HPAs first."""
-        return tuple(dict.fromkeys((*self.figures, *self.sizes)))
+    def _sizes(self) -> list[SizeResults]:
+        return [result for result in self._results if isinstance(result, SizeResults)]
 
     @property
-    def figures(self) -> dict[str, Figures]:
-        """Return the figures of each HPA: replica-hours, changes, and how well the load was carried."""
-        return {result.figures.name: result.figures for result in self._replicas}
-
-    @property
-    def changes(self) -> dict[str, list[Record]]:
-        """Return the record of every change of the scale, by HPA, for `explain` and `replay`."""
-        return {result.figures.name: result.changes for result in self._replicas}
-
-    @property
-    def sizes(self) -> "dict[str, dict[str, Size]]":
-        """Return the targets of VPAs by resource, `CONTAINER/RESOURCE` or `VPA RESOURCE`, in thousandths."""
-        return {result.figures.name: result.figures.sizes for result in self._sizes}
-
-    @property
-    def outcomes(self) -> "dict[str, Outcomes]":
-        """Return what VPAs did to their pods, and what came of it: resource-hours, kills, resizes, evictions."""
-        return {result.figures.name: result.figures.outcomes for result in self._sizes}
+    def _alone(self) -> list[Results]:
+        return [result for result in self._results if isinstance(result, Results)]
 
     @property
     def _replicas(self) -> list[Results]:
         """Return the results of HPAs: those alone, then those beside VPAs."""
-        beside = [result.replicas for result in self._sizes if result.replicas is not None]
-        return [*self._results, *beside]
+        return [result.hpa for result in self._results if result.hpa is not None]
+
+    @property
+    def names(self) -> tuple[str, ...]:
+        """Return the names of the autoscalers, HPAs first."""
+        return tuple(result.name for result in self._results)
+
+    @property
+    def figures(self) -> dict[str, Figures]:
+        """Return the figures of each HPA: replica-hours, changes, and how well the load was carried."""
+        return {result.name: result.figures for result in self._replicas}
+
+    @property
+    def changes(self) -> dict[str, list[Record]]:
+        """Return the record of every change of the scale, by HPA, for `explain` and `replay`."""
+        return {result.name: result.changes for result in self._replicas}
+
+    @property
+    def sizes(self) -> dict[str, dict[str, Size]]:
+        """Return the targets of VPAs by resource, `CONTAINER/RESOURCE` or `VPA RESOURCE`, in thousandths."""
+        return {result.name: result.figures.sizes for result in self._sizes}
+
+    @property
+    def outcomes(self) -> dict[str, Outcomes]:
+        """Return what VPAs did to their pods, and what came of it: resource-hours, kills, resizes, evictions."""
+        return {result.name: result.figures.outcomes for result in self._sizes}
 
     def svg(self) -> str:
         """Return the picture of replicas that `trimtab simulate --svg` draws. Raise ModelError without an HPA."""
-        if not self._candidates:
+        if self._first is None:
             raise ModelError("there is no HPA whose replicas could be drawn; use size_svg")
-        return render_chart(self._candidates, self._results, self.trace, self._model)
+        return render_chart(self._first, self._alone, self.trace, self._model)
 
     def size_svg(self, column: str) -> str:
         """Return a picture of what the pods of VPAs requested and used of a resource, `cpu` or `memory`."""
@@ -91,16 +96,13 @@ class Simulation:
 
     def to_pandas(self) -> "pd.DataFrame":
         """Return the figures as a dataframe with a row per autoscaler. Needs `trimtab[notebook]`."""
-        rows = [
-            *(_replica_row(result.figures) for result in self._results),
-            *(_size_row(result) for result in self._sizes),
-        ]
+        rows = [*map(_replica_row, self._alone), *map(_size_row, self._sizes)]
         titles = dict.fromkeys(title for row in rows for title in row)
         return dataframe({title: [row.get(title) for row in rows] for title in titles}, index="name")
 
     def replicas_to_pandas(self) -> "pd.DataFrame":
         """Return the replicas as a dataframe with a row per change and a column per HPA."""
-        return _steps({result.figures.name: result.replicas for result in self._replicas})
+        return _steps({result.name: result.replicas for result in self._replicas})
 
     def sizes_to_pandas(self) -> "pd.DataFrame":
         """Return the targets as a dataframe with a row per change, in cores and bytes.
@@ -109,7 +111,7 @@ class Simulation:
         """
         return _steps(
             {
-                f"{result.figures.name} {column}": [(at, amount / 1000) for at, amount in points]
+                f"{result.name} {column}": [(at, amount / 1000) for at, amount in points]
                 for result in self._sizes
                 for column, points in result.targets.items()
                 if points
@@ -117,7 +119,7 @@ class Simulation:
         )
 
     def __str__(self) -> str:
-        table = self._table()
+        table = table_of(self._results)
         widths = [max(map(len, column)) for column in zip(*table, strict=True)]
         return "\n".join(
             "  ".join([row[0].ljust(widths[0]), *map(str.rjust, row[1:], widths[1:])]) for row in table
@@ -127,25 +129,28 @@ class Simulation:
         return str(self)
 
     def _repr_html_(self) -> str:
-        (_, *names), *rows = self._table()
+        (_, *names), *rows = table_of(self._results)
         header = "".join(f"<th>{escape(name)}</th>" for name in ("", *names))
         body = "".join(
             f"<tr><th>{escape(title)}</th>{''.join(f'<td>{escape(cell)}</td>' for cell in cells)}</tr>"
             for title, *cells in rows
         )
-        pictures = "".join(_image(picture) for picture in self._pictures())
-        return f"{pictures}<table><thead><tr>{header}</tr></thead><tbody>{body}</tbody></table>"
-
-    def _table(self) -> list[tuple[str, ...]]:
-        return table_of([*(result.figures for result in self._results), *self._sizes])
-
-    def _pictures(self) -> Iterator[str]:
-        if self._candidates:
-            yield self.svg()
         used = [
             resource for resource in (CPU, MEMORY) if any(result.uses(resource) for result in self._sizes)
         ]
-        yield from map(self.size_svg, used)
+        drawn = [*([] if self._first is None else [self.svg()]), *map(self.size_svg, used)]
+        pictures = "".join(map(_image, drawn))
+        return f"{pictures}<table><thead><tr>{header}</tr></thead><tbody>{body}</tbody></table>"
+
+
+def table_of(results: Sequence[AnyResults]) -> list[tuple[str, ...]]:
+    """Return a table with the figures as rows and the candidates as columns, below a header."""
+    columns = [result.rows() for result in results]
+    titles = dict.fromkeys(title for column in columns for title in column)
+    return [
+        ("", *(result.name for result in results)),
+        *((title, *(column.get(title, "") for column in columns)) for title in titles),
+    ]
 
 
 def simulate(  # noqa: PLR0913 - one parameter per assumption, all but two of them by name
@@ -195,11 +200,11 @@ def simulate(  # noqa: PLR0913 - one parameter per assumption, all but two of th
     )
     if sync_period is not None:
         settings = settings.replace(recommender_interval=timedelta(seconds=sync_period))
-    hpas, vpas = candidates_of(autoscalers, settings, _load(plugins), compare)
+    candidates = candidates_of(autoscalers, settings, _load(plugins), compare)
     with progress_line() as on_progress:
-        results = run_all(hpas, trace, model, on_progress)
-        sizes = finish(size_runs(vpas, trace, model), on_progress)
-    return Simulation(trace, model, hpas, tuple(results), tuple(sizes))
+        results = play(candidates, trace, model, on_progress)
+    first = candidates[0] if isinstance(candidates[0], Candidate) else None
+    return Simulation(trace, model, first, tuple(results))
 
 
 def _load(names: Sequence[str]) -> Plugins:
@@ -207,17 +212,6 @@ def _load(names: Sequence[str]) -> Plugins:
         return load_plugins([names] if isinstance(names, str) else names)
     except PluginError as error:
         raise ModelError(f"plugins: {error}") from error
-
-
-def size_runs(
-    candidates: "Sequence[SizeCandidate]", trace: backtest.Trace, model: Model
-) -> "list[tuple[str, Iterator[tuple[float, SizeResults]]]]":
-    """Return a run per candidate, to be finished in turn."""
-    if not candidates:
-        return []
-    from trimtab.backtest.sizes import run_sizes  # noqa: PLC0415 - it needs numpy
-
-    return [(candidate.name, run_sizes(candidate, trace, model)) for candidate in candidates]
 
 
 def _thousandths(argument: str, amounts: Amounts) -> dict[str, int]:
@@ -230,43 +224,27 @@ def _thousandths(argument: str, amounts: Amounts) -> dict[str, int]:
         raise ModelError(f"{argument}: {error}") from error
 
 
-def _replica_row(figures: Figures) -> dict[str, Any]:
-    row: dict[str, Any] = {
-        "name": figures.name,
-        "replica_hours": figures.replica_hours,
-        "lowest": figures.lowest,
-        "peak": figures.peak,
-        "ups": figures.ups,
-        "downs": figures.downs,
-    }
+def _replica_row(result: Results) -> dict[str, Any]:
+    figures = result.figures
+    names = ("name", "replica_hours", "lowest", "peak", "ups", "downs")
+    row: dict[str, Any] = {name: getattr(figures, name) for name in names}
     for column, carried in figures.carried.items():
         row[f"{column}_above_target"] = carried.above_target
-        if carried.short is not None and carried.idle is not None:
-            row[f"{column}_short"] = carried.short
-            row[f"{column}_idle"] = carried.idle
+        if carried.short is not None:
+            row[f"{column}_short"], row[f"{column}_idle"] = carried.short, carried.idle
     return row
 
 
-def _size_row(result: "SizeResults") -> dict[str, Any]:
+def _size_row(result: SizeResults) -> dict[str, Any]:
     figures, outcomes = result.figures, result.figures.outcomes
-    row: dict[str, Any] = {} if result.replicas is None else _replica_row(result.replicas.figures)
+    row = {} if result.hpa is None else _replica_row(result.hpa)
     row["name"] = figures.name
     for title, size in figures.sizes.items():
         row[f"{title}_target"] = None if size.target is None else size.target / 1000
-    for resource in (CPU, MEMORY):
-        if result.uses(resource):
-            row[f"{resource}_requested"] = outcomes.requested[resource]
-            row[f"{resource}_used"] = outcomes.used[resource]
-            row[f"{resource}_wasted"] = outcomes.wasted[resource]
-            row[f"{resource}_starved"] = outcomes.starved[resource]
-    return row | {
-        "oom_kills": outcomes.oom_kills,
-        "throttled_minutes": outcomes.throttled_minutes,
-        "resizes": outcomes.resizes,
-        "evictions": outcomes.evictions,
-        "unavailable_pod_minutes": outcomes.unavailable_pod_minutes,
-        "cost": figures.cost,
-    }
+    for resource in filter(result.uses, (CPU, MEMORY)):
+        row |= {f"{resource}_{what}": getattr(outcomes, what)[resource] for what in AMOUNTS}
+    names = ("oom_kills", "throttled_minutes", "resizes", "evictions", "unavailable_pod_minutes")
+    return row | {name: getattr(outcomes, name) for name in names} | {"cost": figures.cost}
 
 
 def _steps(lines: Mapping[str, Sequence[tuple[float, float]]]) -> "pd.DataFrame":

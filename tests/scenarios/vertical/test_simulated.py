@@ -84,7 +84,7 @@ def in_the_simulation() -> Targets:
     )
     life.at(MOVE_AT * MINUTE, lambda life: life.move_role(PODS[1]))
     found: Targets = []
-    life.on_recommend = lambda: found.append({name: simulated(life, name) for name in VPAS})
+    life.on_recommend = lambda _written: found.append({name: simulated(life, name) for name in VPAS})
     life.run((LOOPS - 1) * MINUTE)
     return found
 

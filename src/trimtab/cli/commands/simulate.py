@@ -1,12 +1,11 @@
 """`trimtab simulate` backtests HPAs and VPAs on recorded load, with the production code."""
 
-from collections import Counter
 from collections.abc import Iterator, Sequence
 from dataclasses import asdict, replace
 from datetime import UTC, datetime, timedelta
 from math import inf
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import click
 from rich.console import Console
@@ -14,18 +13,10 @@ from rich.progress import Progress
 from rich.table import Table
 from rich.text import Text
 
-from trimtab.backtest import (
-    Candidate,
-    Figures,
-    Model,
-    ModelError,
-    Results,
-    TraceError,
-    run_all,
-)
+from trimtab.backtest import Candidate, Model, ModelError, Results, TraceError
 from trimtab.backtest.candidates import CandidateError, candidate_hpa
 from trimtab.backtest.chart import render_chart, render_sizes
-from trimtab.backtest.results import FiguresColumn, finish, table_of
+from trimtab.backtest.sizes import AnyCandidate, AnyResults, SizeCandidate, SizeResults, play
 from trimtab.cli.bundle import read_bundle
 from trimtab.cli.commands.run import options_of
 from trimtab.cli.errors import CANNOT_READ, FOUND, CommandError
@@ -33,11 +24,10 @@ from trimtab.cli.names import complete_file
 from trimtab.cli.operator_settings import NUMBERS, assumptions, simulated_settings
 from trimtab.cli.output import output_option, to_json, to_yaml, write_file
 from trimtab.cli.parameters import ListOption, plugins_option_with
-from trimtab.decide.horizontal.plugin_calls import missing_plugins
 from trimtab.decide.horizontal.records.record import dumps
 from trimtab.decide.horizontal.status.ignored_fields import ignored_annotations
-from trimtab.library.candidates import UPSTREAM, Sized, as_upstream, size_candidates
-from trimtab.library.simulation import size_runs
+from trimtab.library.candidates import UPSTREAM, hpa_candidate, hpas_first, rule_sets, with_estimators
+from trimtab.library.simulation import table_of
 from trimtab.library.traces import Trace
 from trimtab.manifests.yaml_nodes import Document
 from trimtab.model.core.pod import CPU, MEMORY
@@ -52,78 +42,57 @@ from trimtab.operator.settings.settings import Settings
 from trimtab.plugins.guard import INSTALL_IT, Guards
 from trimtab.plugins.registry import NO_PLUGINS, PluginError, Plugins, load_plugins
 
-if TYPE_CHECKING:
-    from trimtab.backtest.sizes import SizeCandidate, SizeFigures, SizeResults
-
-
-Vpas = tuple[VerticalPodAutoscaler, ...]
-
 
 def candidates_of(
-    documents: Sequence[Document],
-    settings: Settings,
-    *,
-    plugins: Plugins = NO_PLUGINS,
-    may_be_none: bool = False,
-) -> list[Candidate]:
-    """Return a candidate per HPA. Raise CommandError for an HPA that an API server would reject."""
-    try:
-        rules = decision_config(settings)
-    except ValueError as error:
-        raise CommandError(str(error)) from error
-    found = [(document, hpa) for document in documents if (hpa := _hpa(document, rules.gates)) is not None]
-    if not found and not may_be_none:
+    documents: Sequence[Document], settings: Settings, *, plugins: Plugins = NO_PLUGINS
+) -> list[AnyCandidate]:
+    """Return HPAs, and VPAs with what is tried beside them, called by their file if it has only one.
+
+    VPAs and HPAs of a file that target one workload are tried together. Of VPAs without a scope, and of HPAs, one at a
+    time. Raise CommandError for an object that an API server would reject.
+    """
+    guards, found = Guards(plugins), list[AnyCandidate]()
+    for source in dict.fromkeys(document.source for document in documents):
+        here = [document for document in documents if document.source == source]
+        hpas = _hpas(here, settings, guards)
+        objects = [read_manifest(document.data, settings.gates).object for document in here]
+        vpas = [obj for obj in objects if isinstance(obj, VerticalPodAutoscaler)]
+        scopes = tuple(obj for obj in objects if isinstance(obj, VPAScope))
+        sized: list[SizeCandidate] = []
+        alone = hpas
+        for target in dict.fromkeys(vpa.spec.target_ref for vpa in vpas):
+            mine = [vpa for vpa in vpas if vpa.spec.target_ref == target]
+            scoped = tuple(vpa for vpa in mine if vpa.spec.vpa_scope is not None)
+            plain = [(vpa, *scoped) for vpa in mine if vpa.spec.vpa_scope is None] or [scoped]
+            beside = [hpa for hpa in hpas if hpa.hpa.spec.scale_target_ref == target]
+            alone = [hpa for hpa in alone if hpa not in beside]
+            chosen: list[Candidate | None] = [*beside] or [None]
+            for group in plain:
+                for hpa in chosen:
+                    name = group[0].key + (f" + {hpa.hpa.key}" if hpa is not None else "")
+                    sized.append(SizeCandidate(name, group, settings, scopes, hpa))
+        if len(sized) == 1:
+            sized = [replace(sized[0], name=Path(source).name)]
+        found += [*alone, *(with_estimators(candidate, plugins, INSTALL_IT) for candidate in sized)]
+    if not found:
         raise CommandError(
             "there is no HorizontalPodAutoscaler and no VerticalPodAutoscaler in the input",
             "name a file that holds one",
         )
-    guards = Guards(plugins)
-    for document, hpa in found:
-        for failure in missing_plugins(hpa.spec, rules.gates, guards):
-            raise CommandError(f"{document.place_of('')}: HPA {hpa.key}: {failure}")
-    per_file = Counter(document.source for document, _ in found)
-    return [
-        Candidate(
-            Path(document.source).name if per_file[document.source] == 1 else hpa.key,
-            hpa,
-            rules.settings,
-            rules.gates,
-            rules.compat,
-            guards,
-        )
-        for document, hpa in found
-    ]
+    return hpas_first(found)
 
 
-def sized_of(
-    documents: Sequence[Document], settings: Settings, hpas: Sequence[Candidate] = ()
-) -> tuple[dict[str, Sized], list[Candidate]]:
-    """Return VPAs with what is tried beside them, by the name of their column, and the HPAs that remain.
-
-    VPAs and HPAs of a file that target one workload are tried together. Of VPAs without a scope, and of HPAs, one at a
-    time. Objects that an API server would reject are left to `candidates_of`.
-    """
-    read = [(document.source, read_manifest(document.data, settings.gates).object) for document in documents]
-    found: dict[str, Sized] = {}
-    used: set[str] = set()
-    for source in dict.fromkeys(source for source, _ in read):
-        here = [obj for origin, obj in read if origin == source]
-        vpas = [obj for obj in here if isinstance(obj, VerticalPodAutoscaler)]
-        scopes = tuple(obj for obj in here if isinstance(obj, VPAScope))
-        keys = {obj.key for obj in here if isinstance(obj, HorizontalPodAutoscaler)}
-        groups: list[Sized] = []
-        for target in dict.fromkeys(vpa.spec.target_ref for vpa in vpas):
-            mine = [vpa for vpa in vpas if vpa.spec.target_ref == target]
-            scoped = tuple(vpa for vpa in mine if vpa.spec.vpa_scope is not None)
-            plain: list[Vpas] = [(vpa,) for vpa in mine if vpa.spec.vpa_scope is None] or [()]
-            beside = [hpa for hpa in hpas if hpa.hpa.key in keys and hpa.hpa.spec.scale_target_ref == target]
-            used |= {hpa.name for hpa in beside}
-            chosen: list[Candidate | None] = [*beside] or [None]
-            groups += [Sized((*whole, *scoped), scopes, hpa) for whole in plain for hpa in chosen]
-        for group in groups:
-            name = group.vpas[0].key + (f" + {group.hpa.hpa.key}" if group.hpa is not None else "")
-            found[Path(source).name if len(groups) == 1 else name] = group
-    return found, [hpa for hpa in hpas if hpa.name not in used]
+def _hpas(documents: Sequence[Document], settings: Settings, guards: Guards) -> list[Candidate]:
+    gates = decision_config(settings).gates
+    read = [(document, hpa) for document in documents if (hpa := _hpa(document, gates)) is not None]
+    found = []
+    for document, hpa in read:
+        try:
+            name = Path(document.source).name if len(read) == 1 else hpa.key
+            found.append(hpa_candidate(name, hpa, settings, guards))
+        except ModelError as error:
+            raise CommandError(f"{document.place_of('')}: {error}") from error
+    return found
 
 
 def _hpa(document: Document, gates: FeatureGates) -> HorizontalPodAutoscaler | None:
@@ -299,35 +268,44 @@ def simulate(  # noqa: PLR0913 - one parameter per option
         raise CommandError(str(error)) from error
     if sync_period is not None:
         settings = settings.replace(recommender_interval=timedelta(seconds=sync_period))
-    loaded, trace = _load(plugins), _trace(trace_file)
-    candidates: list[Candidate] = []
-    sized: list[SizeCandidate] = []
-    for suffix, rules in _rules(settings, compare):
-        may_be_none = any(map(_is_vpa, documents))
-        hpas = candidates_of(documents, rules, plugins=loaded, may_be_none=may_be_none)
-        groups, alone = sized_of(documents, rules, hpas)
-        candidates += [replace(hpa, name=hpa.name + suffix) for hpa in alone]
-        named = {name + suffix: group for name, group in groups.items()}
-        try:
-            sized += size_candidates(named, rules, loaded, INSTALL_IT) if named else ()
-        except (ModelError, ValueError) as error:
-            raise CommandError(str(error)) from error
+    trace = _trace(trace_file)
     try:
-        results, sizes = _play(candidates, sized, trace, model)
+        loaded = load_plugins(plugins)
+        candidates: list[AnyCandidate] = []
+        for suffix, rules in rule_sets(settings, compare):
+            found = candidates_of(documents, rules, plugins=loaded)
+            candidates += [replace(candidate, name=candidate.name + suffix) for candidate in found]
+    except (PluginError, ValueError) as error:
+        raise CommandError(str(error)) from error
+    candidates = hpas_first(candidates)
+    try:
+        results = _play(candidates, trace, model)
     except (ModelError, PluginError) as error:
         raise CommandError(str(error)) from error
+    sizes = [result for result in results if isinstance(result, SizeResults)]
+    changing = [result.hpa for result in results if result.hpa is not None]
     if svg is not None:
-        write_file(svg, _picture(candidates, results, sizes, trace, model).encode())
+        write_file(svg, _picture(candidates[0], results, trace, model).encode())
     if records is not None:
-        beside = [result.replicas for result in sizes if result.replicas is not None]
-        write_file(records, _records_of([*results, *beside]))
-    if candidates:
+        lines = (dumps(record) + b"\n" for result in changing for record in result.changes)
+        write_file(records, b"".join(lines))
+    if len(sizes) < len(results):
         click.echo(assumptions(settings, period, is_given=settings_file is not None), err=True)
     if sizes:
         click.echo(SIZE_ASSUMPTIONS.format(**options), err=True)
-    for warning in _warnings(candidates, results, sizes):
+    for warning in _warnings(candidates, results):
         click.echo(warning, err=True)
-    _show(results, sizes, trace, output, with_changes=changes)
+    if output != "table":
+        data = [_data(result, with_changes=changes) for result in results]
+        click.echo(to_json(data) if output == "json" else to_yaml(data), nl=False)
+        return
+    span, syncs = (trace.end - trace.start) / 3600, results[0].figures.syncs
+    click.echo(
+        f"{span:,.1f} hours of load from {_time(trace.start)}, {syncs:,} {'sync' if syncs == 1 else 'syncs'}"
+    )
+    Console().print(_table(results))
+    if changes:
+        _list_changes(changing, sizes)
 
 
 SIZE_ASSUMPTIONS = (
@@ -336,25 +314,11 @@ SIZE_ASSUMPTIONS = (
 )
 
 
-def _rules(settings: Settings, compare: str | None) -> list[tuple[str, Settings]]:
-    """Return the settings to play by, each with what it adds to the names of candidates."""
-    return [("", settings), *([(f" ({compare})", as_upstream(settings))] if compare else [])]
-
-
-def _is_vpa(document: Document) -> bool:
-    return isinstance(document.data, dict) and document.data.get("kind") == "VerticalPodAutoscaler"
-
-
-def _picture(
-    candidates: Sequence[Candidate],
-    results: Sequence[Results],
-    sizes: "Sequence[SizeResults]",
-    trace: Trace,
-    model: Model,
-) -> str:
+def _picture(first: AnyCandidate, results: Sequence[AnyResults], trace: Trace, model: Model) -> str:
     """Return the picture of replicas, or else of what VPAs requested."""
-    if candidates:
-        return render_chart(candidates, results, trace, model)
+    if isinstance(first, Candidate):
+        return render_chart(first, [found for found in results if isinstance(found, Results)], trace, model)
+    sizes = [result for result in results if isinstance(result, SizeResults)]
     resources = [name for name in (CPU, MEMORY) if any(result.uses(name) for result in sizes)]
     return render_sizes(sizes, resources, trace)
 
@@ -371,27 +335,19 @@ def _documents(files: tuple[str, ...]) -> Sequence[Document]:
     return bundle.documents
 
 
-def _load(plugins: Sequence[str]) -> Plugins:
-    try:
-        return load_plugins(plugins)
-    except PluginError as error:
-        raise CommandError(str(error)) from error
-
-
-def _warnings(
-    candidates: Sequence[Candidate], results: "Sequence[Results]", sizes: "Sequence[SizeResults]"
-) -> Iterator[str]:
+def _warnings(candidates: Sequence[AnyCandidate], results: Sequence[AnyResults]) -> Iterator[str]:
     """Yield what went wrong in a backtest, and where it differs from the cluster."""
-    shown: list[Figures | SizeFigures] = [result.figures for result in results]
-    shown += [result.figures for result in sizes]
-    yield from (f"{figures.name}: {figures.failure}" for figures in shown if figures.failure)
-    for result in sizes:
-        for pod, reason in result.figures.unchanged.items():
+    for result in results:
+        if result.figures.failure:
+            yield f"{result.name}: {result.figures.failure}"
+    for result in results:
+        for pod, reason in result.figures.unchanged.items() if isinstance(result, SizeResults) else ():
             yield f"{result.name}: {pod} requests less than it uses: {reason}"
     for candidate in candidates:
-        yield from (f"{candidate.name}: {text}" for text in ignored_annotations(candidate.hpa))
-        if is_dry_run(candidate.hpa):
-            yield f"{candidate.name} says {MODE_ANNOTATION}: {DRY_RUN}; it is simulated as if it scaled"
+        if isinstance(candidate, Candidate):
+            yield from (f"{candidate.name}: {text}" for text in ignored_annotations(candidate.hpa))
+            if is_dry_run(candidate.hpa):
+                yield f"{candidate.name} says {MODE_ANNOTATION}: {DRY_RUN}; it is simulated as if it scaled"
 
 
 def _trace(path: Path) -> Trace:
@@ -401,12 +357,7 @@ def _trace(path: Path) -> Trace:
         raise CommandError(str(error)) from error
 
 
-def _play(
-    candidates: Sequence[Candidate],
-    sized: "Sequence[SizeCandidate]",
-    trace: Trace,
-    model: Model,
-) -> "tuple[list[Results], list[SizeResults]]":
+def _play(candidates: Sequence[AnyCandidate], trace: Trace, model: Model) -> list[AnyResults]:
     """Run the candidates in turn, with a progress bar on a terminal."""
     console = Console(stderr=True)
     with Progress(console=console, transient=True, disable=not console.is_terminal) as progress:
@@ -415,54 +366,25 @@ def _play(
         def show(name: str, share: float) -> None:
             progress.update(task, description=name, completed=share)
 
-        results = run_all(candidates, trace, model, show)
-        return results, finish(size_runs(sized, trace, model), show)
+        return play(candidates, trace, model, show)
 
 
-def _records_of(results: Sequence[Results]) -> bytes:
-    """Return the records of all changes of the scale, a line each."""
-    return b"".join(dumps(record) + b"\n" for result in results for record in result.changes)
-
-
-def _show(
-    results: Sequence[Results],
-    sizes: "Sequence[SizeResults]",
-    trace: Trace,
-    output: str,
-    *,
-    with_changes: bool,
-) -> None:
-    figures: list[FiguresColumn] = [result.figures for result in results]
-    figures += sizes
-    if output != "table":
-        data = [
-            *(_data(result, with_changes=with_changes) for result in results),
-            *(_size_data(result, with_changes=with_changes) for result in sizes),
-        ]
-        click.echo(to_json(data) if output == "json" else to_yaml(data), nl=False)
-        return
-    span = (trace.end - trace.start) / 3600
-    syncs = results[0].figures.syncs if results else sizes[0].figures.syncs
-    click.echo(
-        f"{span:,.1f} hours of load from {_time(trace.start)}, {syncs:,} {'sync' if syncs == 1 else 'syncs'}"
-    )
-    Console().print(_table(figures))
-    beside = [result.replicas for result in sizes if result.replicas is not None]
-    for result in [*results, *beside] if with_changes else ():
+def _list_changes(hpas: Sequence[Results], sizes: Sequence[SizeResults]) -> None:
+    for result in hpas:
         for change in result.changes:
             decided = change.decision
             click.echo(
-                f"{result.figures.name}  {_time(decided.now)}  {decided.current} -> {decided.desired}  {decided.reason}"
+                f"{result.name}  {_time(decided.now)}  {decided.current} -> {decided.desired}  {decided.reason}"
             )
-    for sized in sizes if with_changes else ():
+    for sized in sizes:
         for at, text in sized.life.log:
             click.echo(f"{sized.name}  {_time(sized.life.start + at)}  {text}")
 
 
-def _table(figures: Sequence[FiguresColumn]) -> Table:
+def _table(results: Sequence[AnyResults]) -> Table:
     """Return a table with the figures as rows and the candidates as columns."""
     table = Table(box=None, header_style="bold", pad_edge=False)
-    (_, *names), *rows = table_of(figures)
+    (_, *names), *rows = table_of(results)
     table.add_column("")
     for name in names:
         table.add_column(Text(name), justify="right", overflow="fold")
@@ -471,19 +393,16 @@ def _table(figures: Sequence[FiguresColumn]) -> Table:
     return table
 
 
-def _size_data(result: "SizeResults", *, with_changes: bool) -> dict[str, Any]:
-    beside = {} if result.replicas is None else _data(result.replicas, with_changes=False)
-    data = beside | asdict(result.figures)
-    if with_changes:
+def _data(result: AnyResults, *, with_changes: bool) -> dict[str, Any]:
+    """Return the figures as plain data, those of an HPA beside VPAs first."""
+    data = ({} if result.hpa is None else asdict(result.hpa.figures)) | asdict(result.figures)
+    if not with_changes:
+        return data
+    if isinstance(result, SizeResults):
         data["changes"] = [
             {"at": _time(result.life.start + at), "what": text} for at, text in result.life.log
         ]
-    return data
-
-
-def _data(result: Results, *, with_changes: bool) -> dict[str, Any]:
-    data = asdict(result.figures)
-    if with_changes:
+    else:
         data["changes"] = [
             {
                 "at": _time(change.decision.now),

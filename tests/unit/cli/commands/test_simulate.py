@@ -8,6 +8,7 @@ from xml.etree import ElementTree as ET
 import pytest
 import yaml
 
+from trimtab.backtest import Candidate
 from trimtab.cli import answer
 from trimtab.cli.bundle import read_bundle
 from trimtab.cli.commands.simulate import candidates_of
@@ -168,6 +169,7 @@ def test_annotations_of_native_hpas_count_as_in_the_operator():
     body["metadata"]["annotations"] = annotations
     Path("native.yaml").write_text(yaml.safe_dump(body))
     (candidate,) = candidates_of(read_bundle(["native.yaml"]).documents, Settings())
+    assert isinstance(candidate, Candidate)
     assert candidate.hpa.spec.selection_strategy == "OwnerReference"
 
 
