@@ -116,6 +116,14 @@ class AggregateTable(Table):
             self.last[distinct] = np.maximum(self.last[distinct], times)
             self.count[distinct] += 1
 
+    def add_one_cpu(self, row: int, millicores: int, moment: int) -> None:
+        """Add a CPU sample, as `add_cpu` does."""
+        self.cpu.add_one(row, millicores / 1000.0, CPU_SAMPLE_WEIGHT, moment)
+        first = self.first.item(row)
+        self.first[row] = moment if first == NEVER else min(first, moment)
+        self.last[row] = max(self.last.item(row), moment)
+        self.count[row] += 1
+
     def add_memory(self, rows: Ints, peaks: Ints, window_ends: Ints) -> None:
         """Add memory peaks, each at the end of its window."""
         self.memory.add(self._peaks(rows, peaks, window_ends))

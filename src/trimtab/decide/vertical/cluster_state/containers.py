@@ -4,13 +4,14 @@ CPU samples go straight to the histogram. Of memory, one peak per container and 
 A higher peak replaces the lower one. An OOM kill is a memory sample of the amount that the container would have needed.
 """
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import ClassVar, Final
 
 import numpy as np
 import numpy.typing as npt
 
-from trimtab.decide.vertical.cluster_state.aggregates import AggregateTable
+from trimtab.decide.vertical.cluster_state.aggregates import MEMORY_SAMPLE_WEIGHT, AggregateTable
 from trimtab.decide.vertical.cluster_state.amounts import amount_from_float, scaled
 from trimtab.decide.vertical.histogram.buckets import Ints
 from trimtab.decide.vertical.histogram.int64_times import NEVER, from_int64, to_int64
@@ -19,6 +20,8 @@ from trimtab.model.times import SECOND_NS, format_ns
 
 Accepted = npt.NDArray[np.bool_]
 _LATEST_NS: Final = 120 * SECOND_NS
+_FEW: Final = 32
+_FAR: Final = 2**62
 DETACHED: Final = -1
 """The aggregate row of a container whose aggregate was collected."""
 
@@ -34,6 +37,17 @@ class UsageRows:
     def take(self, indices: Ints) -> "UsageRows":
         """Return the samples at these indices."""
         return UsageRows(self.containers[indices], self.amounts[indices], self.times[indices])
+
+    @property
+    def few(self) -> list[tuple[int, int, int]]:
+        """Row, amount and time of each sample, if they are so few that they are added faster one by one.
+
+        Left to arrays are two samples of a container, whose order counts, and times that arrays let overflow as Go does.
+        """
+        rows, times = self.containers.tolist() if len(self.containers) <= _FEW else [], self.times
+        if not rows or len(set(rows)) < len(rows) or max(abs(time) for time in times.tolist()) >= _FAR:
+            return []
+        return list(zip(rows, self.amounts.tolist(), times.tolist(), strict=True))
 
     def where(self, mask: Accepted) -> "UsageRows":
         """Return the samples that a mask selects."""
@@ -65,6 +79,8 @@ class ContainerTable(Table):
 
     def add_cpu(self, usage: UsageRows) -> Accepted:
         """Add CPU samples. Samples that are negative or not newer than the last are rejected."""
+        if few := usage.few:
+            return np.array([self._add_one_cpu(*sample) for sample in few])
         accepted = np.zeros(len(usage.containers), dtype=np.bool_)
         for batch in distinct_batches(usage.containers, self._used):
             samples = usage.take(batch)
@@ -76,11 +92,22 @@ class ContainerTable(Table):
             self.aggregates.add_cpu(self.aggregate[samples.containers], samples.amounts, samples.times)
         return accepted
 
+    def _add_one_cpu(self, row: int, amount: int, moment: int) -> bool:
+        if amount < 0 or moment <= self.last_cpu.item(row):
+            return False
+        self.last_cpu[row] = moment
+        aggregate = self.aggregate.item(row)
+        if aggregate != DETACHED:
+            self.aggregates.add_one_cpu(aggregate, amount, moment)
+        return True
+
     def add_memory(self, usage: UsageRows, *, is_oom: bool = False) -> Accepted:
         """Add memory samples. Samples that are negative or older than the last are rejected.
 
         The sample of an OOM kill may be older.
         """
+        if few := usage.few:
+            return self._add_few_peaks(few, is_oom=is_oom)
         accepted = np.zeros(len(usage.containers), dtype=np.bool_)
         for batch in distinct_batches(usage.containers, self._used):
             samples = usage.take(batch)
@@ -102,6 +129,33 @@ class ContainerTable(Table):
         self._forget_peaks(rows[is_higher], peaks[is_higher])
         self._next_window(usage.where(is_over))
         self._record_peaks(usage.where(is_over | is_higher), is_oom=is_oom)
+
+    def _add_few_peaks(self, samples: Sequence[tuple[int, int, int]], *, is_oom: bool) -> Accepted:
+        """Add memory samples as above. All lower peaks are forgotten before the first higher one is added."""
+        accepted, added, memory = [], [], self.aggregates.memory
+        for row, amount, moment in samples:
+            is_valid = amount >= 0 and (is_oom or moment >= self.last_memory.item(row))
+            accepted.append(is_valid)
+            if not is_valid:
+                continue
+            self.last_memory[row] = moment
+            end = self.window_end.item(row)
+            peak = max(self.memory_peak.item(row), self.oom_peak.item(row))
+            aggregate = self.aggregate.item(row)
+            if moment >= end:  # or there is no window yet
+                self.window_end[row] = moment if end == NEVER else end
+                self._next_window(UsageRows(*np.array([[row], [amount], [moment]])))
+                end = self.window_end.item(row)
+            elif peak == 0 or amount <= peak:
+                continue
+            elif aggregate != DETACHED:
+                memory.subtract_one(aggregate, float(peak), MEMORY_SAMPLE_WEIGHT, end)
+            added.append((row, aggregate, amount, end))
+        for row, aggregate, amount, end in added:
+            (self.oom_peak if is_oom else self.memory_peak)[row] = amount
+            if aggregate != DETACHED:
+                memory.add_one(aggregate, float(amount), MEMORY_SAMPLE_WEIGHT, end)
+        return np.array(accepted)
 
     def _forget_peaks(self, rows: Ints, peaks: Ints) -> None:
         attached = self.aggregate[rows] != DETACHED

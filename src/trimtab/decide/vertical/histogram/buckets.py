@@ -49,6 +49,10 @@ class Buckets(ABC):
     def find_buckets(self, values: Floats) -> Ints:
         """Return the bucket of each value, which must not be NaN."""
 
+    def find_bucket(self, value: float) -> int:
+        """Return the bucket of a value, which must not be NaN."""
+        return int(self.find_buckets(np.array([value]))[0])
+
 
 @dataclass(frozen=True)
 class ExponentialBuckets(Buckets):
@@ -86,6 +90,14 @@ class ExponentialBuckets(Buckets):
         buckets = np.minimum(np.trunc(logs / self._log_ratio), self.count - 1).astype(np.int64)
         buckets[values < self.first_bucket_size] = 0
         return buckets
+
+    def find_bucket(self, value: float) -> int:
+        """Return the bucket of a value, as `find_buckets` does."""
+        if value < self.first_bucket_size:
+            return 0
+        in_range = min(value, self.max_value * self.ratio**2)
+        grown = go_math.log(in_range * (self.ratio - 1) / self.first_bucket_size + 1)
+        return min(int(grown / self._log_ratio), self.count - 1)
 
     @cached_property
     def _log_ratio(self) -> float:

@@ -76,7 +76,15 @@ def exp2_array(x: Floats) -> Floats:
     return result
 
 
-def _exp_of_fraction(fraction: Floats) -> Floats:
+def exp2(x: float) -> float:
+    """Return 2 to the power of `x`, saturating to 0 and infinity."""
+    if not _EXP2_SMALLEST <= x <= _EXP2_LARGEST:
+        return 0.0 if x < _EXP2_SMALLEST else math.inf
+    whole = math.trunc(x + math.copysign(0.5, x))
+    return _ldexp(_exp_of_fraction(x - whole), whole)
+
+
+def _exp_of_fraction(fraction: Number) -> Number:
     high = fraction * _LN2_HIGH
     low = -fraction * _LN2_LOW
     r = high - low

@@ -11,7 +11,7 @@ import numpy as np
 from trimtab.decide.vertical.histogram.buckets import Buckets, Ints
 from trimtab.decide.vertical.histogram.go_math import Floats
 from trimtab.decide.vertical.histogram.int64_times import from_int64, from_wire_time, to_int64, to_wire_time
-from trimtab.decide.vertical.histogram.matrix import HistogramMatrix, SampleBatch
+from trimtab.decide.vertical.histogram.matrix import HistogramMatrix
 from trimtab.decide.vertical.histogram.percentiles import EMPTY
 from trimtab.model.vpa.types import HistogramCheckpoint
 
@@ -33,14 +33,11 @@ class Histogram:
 
     def add(self, value: float, weight: float, time_ns: int) -> None:
         """Add a sample."""
-        self.matrix.add(self._sample(value, weight, time_ns))
+        self.matrix.add_one(self.column, value, weight, to_int64(time_ns))
 
     def subtract(self, value: float, weight: float, time_ns: int) -> None:
         """Subtract a sample that was added before."""
-        self.matrix.subtract(self._sample(value, weight, time_ns))
-
-    def _sample(self, value: float, weight: float, time_ns: int) -> SampleBatch:
-        return SampleBatch(self._here, np.array([value]), np.array([weight]), np.array([to_int64(time_ns)]))
+        self.matrix.subtract_one(self.column, value, weight, to_int64(time_ns))
 
     def merge(self, other: "Histogram") -> None:
         """Add the samples of `other`, a histogram of the same matrix. Its reference time may move forward."""
