@@ -15,7 +15,7 @@ A life with happenings:
 `template` is the JSON of a pod template. `used(pod, now)` returns millicores and bytes by container. Happenings use the methods of
 `Life` (`label`, `move_role`, `kill`, `scale`, `stop`, `begin`, `save_checkpoints`, `set_vpa`, `delete_vpa`, `set_scope`, `delete_scope`, `load_changed`),
 its attributes (`missing`, `refusals`, `min_available`) and those of its `workload` (`roll_out`, `set_node`, `remove_node`,
-`behaviour`, `nodes[name].fill()`). `log`, `sizes` and `outcomes` are what it leaves.
+`behaviour`). `log`, `sizes` and `outcomes` are what it leaves.
 
 What belongs here: how a simulated workload responds to a decision. What does not: rules that decide, and any I/O.
 """

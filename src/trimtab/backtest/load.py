@@ -2,7 +2,7 @@
 
 from bisect import bisect_right
 from collections.abc import Callable, Hashable, Mapping, Sequence
-from typing import NamedTuple, Protocol
+from typing import NamedTuple
 
 from trimtab.backtest.model import ModelError
 from trimtab.backtest.trace import Trace
@@ -13,39 +13,35 @@ NOTHING: Used = {}
 NO_LABELS: Mapping[str, str | None] = {}
 
 
-class Load(Protocol):
+class Load:
     """What running pods use."""
 
-    is_per_pod: bool
+    is_per_pod = True
     """Whether pods have usage of their own, not shares of a total."""
 
     def used(self, pod: SimulatedPod, now: float) -> Used:
         """Return what a running pod uses, by container."""
+        raise NotImplementedError
 
     def key(self, pod: SimulatedPod) -> Hashable:
         """Return what distinguishes the usage of a pod. Pods with equal keys use the same."""
-
-    def labels(self, pod: SimulatedPod, now: float) -> Mapping[str, str | None]:
-        """Return the labels that the pod has to have now. None removes one."""
-
-    def next_change(self, now: float) -> float:
-        """Return when usage or labels may next be others, if no pod changes."""
-
-
-class LoadByFunction:
-    """Usage by a function of the pod and the time, taken every `step` seconds."""
-
-    is_per_pod = True
-
-    def __init__(self, used: Callable[[SimulatedPod, float], Used], step: float = 60.0) -> None:
-        self.used = used
-        self._step = step
-
-    def key(self, pod: SimulatedPod) -> Hashable:
         return pod.name
 
     def labels(self, pod: SimulatedPod, now: float) -> Mapping[str, str | None]:
-        return NO_LABELS  # happenings set them
+        """Return the labels that the pod has to have now. None removes one."""
+        return NO_LABELS
+
+    def next_change(self, now: float) -> float:
+        """Return when usage or labels may next be others, if no pod changes."""
+        raise NotImplementedError
+
+
+class LoadByFunction(Load):
+    """Usage by a function of the pod and the time, taken every `step` seconds. Happenings set labels."""
+
+    def __init__(self, used: Callable[[SimulatedPod, float], Used], step: float = 60.0) -> None:
+        self.used = used  # type: ignore[method-assign]  # a function in the place of the method
+        self._step = step
 
     def next_change(self, now: float) -> float:
         return (now // self._step + 1) * self._step
@@ -70,7 +66,7 @@ def usage_columns(trace: Trace, main: str = "main") -> dict[str, UsageColumn]:
     return found
 
 
-class RecordedLoad:
+class RecordedLoad(Load):
     """Usage from a trace.
 
     The columns `cpu`, `memory` and `CONTAINER/cpu` are totals that all ready pods share. `POD/CONTAINER/cpu` is the usage of one

@@ -2,7 +2,6 @@
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from functools import partial
 from math import inf
 
 from trimtab.backtest.trace import Trace
@@ -93,7 +92,9 @@ def model_metrics(hpa: HorizontalPodAutoscaler, trace: Trace, model: Model) -> t
 
 def _model_metric(spec: MetricSpec, where: str, trace: Trace, model: Model) -> MetricModel:
     column = _column(spec, where, trace)
-    target, resource = _target(spec), _resource(spec)
+    amount = spec.resource or spec.container_resource
+    source = amount or spec.pods or spec.object or spec.external
+    target, resource = source.target if source else MetricTarget(), amount.name if amount else ""
     request = model.requests.get(resource) if resource else None
     if target.average_utilization is not None and request is None:
         raise ModelError(
@@ -129,25 +130,11 @@ def _names(spec: MetricSpec) -> list[str]:
         return [f"{source.container}/{source.name}", source.name]
     if spec.resource is not None:
         return [spec.resource.name]
-    metric = _identifier(spec)
+    other = spec.pods or spec.object or spec.external
+    metric = other.metric if other else MetricIdentifier()
     if metric.selector is None:
         return [metric.name]
     return [f"{metric.name}{{{Selector.from_label_selector(metric.selector)}}}", metric.name]
-
-
-def _identifier(spec: MetricSpec) -> MetricIdentifier:
-    source = spec.pods or spec.object or spec.external
-    return MetricIdentifier() if source is None else source.metric
-
-
-def _resource(spec: MetricSpec) -> str:
-    source = spec.resource or spec.container_resource
-    return source.name if source else ""
-
-
-def _target(spec: MetricSpec) -> MetricTarget:
-    source = spec.resource or spec.container_resource or spec.pods or spec.object or spec.external
-    return source.target if source else MetricTarget()
 
 
 def _per_pod(target: MetricTarget, request: int | None) -> int | None:
@@ -158,10 +145,9 @@ def _per_pod(target: MetricTarget, request: int | None) -> int | None:
 
 def replicas_for(metrics: tuple[MetricModel, ...], trace: Trace, moment: float) -> int:
     """Return the replicas at which every pod is at its target, or 0 without such a target."""
-    needs = map(partial(_need, trace, moment), metrics)
-    return max(needs, default=0)
-
-
-def _need(trace: Trace, moment: float, metric: MetricModel) -> int:
-    load = trace.at(metric.column, moment)
-    return -(-load // metric.target) if load and metric.target else 0
+    needed = 0
+    for metric in metrics:
+        load = trace.at(metric.column, moment)
+        if load and metric.target:
+            needed = max(needed, -(-load // metric.target))
+    return needed

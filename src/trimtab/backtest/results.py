@@ -38,13 +38,9 @@ class Figures:
     replica_hours: float = 0.0
     """Replicas times hours, starting pods included."""
     lowest: int = 0
-    """The lowest replicas."""
     peak: int = 0
-    """The highest replicas."""
     ups: int = 0
-    """How often the HPA scaled up."""
     downs: int = 0
-    """How often the HPA scaled down."""
     carried: dict[str, LoadFigures] = field(default_factory=dict)
     """By column of the trace."""
     failed_syncs: int = 0

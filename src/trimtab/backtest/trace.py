@@ -53,12 +53,10 @@ class Trace:
 
     @property
     def start(self) -> float:
-        """Return the moment of the first row."""
         return self.times[0]
 
     @property
     def end(self) -> float:
-        """Return the moment of the last row."""
         return self.times[-1]
 
     def at(self, column: str, moment: float) -> int | None:

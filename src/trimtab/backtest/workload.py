@@ -14,7 +14,6 @@ from typing import Any, NamedTuple
 
 import msgspec
 
-from trimtab.model.core.meta import OwnerReference
 from trimtab.model.core.pod import (
     CPU,
     MEMORY,
@@ -27,7 +26,6 @@ from trimtab.model.core.pod import (
     PodCondition,
     PodSpec,
     PodStatus,
-    ResourceRequirements,
 )
 from trimtab.model.core.pod import Container as ContainerSpec
 from trimtab.model.json import wire
@@ -67,10 +65,6 @@ class SimulatedNode:
     is_ready: bool = True
     lost_at: float = NEVER
 
-    def fill(self) -> None:
-        """Let pods of others take all that is left."""
-        self.taken = (self.cpu, self.memory)
-
 
 @dataclass(slots=True)
 class Behaviour:
@@ -96,7 +90,6 @@ class SimulatedPod:
     size: tuple[ContainerSize, ...]
     """The size in force, which differs from the spec while a resize waits."""
     revision: int
-    created: float
     starts_at: float
     """When its containers run. In the future while it waits after a kill, and NEVER while it is Pending."""
     can_be_ready_at: float
@@ -113,17 +106,14 @@ class SimulatedPod:
 
     @property
     def name(self) -> str:
-        """Return the pod's name."""
         return self.api.metadata.name
 
     @property
     def labels(self) -> Mapping[str, str]:
-        """Return the pod's labels."""
         return self.api.metadata.labels
 
     @property
     def node(self) -> str:
-        """Return the name of its node."""
         return self.api.spec.node_name
 
 
@@ -156,7 +146,8 @@ class Workload:
         self.on_kill: Callable[[SimulatedPod, str], None] = lambda _pod, _reason: None
         self._ready: tuple[int, list[SimulatedPod]] = (-1, [])
         self._created = 0
-        self._next_due = NEVER
+        self.next_due = NEVER
+        """When time alone next changes a pod."""
         begin = now - LONG_READY - self.behaviour.start_seconds
         self.settle(begin)
         self.advance(begin + self.behaviour.start_seconds)
@@ -169,20 +160,13 @@ class Workload:
 
     @property
     def ready(self) -> list[SimulatedPod]:
-        """Return the pods that are ready."""
         version, pods = self._ready
         if version != self.version:
             pods = [pod for pod in self.pods if pod.is_ready]
             self._ready = self.version, pods
         return pods
 
-    @property
-    def next_due(self) -> float:
-        """Return when time alone next changes a pod."""
-        return self._next_due
-
     def pod(self, name: str) -> SimulatedPod | None:
-        """Return a pod by its name."""
         return next((pod for pod in self.pods if pod.name == name), None)
 
     def is_running(self, pod: SimulatedPod, now: float) -> bool:
@@ -196,7 +180,6 @@ class Workload:
     # What users, controllers and the API server do.
 
     def scale(self, replicas: int, now: float) -> None:
-        """Set the replicas."""
         self.replicas = replicas
         self.settle(now)
 
@@ -207,15 +190,13 @@ class Workload:
 
     def label(self, pod: SimulatedPod, labels: Mapping[str, str | None], now: float) -> None:
         """Set labels of a pod, or remove those that are None."""
-        present = {**pod.labels, **labels}
-        self._write(pod, now, labels={key: value for key, value in present.items() if value is not None})
+        self._write(pod, now, labels=_merged(pod.labels, labels))
         if self.behaviour.active_label is not None:
             self._refresh(pod, now)
 
     def annotate(self, pod: SimulatedPod, annotations: Mapping[str, str | None], now: float) -> None:
         """Set annotations of a pod, or remove those that are None."""
-        present = {**pod.api.metadata.annotations, **annotations}
-        self._write(pod, now, annotations={key: value for key, value in present.items() if value is not None})
+        self._write(pod, now, annotations=_merged(pod.api.metadata.annotations, annotations))
 
     def resize(self, pod: SimulatedPod, spec: PodSpec, now: float) -> None:
         """Store a spec with other resources. The kubelet follows after a while."""
@@ -234,20 +215,15 @@ class Workload:
         """Kill a container, by default the first. It restarts, from the second time on after a back-off."""
         is_repeated = now - pod.killed_at < RESET_AFTER
         pod.back_off = min(pod.back_off * 2 or BACK_OFF, MOST_BACK_OFF) if is_repeated else 0.0
-        begun, pod.killed_at = pod.starts_at, now
-        pod.starts_at, pod.can_be_ready_at = (
-            now + pod.back_off,
-            now + pod.back_off + self.behaviour.start_seconds,
-        )
+        began, ended = moment_of(pod.starts_at), moment_of(now)
+        pod.killed_at = now
+        self._start(pod, now + pod.back_off)
         self._set_ready(pod, False, now)
-        ended = ContainerState(
-            terminated=ContainerStateTerminated(
-                exit_code=137, reason=reason, started_at=moment_of(begun), finished_at=moment_of(now)
-            )
-        )
+        state = ContainerStateTerminated(exit_code=137, reason=reason, started_at=began, finished_at=ended)
+        last = ContainerState(terminated=state)
         container = container or pod.size[0].name
         statuses = tuple(
-            msgspec.structs.replace(status, last_state=ended, restart_count=status.restart_count + 1)
+            msgspec.structs.replace(status, last_state=last, restart_count=status.restart_count + 1)
             if status.name == container
             else status
             for status in pod.api.status.container_statuses
@@ -267,7 +243,6 @@ class Workload:
         self._plan()
 
     def remove_node(self, name: str, now: float) -> None:
-        """Remove a node with its pods."""
         del self.nodes[name]
         self.version += 1
         for pod in [pod for pod in self.pods if pod.node == name]:
@@ -301,7 +276,7 @@ class Workload:
 
     def advance(self, now: float) -> None:
         """Bring everything up to date that only waited for time to pass."""
-        if now < self._next_due:
+        if now < self.next_due:
             return
         for pod in list(self.pods):
             if pod.due <= now:
@@ -355,14 +330,13 @@ class Workload:
     def _shrink(self, surplus: int) -> None:
         """Delete pods like a controller: of a StatefulSet the last, else the old, the unready and then the youngest."""
         if self.kind == "StatefulSet":
-            doomed = sorted(self.pods, key=lambda pod: _ordinal(pod.name))[-surplus:]
+            kept = sorted(self.pods, key=lambda pod: _ordinal(pod.name))
         else:
             kept = sorted(
                 self.pods,
                 key=lambda pod: (pod.revision != self.revision, not pod.is_ready, pod.can_be_ready_at),
             )
-            doomed = kept[-surplus:]
-        for pod in doomed:
+        for pod in kept[-surplus:]:
             self._remove(pod)
 
     def _missing_names(self, count: int) -> Iterator[tuple[str, str]]:
@@ -381,33 +355,22 @@ class Workload:
         self._created += 1
         return f"{self.name}-{self._created}"
 
-    def owner(self) -> OwnerReference:
-        """Return the controller of new pods: of a Deployment, the ReplicaSet of its template."""
-        kind, name = self.kind, self.name
+    def _create(self, name: str, node: str, now: float) -> None:
+        kind, controller = self.kind, self.name
         if kind == "Deployment":
-            kind, name = "ReplicaSet", f"{name}-{self.revision}"
-        return OwnerReference(
-            api_version="apps/v1", kind=kind, name=name, uid=f"{kind}-{name}", controller=True
-        )
-
-    def new_pod(self, name: str) -> Json:
-        """Return the JSON of a pod of the template, before admission."""
+            kind, controller = "ReplicaSet", f"{controller}-{self.revision}"
+        owner = {"apiVersion": "apps/v1", "kind": kind, "name": controller, "uid": f"{kind}-{controller}"}
         raw = copy.deepcopy(self.template)
         metadata: Json = raw.setdefault("metadata", {})
         metadata |= {"name": name, "namespace": self.namespace}
-        metadata["ownerReferences"] = [wire.to_builtins(self.owner())]
-        return raw
-
-    def _create(self, name: str, node: str, now: float) -> None:
-        pod = wire.convert(self.admit(self.new_pod(name)), Pod)
+        metadata["ownerReferences"] = [owner | {"controller": True}]
+        pod = wire.convert(self.admit(raw), Pod)
         uid = f"{name}-{now:.3f}"
-        metadata = msgspec.structs.replace(
-            pod.metadata, uid=uid, creation_timestamp=moment_of(now), generation=1
-        )
+        meta = msgspec.structs.replace(pod.metadata, uid=uid, creation_timestamp=moment_of(now), generation=1)
         spec = msgspec.structs.replace(pod.spec, node_name=node)
-        pod = msgspec.structs.replace(pod, metadata=metadata, spec=spec)
+        pod = msgspec.structs.replace(pod, metadata=meta, spec=spec)
         pod = _with_status(pod, phase="Pending", qos_class=qos_class_of(spec))
-        made = SimulatedPod(pod, pod, size_of(spec), self.revision, now, NEVER, NEVER, ready_since=now)
+        made = SimulatedPod(pod, pod, size_of(spec), self.revision, NEVER, NEVER, ready_since=now)
         self.pods.append(made)
         self.version += 1
         self.on_change(None, pod)
@@ -425,12 +388,14 @@ class Workload:
         if self.nodes:
             candidates = [self.nodes[name]] if name else list(self.nodes.values())
             wanted = _total(pod.size)
-            rooms = [(self._free(node), node.name) for node in candidates if node.is_ready]
-            fitting = [(room, name) for room, name in rooms if room[0] >= wanted[0] and room[1] >= wanted[1]]
+            rooms = [(*self._free(node), node.name) for node in candidates if node.is_ready]
+            fitting = [
+                (memory, cpu, name) for cpu, memory, name in rooms if cpu >= wanted[0] and memory >= wanted[1]
+            ]
             if not fitting:
                 return False
-            name = max(fitting, key=lambda entry: (entry[0][1], entry[0][0], entry[1]))[1]
-        pod.starts_at, pod.can_be_ready_at = now, now + self.behaviour.start_seconds
+            *_, name = max(fitting)
+        self._start(pod, now)
         spec = msgspec.structs.replace(pod.api.spec, node_name=name)
         statuses = tuple(
             ContainerStatus(name=container.name, resources=container.resources)
@@ -463,6 +428,9 @@ class Workload:
     def _reaches(self, pod: SimulatedPod) -> bool:
         return not self.nodes or (pod.node in self.nodes and self.nodes[pod.node].is_ready)
 
+    def _start(self, pod: SimulatedPod, at: float) -> None:
+        pod.starts_at, pod.can_be_ready_at = at, at + self.behaviour.start_seconds
+
     def _set_ready(self, pod: SimulatedPod, is_ready: bool, now: float) -> None:
         if pod.is_ready != is_ready:
             pod.is_ready, pod.ready_since = is_ready, now
@@ -474,7 +442,7 @@ class Workload:
         if waiting is None:
             pod.size = size_of(pod.api.spec)
             if any(_restarts(container) for container in pod.api.spec.containers):
-                pod.starts_at, pod.can_be_ready_at = now, now + self.behaviour.start_seconds
+                self._start(pod, now)
                 self._set_ready(pod, False, now)
             resources = {container.name: container.resources for container in pod.api.spec.containers}
             statuses = tuple(
@@ -503,28 +471,15 @@ class Workload:
     def _plan(self) -> None:
         """Note when time alone next changes something."""
         lost = [node.lost_at + LOST_NODE_SECONDS for node in self.nodes.values() if self.kind == "Deployment"]
-        self._next_due = min([*(pod.due for pod in self.pods), *lost], default=NEVER)
+        self.next_due = min([*(pod.due for pod in self.pods), *lost], default=NEVER)
 
-    def _write(
-        self,
-        pod: SimulatedPod,
-        now: float,
-        *,
-        labels: dict[str, str] | None = None,
-        annotations: dict[str, str] | None = None,
-    ) -> None:
-        """Store the pod as a new object of the API server, and tell those who watch."""
-        meta = pod.api.metadata
+    def _write(self, pod: SimulatedPod, now: float, **changes: Any) -> None:
+        """Store the pod with changes of its metadata as a new object of the API server, and tell those who watch."""
         self.version += 1
         moments = (pod.resize_at, pod.starts_at, pod.can_be_ready_at)
         pod.due = min((moment for moment in moments if moment > now), default=NEVER)
-        self._next_due = min(self._next_due, pod.due)
-        metadata = msgspec.structs.replace(
-            meta,
-            resource_version=str(self.version),
-            labels=meta.labels if labels is None else labels,
-            annotations=meta.annotations if annotations is None else annotations,
-        )
+        self.next_due = min(self.next_due, pod.due)
+        metadata = msgspec.structs.replace(pod.api.metadata, resource_version=str(self.version), **changes)
         pod.api = _with_status(
             msgspec.structs.replace(pod.api, metadata=metadata),
             conditions=tuple(_conditions(pod)),
@@ -559,6 +514,10 @@ def _state(pod: SimulatedPod, now: float) -> ContainerState:
     return ContainerState(running=ContainerStateRunning(started_at=moment_of(pod.starts_at)))
 
 
+def _merged(present: Mapping[str, str], changes: Mapping[str, str | None]) -> dict[str, str]:
+    return {key: value for key, value in {**present, **changes}.items() if value is not None}
+
+
 def _with_status(pod: Pod, **changes: Any) -> Pod:
     status: PodStatus = msgspec.structs.replace(pod.status, **changes)
     return msgspec.structs.replace(pod, status=status)
@@ -578,18 +537,15 @@ def _total(size: tuple[ContainerSize, ...]) -> tuple[int, int]:
 
 def size_of(spec: PodSpec) -> tuple[ContainerSize, ...]:
     """Return the requests and limits of a pod's containers. A request is at least its limit if only that is given."""
-    return tuple(_container_size(container.name, container.resources) for container in spec.containers)
-
-
-def _container_size(name: str, resources: ResourceRequirements) -> ContainerSize:
-    requests, limits = {**resources.limits, **resources.requests}, resources.limits
-    return ContainerSize(
-        name,
-        requests[CPU].milli_value() if CPU in requests else 0,
-        requests[MEMORY].value() if MEMORY in requests else 0,
-        limits[CPU].milli_value() if CPU in limits else 0,
-        limits[MEMORY].value() if MEMORY in limits else 0,
-    )
+    found = []
+    for container in spec.containers:
+        limits = container.resources.limits
+        amounts = []
+        for given in ({**limits, **container.resources.requests}, limits):
+            amounts.append(given[CPU].milli_value() if CPU in given else 0)
+            amounts.append(given[MEMORY].value() if MEMORY in given else 0)
+        found.append(ContainerSize(container.name, *amounts))
+    return tuple(found)
 
 
 def qos_class_of(spec: PodSpec) -> str:

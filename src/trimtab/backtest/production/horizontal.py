@@ -8,7 +8,6 @@ from typing import TYPE_CHECKING
 import msgspec
 
 from trimtab.backtest.model import MetricModel, Model
-from trimtab.backtest.workload import Workload
 from trimtab.decide.horizontal import (
     DEFAULT,
     FetchFailure,
@@ -75,81 +74,6 @@ class Candidate:
         return replace(self, hpa=msgspec.structs.replace(self.hpa, status=status))
 
 
-class SimulatedHpa:
-    """A running candidate: its last observation, its memory, and until when its decision is unchanged."""
-
-    def __init__(self, candidate: Candidate, workload: Workload) -> None:
-        self._guards = candidate.guards
-        self._names_plugins = names_plugins(candidate.hpa.spec)
-        self._workload = workload
-        self._snapshots: dict[int, tuple[object, PodSnapshot]] = {}
-        self._version = -1
-        reference = candidate.hpa.spec.scale_target_ref
-        self._owner = OwnerReference(
-            api_version=reference.api_version, kind=reference.kind, name=reference.name, uid=UID
-        )
-        self._seen = Observation(
-            hpa=candidate.hpa,
-            memory=EMPTY,
-            settings=candidate.settings,
-            gates=candidate.gates,
-            compat=candidate.compat,
-            nodes={} if self._names_plugins else None,  # simulated pods are on no node
-        )
-        self._steady: UnchangedDecision | None = None
-        self.failure = ""
-        """Why plug-ins gave no answer to the last decision."""
-
-    def edit(self, hpa: HorizontalPodAutoscaler) -> None:
-        """Let the next sync see another spec."""
-        hpa = msgspec.structs.replace(hpa, status=self._seen.hpa.status)
-        self._seen, self._steady = msgspec.structs.replace(self._seen, hpa=hpa), None
-
-    def sync(self, readings: tuple[MetricSamples, ...], at: float) -> Record | None:
-        """Decide, or skip the decision if its inputs did not change. Return the record if the scale changed."""
-        if self._version != self._workload.version:
-            self._observe()
-        seen = msgspec.structs.replace(self._seen, samples=readings)
-        if self._steady is not None and self._steady.still_valid(seen, at):
-            self._seen = msgspec.structs.replace(seen, memory=extend_memory(seen.memory, at))
-            return None
-        if self._names_plugins:
-            seen = add_answers(seen, self._guards, datetime.fromtimestamp(at, UTC))
-            self.failure = "; ".join(failures_of(seen))
-        decision = decide(seen, datetime.fromtimestamp(at, UTC))
-        self._steady = find_unchanged(seen, decision)
-        record = None
-        if decision.scale_to is not None:
-            decision = after_scale(seen, decision, None)
-            record = Record(observation=seen, decision=decision)
-        hpa = (
-            msgspec.structs.replace(seen.hpa, status=decision.status) if decision.status_changed else seen.hpa
-        )
-        self._seen = msgspec.structs.replace(
-            seen, hpa=hpa, memory=decision.memory, filter_answer=None, policy_answers=()
-        )
-        return record
-
-    def _observe(self) -> None:
-        """Observe the scale and the pods."""
-        workload, reference = self._workload, self._owner
-        known = self._snapshots
-        self._snapshots = {
-            id(pod): entry
-            if (entry := known.get(id(pod))) is not None and entry[0] is pod.api
-            else (pod.api, msgspec.structs.replace(snapshot_pod(pod.api), owners=(self._owner,)))
-            for pod in workload.pods
-        }
-        scale = Scale(
-            metadata=ObjectMeta(name=reference.name, namespace=workload.namespace, uid=UID),
-            spec=ScaleSpec(replicas=workload.replicas),
-            status=ScaleStatus(replicas=len(workload.pods), selector=f"simulated={reference.name}"),
-        )
-        pods = tuple(snapshot for _, snapshot in self._snapshots.values())
-        self._seen = msgspec.structs.replace(self._seen, scale=scale, pods=pods)
-        self._version = workload.version
-
-
 @dataclass(frozen=True, slots=True)
 class SyncStep:
     """One sync: its time, the ready pods, the replicas after it, and the record of a change."""
@@ -175,13 +99,29 @@ class HpaLoop:
         on_sync: Callable[[SyncStep], None] = lambda _step: None,
     ) -> None:
         """Begin to sync now. `total` returns the load of a metric at a moment, in thousandths."""
-        self._on_sync = on_sync
         self._life, self._metrics, self._model, self._total = life, metrics, model, total
-        self.hpa = SimulatedHpa(candidate, life.workload)
+        self._workload, self._on_sync, self._guards = life.workload, on_sync, candidate.guards
+        self._names_plugins = names_plugins(candidate.hpa.spec)
+        self._snapshots: dict[int, tuple[object, PodSnapshot]] = {}
+        self._version = -1
+        reference = candidate.hpa.spec.scale_target_ref
+        self._owner = OwnerReference(
+            api_version=reference.api_version, kind=reference.kind, name=reference.name, uid=UID
+        )
+        self._seen = Observation(
+            hpa=candidate.hpa,
+            memory=EMPTY,
+            settings=candidate.settings,
+            gates=candidate.gates,
+            compat=candidate.compat,
+            nodes={} if self._names_plugins else None,  # simulated pods are on no node
+        )
+        self._steady: UnchangedDecision | None = None
+        """Until when the last decision is unchanged."""
+        self._failure = ""
         self._in_transit: list[tuple[float, tuple[MetricSamples, ...]]] = []
         self._arrived: tuple[MetricSamples, ...] = (NOT_YET,) * len(metrics)
         self.last = SyncStep(life.now, 0, life.workload.replicas, None)
-        self.is_running = True
         # The first sync has a measurement.
         first = life.now - model.metrics_delay
         while first < life.now:
@@ -199,22 +139,62 @@ class HpaLoop:
         self._in_transit.append((at + self._model.metrics_delay, taken))
 
     def _sync(self) -> float:
-        life = self._life
-        now, workload = life.now, life.workload
+        life, workload, now = self._life, self._workload, self._life.now
         while self._in_transit and self._in_transit[0][0] <= now:
             self._arrived = self._in_transit.pop(0)[1]
         ready = len(workload.ready)
-        if self.is_running:
-            readings = (UNAVAILABLE,) * len(self._metrics) if "usage" in life.missing else self._arrived
-            record = self.hpa.sync(readings, now)
-            if record is not None:
-                life.scale(record.decision.desired, record.decision.reason)
-            self.last = SyncStep(now, ready, workload.replicas, record, self.hpa.failure)
-            self._on_sync(self.last)
+        readings = (UNAVAILABLE,) * len(self._metrics) if "usage" in life.missing else self._arrived
+        record = self._decide(readings, now)
+        if record is not None:
+            life.scale(record.decision.desired, record.decision.reason)
+        self.last = SyncStep(now, ready, workload.replicas, record, self._failure)
+        self._on_sync(self.last)
         return now + self._model.sync_period
 
+    def _decide(self, readings: tuple[MetricSamples, ...], at: float) -> Record | None:
+        """Decide, or skip the decision if its inputs did not change. Return the record if the scale changed."""
+        if self._version != self._workload.version:
+            self._observe()
+        seen = msgspec.structs.replace(self._seen, samples=readings)
+        if self._steady is not None and self._steady.still_valid(seen, at):
+            self._seen = msgspec.structs.replace(seen, memory=extend_memory(seen.memory, at))
+            return None
+        if self._names_plugins:
+            seen = add_answers(seen, self._guards, datetime.fromtimestamp(at, UTC))
+            self._failure = "; ".join(failures_of(seen))
+        decision = decide(seen, datetime.fromtimestamp(at, UTC))
+        self._steady = find_unchanged(seen, decision)
+        record = None
+        if decision.scale_to is not None:
+            decision = after_scale(seen, decision, None)
+            record = Record(observation=seen, decision=decision)
+        hpa = (
+            msgspec.structs.replace(seen.hpa, status=decision.status) if decision.status_changed else seen.hpa
+        )
+        self._seen = msgspec.structs.replace(
+            seen, hpa=hpa, memory=decision.memory, filter_answer=None, policy_answers=()
+        )
+        return record
+
+    def _observe(self) -> None:
+        """See the scale and the pods anew."""
+        workload, known = self._workload, self._snapshots
+        self._snapshots = {
+            id(pod): entry
+            if (entry := known.get(id(pod))) is not None and entry[0] is pod.api
+            else (pod.api, msgspec.structs.replace(snapshot_pod(pod.api), owners=(self._owner,)))
+            for pod in workload.pods
+        }
+        scale = Scale(
+            metadata=ObjectMeta(name=self._owner.name, namespace=workload.namespace, uid=UID),
+            spec=ScaleSpec(replicas=workload.replicas),
+            status=ScaleStatus(replicas=len(workload.pods), selector=f"simulated={self._owner.name}"),
+        )
+        pods = tuple(snapshot for _, snapshot in self._snapshots.values())
+        self._seen = msgspec.structs.replace(self._seen, scale=scale, pods=pods)
+        self._version = workload.version
+
     def _samples_of(self, metric: MetricModel, at: float) -> MetricSamples:
-        workload = self._life.workload
         if metric.is_per_pod and metric.resource and self._life.load.is_per_pod:
             return self._usage(metric, at)
         load = self._total(metric.column, at)
@@ -222,7 +202,7 @@ class HpaLoop:
             return NOT_MEASURED
         if not metric.is_per_pod:
             return Series(samples=(Sample(load, at, 0.0),))
-        names = [pod.name for pod in workload.ready]
+        names = [pod.name for pod in self._workload.ready]
         share = load // len(names) if names else 0
         if metric.max_reported is not None:
             share = min(share, metric.max_reported)
@@ -232,15 +212,15 @@ class HpaLoop:
 
     def _usage(self, metric: MetricModel, at: float) -> MetricSamples:
         """Return what the pods use of a resource. Pods of which the load is the same share one sample."""
-        life, workload = self._life, self._life.workload
+        life = self._life
         if metric.resource in life.missing:
             return NOT_MEASURED
         samples: dict[str, Sample] = {}
         known: dict[Hashable, Sample | None] = {}
-        for pod in workload.pods:
+        for pod in self._workload.pods:
             key = life.load.key(pod), pod.is_ready, pod.size
             if key not in known:
-                used = life.used_by(pod, at) if workload.is_running(pod, at) else {}
+                used = life.used_by(pod, at) if self._workload.is_running(pod, at) else {}
                 chosen = [amounts for name, amounts in used.items() if metric.container in ("", name)]
                 amounts = [cpu if metric.resource == CPU else memory for cpu, memory in chosen]
                 found = [amount for amount in amounts if amount is not None]
