@@ -2,7 +2,7 @@
 
 Reading order: `candidates` (manifests to try), `trace` (recorded load), `model` (assumptions), `workload` (pods and nodes), `load`
 (what pods use), `production` (what is needed of production code), `life` (one happening after another, and what came of it),
-`backtest` and `results` (the figures of HPAs), `sizes` (those of VPAs), `chart` (the pictures).
+`results` (the figures of HPAs), `sizes` (those of VPAs), `chart` (the pictures).
 
 A life with happenings:
 
@@ -13,17 +13,16 @@ A life with happenings:
     outcomes = life.run(86400).outcomes
 
 `template` is the JSON of a pod template. `used(pod, now)` returns millicores and bytes by container. Happenings use the methods of
-`Life` (`label`, `move_role`, `kill`, `scale`, `stop`, `begin`, `save_checkpoints`, `set_vpa`, `delete_vpa`, `set_scope`, `delete_scope`, `load_changed`),
-its attributes (`missing`, `refusals`, `min_available`) and those of its `workload` (`roll_out`, `set_node`, `remove_node`,
-`behaviour`). `log`, `sizes` and `outcomes` are what it leaves.
+`Life` (`label`, `move_role`, `kill`, `scale`, `stop`, `begin`, `save_checkpoints`, `set_vpa`, `delete_vpa`, `set_scope`,
+`delete_scope`, `load_changed`), its attributes (`missing`, `refusals`, `min_available`) and those of its `workload` (`roll_out`,
+`set_node`, `remove_node`, `behaviour`). `log`, `sizes` and `outcomes` are what it leaves.
 
 What belongs here: how a simulated workload responds to a decision. What does not: rules that decide, and any I/O.
 """
 
-from trimtab.backtest.backtest import backtest
 from trimtab.backtest.model import Model, ModelError
-from trimtab.backtest.production.horizontal import Candidate, SyncStep
-from trimtab.backtest.results import Figures, LoadFigures, Results, run, run_with_progress
+from trimtab.backtest.production.horizontal import Candidate
+from trimtab.backtest.results import Figures, LoadFigures, Results, backtest, run
 from trimtab.backtest.trace import Trace, TraceError, read_trace
 
 __all__ = [
@@ -33,11 +32,9 @@ __all__ = [
     "Model",
     "ModelError",
     "Results",
-    "SyncStep",
     "Trace",
     "TraceError",
     "backtest",
     "read_trace",
     "run",
-    "run_with_progress",
 ]

@@ -19,9 +19,8 @@ class Load:
     is_per_pod = True
     """Whether pods have usage of their own, not shares of a total."""
 
-    def used(self, pod: SimulatedPod, now: float) -> Used:
-        """Return what a running pod uses, by container."""
-        raise NotImplementedError
+    used: Callable[[SimulatedPod, float], Used]
+    """What a running pod uses, by container."""
 
     def key(self, pod: SimulatedPod) -> Hashable:
         """Return what distinguishes the usage of a pod. Pods with equal keys use the same."""
@@ -40,7 +39,7 @@ class LoadByFunction(Load):
     """Usage by a function of the pod and the time, taken every `step` seconds. Happenings set labels."""
 
     def __init__(self, used: Callable[[SimulatedPod, float], Used], step: float = 60.0) -> None:
-        self.used = used  # type: ignore[method-assign]  # a function in the place of the method
+        self.used = used
         self._step = step
 
     def next_change(self, now: float) -> float:

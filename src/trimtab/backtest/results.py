@@ -1,13 +1,18 @@
-"""Sums up a backtest: replica-hours, scale changes, and time above target."""
+"""Backtests HPAs on recorded load, and sums up replica-hours, scale changes, and time above target."""
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field
+from typing import Any
 
-from trimtab.backtest.backtest import backtest
-from trimtab.backtest.model import MetricModel, Model, model_metrics
-from trimtab.backtest.production.horizontal import Candidate, SyncStep
+from trimtab.backtest.life import Life
+from trimtab.backtest.load import RecordedLoad
+from trimtab.backtest.model import MetricModel, Model, ModelError, model_metrics, replicas_for
+from trimtab.backtest.production.horizontal import Candidate, HpaLoop, SyncStep
 from trimtab.backtest.trace import Trace
+from trimtab.backtest.workload import Behaviour, SimulatedNode, Workload
 from trimtab.decide.horizontal import Record
+from trimtab.model.hpa.types import HorizontalPodAutoscalerSpec
+from trimtab.model.quantity import Quantity
 
 OnProgress = Callable[[str, float], None]
 """Takes what is in progress, and the share of the whole that is done."""
@@ -131,6 +136,72 @@ def _carry(carried: LoadFigures, metric: MetricModel, load: int, ready: int, per
             carried.short += amount
         else:
             carried.idle += amount
+
+
+def backtest(candidate: Candidate, trace: Trace, model: Model) -> Iterator[SyncStep]:
+    """Yield one step per sync from the first row of the trace to the last.
+
+    Raise ModelError if they do not fit.
+    """
+    metrics = model_metrics(candidate.hpa, trace, model)
+    first = first_replicas(candidate, metrics, trace, model)
+    spec, namespace = candidate.hpa.spec, candidate.hpa.metadata.namespace
+    pod = _pod_of(spec, model)
+    workload = workload_of(spec.scale_target_ref.name, namespace, pod, first, model, trace.start)
+    life = Life(workload, RecordedLoad(trace, workload), start=trace.start)
+    loop = HpaLoop(life, candidate if first else candidate.at_zero(trace.start), metrics, model, trace.at)
+    for number in range(int((trace.end - trace.start) // model.sync_period) + 1):
+        life.run(number * model.sync_period)
+        yield loop.last
+
+
+def first_replicas(candidate: Candidate, metrics: tuple[MetricModel, ...], trace: Trace, model: Model) -> int:
+    """Return the initial replicas. They are 0 only if the HPA itself can scale to zero."""
+    spec = candidate.hpa.spec
+    if model.replicas == 0 and not candidate.goes_to_zero:
+        raise ModelError(
+            f"{candidate.hpa.key}: a workload that starts at zero stays paused: start with 1 replica or more, "
+            "or set minReplicas to 0 with an Object or External metric and the feature gate HPAScaleToZero"
+        )
+    if model.replicas is not None:
+        return model.replicas
+    lowest = 0 if candidate.goes_to_zero else max(spec.min_replicas or 1, 1)
+    return min(max(replicas_for(metrics, trace, trace.start), lowest), spec.max_replicas)
+
+
+def _pod_of(spec: HorizontalPodAutoscalerSpec, model: Model) -> dict[str, Any]:
+    """Return a pod of the target of an HPA. Each container that it names requests as much as the pod."""
+    named = {metric.container_resource.container for metric in spec.metrics if metric.container_resource}
+    requests = {name: str(Quantity.from_milli(amount)) for name, amount in model.requests.items()}
+    names = sorted(named) or ["main"]
+    pod: dict[str, Any] = {
+        "containers": [{"name": name, "resources": {"requests": requests}} for name in names]
+    }
+    return pod | ({"resources": {"requests": requests}} if len(names) > 1 else {})
+
+
+def workload_of(  # noqa: PLR0913 - what a Workload needs
+    name: str,
+    namespace: str,
+    pod: Mapping[str, Any],
+    replicas: int,
+    model: Model,
+    now: float,
+    *,
+    kind: str = "Deployment",
+    nodes: tuple[SimulatedNode, ...] = (),
+) -> Workload:
+    """Return the target of autoscalers."""
+    return Workload(
+        name,
+        {"metadata": {"labels": {"simulated": name}}, "spec": pod},
+        namespace=namespace,
+        kind=kind,
+        replicas=replicas,
+        nodes=nodes,
+        behaviour=Behaviour(start_seconds=model.start_seconds),
+        now=now,
+    )
 
 
 def run_with_progress(candidate: Candidate, trace: Trace, model: Model) -> Iterator[tuple[float, Results]]:

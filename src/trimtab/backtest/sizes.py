@@ -4,14 +4,20 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING
 
-from trimtab.backtest.backtest import first_replicas
 from trimtab.backtest.life import Life, Outcomes
 from trimtab.backtest.load import RecordedLoad, UsageColumn, usage_columns
 from trimtab.backtest.model import Model, ModelError, model_metrics
 from trimtab.backtest.production.horizontal import Candidate, HpaLoop, SyncStep
-from trimtab.backtest.results import OnProgress, Results, new_results, run_with_progress
+from trimtab.backtest.results import (
+    OnProgress,
+    Results,
+    first_replicas,
+    new_results,
+    run_with_progress,
+    workload_of,
+)
 from trimtab.backtest.trace import Trace, with_totals
-from trimtab.backtest.workload import Behaviour, SimulatedNode, Workload
+from trimtab.backtest.workload import SimulatedNode, Workload
 from trimtab.model.core.pod import CPU, MEMORY
 from trimtab.model.quantity import Quantity
 from trimtab.model.readable import readable_amount
@@ -263,17 +269,10 @@ def _workload(
         }
         for name in dict.fromkeys(column.container for column in columns)
     ]
-    nodes = [SimulatedNode(f"node-{number}", *ROOM) for number in range(replicas)]
-    return Workload(
-        target.name,
-        {"metadata": {"labels": {"simulated": target.name}}, "spec": {"containers": containers}},
-        kind=target.kind,
-        namespace=candidate.vpas[0].metadata.namespace,
-        replicas=replicas,
-        nodes=tuple(nodes) if target.kind == "DaemonSet" else (),
-        behaviour=Behaviour(start_seconds=model.start_seconds),
-        now=now,
-    )
+    nodes = tuple(SimulatedNode(f"node-{number}", *ROOM) for number in range(replicas))
+    nodes = nodes if target.kind == "DaemonSet" else ()
+    namespace, pod = candidate.vpas[0].metadata.namespace, {"containers": containers}
+    return workload_of(target.name, namespace, pod, replicas, model, now, kind=target.kind, nodes=nodes)
 
 
 def _requests_of(workload: Workload, model: Model) -> Mapping[str, int]:

@@ -88,6 +88,11 @@ def read_autoscalers(source: Source, *, feature_gates: str = "") -> list[Autosca
     findings = list(find_problems(documents, manifests))
     if errors := [finding.line() for finding in findings if finding.severity == ERROR]:
         raise ManifestError("\n".join(errors))
+    scopes = {
+        manifest.key: document.data
+        for document, manifest in zip(documents, manifests, strict=True)
+        if isinstance(manifest.object, VPAScope)
+    }
     return [
         Autoscaler(
             manifest.kind,
@@ -95,28 +100,17 @@ def read_autoscalers(source: Source, *, feature_gates: str = "") -> list[Autosca
             document.data,
             _warnings(findings, manifest),
             feature_gates,
-            _scopes_of(manifest.object, documents, manifests),
+            tuple(scopes[key] for key in _scopes_named_by(manifest.object) if key in scopes),
         )
         for document, manifest in zip(documents, manifests, strict=True)
         if isinstance(manifest.object, HorizontalPodAutoscaler | VerticalPodAutoscaler)
     ]
 
 
-def _scopes_of(
-    autoscaler: HorizontalPodAutoscaler | VerticalPodAutoscaler,
-    documents: list[Document],
-    manifests: list[Manifest],
-) -> tuple[dict[str, Any], ...]:
+def _scopes_named_by(autoscaler: HorizontalPodAutoscaler | VerticalPodAutoscaler) -> list[str]:
     if isinstance(autoscaler, HorizontalPodAutoscaler) or autoscaler.spec.vpa_scope is None:
-        return ()
-    meta = autoscaler.metadata
-    wanted = (meta.namespace, autoscaler.spec.vpa_scope.name)
-    return tuple(
-        document.data
-        for document, manifest in zip(documents, manifests, strict=True)
-        if isinstance(manifest.object, VPAScope)
-        and (manifest.object.metadata.namespace, manifest.object.metadata.name) == wanted
-    )
+        return []
+    return [f"{autoscaler.metadata.namespace}/{autoscaler.spec.vpa_scope.name}"]
 
 
 def _gates(text: str) -> FeatureGates:

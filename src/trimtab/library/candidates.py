@@ -80,7 +80,7 @@ def hpas_first(candidates: Sequence[AnyCandidate]) -> list[AnyCandidate]:
 
 def _candidate(name: str, group: Group, settings: Settings, plugins: Plugins) -> AnyCandidate:
     gates, guards = decision_config(settings).gates, Guards(plugins, advice=NAME_IT)
-    hpas = [hpa for found in group if (hpa := candidate_hpa(found.data, gates)) is not None]
+    hpas = [read for found in group if (read := candidate_hpa(found.data, gates)) is not None]
     if len(hpas) > 1:
         raise ModelError(f"{name}: has {len(hpas)} HorizontalPodAutoscalers for one workload; name 1")
     hpa = hpa_candidate(name, hpas[0], settings, guards) if hpas else None

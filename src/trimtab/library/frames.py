@@ -32,24 +32,14 @@ def column_values(column: Any) -> list[Any]:
     return list(column)
 
 
-def times_of(column: Sequence[Any], frame_module: Any) -> Any:
-    """Return Unix times as pandas' times in UTC."""
-    return frame_module.to_datetime(column, unit="s", utc=True)
-
-
-def import_pandas() -> Any:
-    """Import pandas, or raise ImportError that says how to install it."""
+def dataframe(columns: Mapping[str, Sequence[Any]], *, index: str) -> "pd.DataFrame":
+    """Return a dataframe of pandas with one of the columns as its index. A column `time` has Unix times."""
     try:
         import pandas as pd  # noqa: PLC0415 - an optional extra, which no program of Trimtab imports
     except ImportError as error:
         raise ImportError("to_pandas needs pandas: pip install 'trimtab[notebook]'") from error
-    return pd
-
-
-def dataframe(columns: Mapping[str, Sequence[Any]], *, index: str) -> "pd.DataFrame":
-    """Return a dataframe of pandas with one of the columns as its index. A column `time` has Unix times."""
-    pd = import_pandas()
     converted = {
-        name: times_of(values, pd) if name == "time" else list(values) for name, values in columns.items()
+        name: pd.to_datetime(values, unit="s", utc=True) if name == "time" else list(values)
+        for name, values in columns.items()
     }
     return pd.DataFrame(converted).set_index(index)

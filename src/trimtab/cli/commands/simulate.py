@@ -1,6 +1,6 @@
 """`trimtab simulate` backtests HPAs and VPAs on recorded load, with the production code."""
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import asdict, replace
 from datetime import UTC, datetime, timedelta
 from math import inf
@@ -9,7 +9,6 @@ from typing import Any
 
 import click
 from rich.console import Console
-from rich.progress import Progress
 from rich.table import Table
 from rich.text import Text
 
@@ -27,6 +26,7 @@ from trimtab.cli.parameters import ListOption, plugins_option_with
 from trimtab.decide.horizontal.records.record import dumps
 from trimtab.decide.horizontal.status.ignored_fields import ignored_annotations
 from trimtab.library.candidates import UPSTREAM, hpa_candidate, hpas_first, rule_sets, with_estimators
+from trimtab.library.progress import progress_line
 from trimtab.library.simulation import table_of
 from trimtab.library.traces import Trace
 from trimtab.manifests.yaml_nodes import Document
@@ -128,30 +128,39 @@ def _prices(_ctx: click.Context, param: click.Parameter, text: str) -> dict[str,
     return found
 
 
+def _amounts_option(flag: str, into: str, of: str, text: str) -> Callable[[Any], Any]:
+    return click.option(flag, into, multiple=True, callback=_amounts, metavar=f"{of}=QUANTITY", help=text)
+
+
+def _seconds_option(flag: str, at_least: float, default: float, text: str) -> Callable[[Any], Any]:
+    kind = click.FloatRange(min=at_least)
+    return click.option(flag, type=kind, default=default, show_default=True, help=text)
+
+
+FILE = click.Path(exists=True, dir_okay=False, path_type=Path)
+NEW_FILE = click.Path(dir_okay=False, path_type=Path)
+
+
 @click.command("simulate")
 @click.argument("files", nargs=-1, required=True, metavar="FILE...", shell_complete=complete_file)
 @click.option(
     "--trace",
     "trace_file",
-    type=click.Path(exists=True, dir_okay=False, path_type=Path),
+    type=FILE,
     required=True,
     help="Recorded load: a CSV whose columns are the time and the total of each metric, or the usage of each pod.",
 )
-@click.option(
+@_amounts_option(
     "--request",
     "requests",
-    multiple=True,
-    callback=_amounts,
-    metavar="RESOURCE=QUANTITY",
-    help="What one pod requests, or a container by CONTAINER/RESOURCE; utilizations need it.",
+    "RESOURCE",
+    "What one pod requests, or a container by CONTAINER/RESOURCE; utilizations need it.",
 )
-@click.option(
+@_amounts_option(
     "--limit",
     "limits",
-    multiple=True,
-    callback=_amounts,
-    metavar="RESOURCE=QUANTITY",
-    help="The limits of a pod of a VPA, or of a container; without them nothing is throttled or killed.",
+    "RESOURCE",
+    "The limits of a pod of a VPA, or of a container; without them nothing is throttled or killed.",
 )
 @click.option(
     "--price",
@@ -166,34 +175,19 @@ def _prices(_ctx: click.Context, param: click.Parameter, text: str) -> dict[str,
     type=click.Choice([UPSTREAM]),
     help="Also play every candidate by the rules of the upstream programs.",
 )
-@click.option(
+@_amounts_option(
     "--capacity",
-    multiple=True,
-    callback=_amounts,
-    metavar="METRIC=QUANTITY",
-    help="The most that one pod can carry; of a resource, its request unless said.",
+    "capacity",
+    "METRIC",
+    "The most that one pod can carry; of a resource, its request unless said.",
 )
 @click.option("--replicas", type=click.IntRange(min=0), help="Replicas at the beginning.")
-@click.option(
-    "--start-seconds",
-    type=click.FloatRange(min=0),
-    default=30.0,
-    show_default=True,
-    help="From the creation of a pod until it is ready.",
+@_seconds_option("--start-seconds", 0, 30.0, "From the creation of a pod until it is ready.")
+@_seconds_option(
+    "--metrics-period", 1, 15.0, "How often usage is measured, in seconds; for VPAs at most every 60."
 )
-@click.option(
-    "--metrics-period",
-    type=click.FloatRange(min=1),
-    default=15.0,
-    show_default=True,
-    help="How often usage is measured, in seconds; for VPAs at most every 60.",
-)
-@click.option(
-    "--metrics-delay",
-    type=click.FloatRange(min=0),
-    default=15.0,
-    show_default=True,
-    help="How long a measurement takes to reach the autoscaler, in seconds.",
+@_seconds_option(
+    "--metrics-delay", 0, 15.0, "How long a measurement takes to reach the autoscaler, in seconds."
 )
 @click.option(
     "--sync-period",
@@ -204,7 +198,7 @@ def _prices(_ctx: click.Context, param: click.Parameter, text: str) -> dict[str,
 @click.option(
     "--settings",
     "settings_file",
-    type=click.Path(exists=True, dir_okay=False, path_type=Path),
+    type=FILE,
     help="The operator's settings: its Lease, as `kubectl get lease -n trimtab -o yaml` prints it.",
 )
 @click.option(
@@ -224,12 +218,12 @@ def _prices(_ctx: click.Context, param: click.Parameter, text: str) -> dict[str,
 @click.option("--changes", is_flag=True, help="Also list every change of the scale with its reason.")
 @click.option(
     "--svg",
-    type=click.Path(dir_okay=False, path_type=Path),
+    type=NEW_FILE,
     help="Draw the replicas, or the requests of VPAs, into this file.",
 )
 @click.option(
     "--records",
-    type=click.Path(dir_okay=False, path_type=Path),
+    type=NEW_FILE,
     help="Keep the record of every change in this file, for `trimtab replay`.",
 )
 @output_option("table", "json", "yaml")
@@ -279,7 +273,8 @@ def simulate(  # noqa: PLR0913 - one parameter per option
         raise CommandError(str(error)) from error
     candidates = hpas_first(candidates)
     try:
-        results = _play(candidates, trace, model)
+        with progress_line() as on_progress:
+            results = play(candidates, trace, model, on_progress)
     except (ModelError, PluginError) as error:
         raise CommandError(str(error)) from error
     sizes = [result for result in results if isinstance(result, SizeResults)]
@@ -355,18 +350,6 @@ def _trace(path: Path) -> Trace:
         return Trace.from_csv(path)
     except TraceError as error:
         raise CommandError(str(error)) from error
-
-
-def _play(candidates: Sequence[AnyCandidate], trace: Trace, model: Model) -> list[AnyResults]:
-    """Run the candidates in turn, with a progress bar on a terminal."""
-    console = Console(stderr=True)
-    with Progress(console=console, transient=True, disable=not console.is_terminal) as progress:
-        task = progress.add_task("", total=1.0)
-
-        def show(name: str, share: float) -> None:
-            progress.update(task, description=name, completed=share)
-
-        return play(candidates, trace, model, show)
 
 
 def _list_changes(hpas: Sequence[Results], sizes: Sequence[SizeResults]) -> None:

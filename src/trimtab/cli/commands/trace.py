@@ -6,13 +6,12 @@ from datetime import timedelta
 from typing import TextIO
 
 import click
-from rich.console import Console
-from rich.progress import Progress
 
 from trimtab.adapter.config import ServerAddress
 from trimtab.backtest import TraceError
 from trimtab.cli.errors import CommandError
 from trimtab.clock import SystemClock
+from trimtab.library.progress import progress_line
 from trimtab.library.prometheus import UnreachableError, range_until, record_load
 from trimtab.model.times import parse_long_duration
 
@@ -77,19 +76,11 @@ def trace(
     clock = SystemClock()
     address = ServerAddress(url=url, token_file=token_file)
     wanted = range_until(clock, since, step)
-    console = Console(stderr=True)
-    with Progress(console=console, transient=True, disable=not console.is_terminal) as progress:
-        task = progress.add_task("", total=1.0)
-
-        def show(column: str, share: float) -> None:
-            progress.update(task, description=column, completed=share)
-
-        try:
-            found = asyncio.run(record_load(clock, address, queries, wanted, show))
-        except UnreachableError as error:
-            raise CommandError(
-                str(error), "start it, or correct the address and port of --prometheus"
-            ) from error
-        except TraceError as error:
-            raise CommandError(str(error)) from error
+    try:
+        with progress_line() as on_progress:
+            found = asyncio.run(record_load(clock, address, queries, wanted, on_progress))
+    except UnreachableError as error:
+        raise CommandError(str(error), "start it, or correct the address and port of --prometheus") from error
+    except TraceError as error:
+        raise CommandError(str(error)) from error
     output.writelines(f"{line}\n" for line in found.lines())

@@ -27,7 +27,7 @@ class Prometheus(BaseHTTPRequestHandler):
 
     def _send(self, start: float, step: float, asked: str) -> None:
         values = [[start, "1"], [start + step, "2"]]
-        series = [{"metric": {}, "values": values}]
+        series: list[dict[str, object]] = [{"metric": {}, "values": values}]
         if "by_pod" in asked:
             names = {"container": "db", "label_role": "leader"}
             series = [{"metric": {"pod": pod, **names}, "values": values} for pod in ("db-0", "db-1")]
