@@ -10,8 +10,11 @@ python -m tests.worlds --real --help                # beside the real controller
 # ruff: noqa: T201 - a command prints
 
 import argparse
+import asyncio
+import ctypes
 import logging
 import os
+import signal
 import sys
 import time
 from collections import Counter
@@ -249,10 +252,10 @@ def main(arguments: list[str]) -> int:
         help="renew known_failures.yaml and kept.yaml, of one --family or of all",
     )
     chosen = parser.parse_args(arguments)
-    _be_quiet()
+    _prepare()
     if chosen.world:
         return play_one(chosen)
-    with ProcessPoolExecutor(chosen.jobs, initializer=_be_quiet) as pool:
+    with ProcessPoolExecutor(chosen.jobs, initializer=_prepare_worker) as pool:
         return renew(_families(chosen), pool) if chosen.renew else min(play_many(chosen, pool), 1)
 
 
@@ -260,8 +263,19 @@ def _families(chosen: argparse.Namespace) -> Sequence[str]:
     return [chosen.family] if chosen.family else FAMILIES
 
 
-def _be_quiet() -> None:
+def _prepare() -> None:
     logging.disable(logging.CRITICAL)
+    # The programs of a life would take the signals that are meant for this command.
+    asyncio.SelectorEventLoop.add_signal_handler = lambda *_: None  # type: ignore[method-assign]
+
+
+def _prepare_worker() -> None:
+    """Let a worker end with its parent, and at once when it is interrupted."""
+    _prepare()
+    signal.signal(signal.SIGINT, signal.SIG_DFL)
+    if sys.platform == "linux":
+        ends_with_parent = 1  # PR_SET_PDEATHSIG
+        ctypes.CDLL(None).prctl(ends_with_parent, signal.SIGKILL)
 
 
 if __name__ == "__main__":

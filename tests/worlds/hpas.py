@@ -9,7 +9,7 @@ from typing import Any
 
 from tests.worlds.hpas_life import COUNT, Record, live, metric_name
 from tests.worlds.hpas_workload import unit_of
-from tests.worlds.oracle import promises, tolerance_of
+from tests.worlds.oracle import forgotten, promises, tolerance_of, undone
 from tests.worlds.world import Happening, Life, Rules, World
 from trimtab.cluster.resource import Json
 
@@ -32,6 +32,13 @@ class Kind:
 
 def _lasting(random: Random) -> Facts:
     return {"lasts": random.choice(LASTS)}
+
+
+def _elsewhere(random: Random, hpa: Facts) -> Facts:
+    """Return another target, which mostly has what it needs."""
+    replicas = random.randint(1, 3)
+    load = round(replicas * random.uniform(0.4, 1), 1) if random.random() < 0.7 else _level(random, hpa)
+    return {"replicas": replicas, "load": load}
 
 
 def _level(random: Random, hpa: Facts) -> float:
@@ -128,7 +135,7 @@ HAPPENINGS = {
     ),
     "retarget": Kind(
         "edits",
-        lambda random, hpa: {"replicas": random.randint(1, 3), "load": _level(random, hpa)},
+        _elsewhere,
         "{hpa} is pointed to another Deployment with {replicas} replicas and a load of {load}",
     ),
     "hand": Kind(
@@ -165,6 +172,8 @@ HAPPENINGS = {
 THEMES = ("metrics", "programs", "programs", "shards", "server", "edits", "target")
 OF_ALL = ("kill", "stop", "cut", "upgrade", "too many requests", "lost answers")
 """What befalls no HPA in particular."""
+HINDER_WRITES = ("cut", "upgrade", "too many requests", "lost answers")
+"""What keeps a program from storing what it remembers, or gives that to two programs."""
 
 
 def behavior_of(random: Random) -> Json:
@@ -267,8 +276,10 @@ def _hpa(random: Random, name: str, *, has_zero: bool) -> Facts:
     if random.random() < 0.75:
         spec["behavior"] = behavior_of(random)
     load = round(random.uniform(0.8, spec["maxReplicas"] * 0.8), 1)
+    remembers = all(metric["type"] not in ("Resource", "ContainerResource") for metric in metrics)
     return {
         "name": name,
+        "policy": remembers and random.random() < 0.4,
         "spec": spec,
         "load": load,
         "replicas": max(ceil(load), lowest, 1),
@@ -276,6 +287,31 @@ def _hpa(random: Random, name: str, *, has_zero: bool) -> Facts:
         "noise": random.choice([0.0, 0.0, 0.05]),
         "starts in": random.choice([2.0, 10.0, 30.0, 60.0]),
         "burns at start": random.random() < 0.2,
+    }
+
+
+def _rival(random: Random, hpa: Facts) -> Facts:
+    """Return another HPA of the same target, and make that a custom kind; the second asks for another size."""
+    name = "rival"
+    metric: Facts = {
+        "type": "External",
+        "external": {
+            "metric": {"name": metric_name(hpa["name"], 0)},
+            "target": {"type": "AverageValue", "averageValue": "10"},
+        },
+    }
+    hpa |= {"kind": "Queue", "policy": False, "shares": [1.0]}
+    hpa["spec"] = {**hpa["spec"], "minReplicas": max(hpa["spec"]["minReplicas"], 1), "metrics": [metric]}
+    other = {
+        **metric["external"],
+        "metric": {"name": metric_name(name, 0)},
+    }
+    asked = {**metric, "external": other}
+    return {
+        **hpa,
+        "name": name,
+        "target": hpa["name"],
+        "spec": {**hpa["spec"], "metrics": [_with_target(asked, random.choice([0.5, 2.0]))]},
     }
 
 
@@ -293,13 +329,16 @@ class Hpas:
         )
         number = 1 if is_short else random.choice([1, 1, 1, 1, 2, 3])
         hpas = [_hpa(random, f"web{index}", has_zero=random.random() < 0.2) for index in range(number)]
+        others = [] if is_short or random.random() < 0.9 else [_rival(random, hpas[0])]
         start = {
-            "hpas": hpas,
+            "hpas": [*hpas, *others],
             "copies": random.choice([1, 1, 2] if is_short else [1, 2, 2]),
             "shards": random.choice([1, 1, 1, 2]),
             "resolution": random.choice([15, 15, 15, 30, 60]),
             "native": random.random() < 0.2,
         }
+        if others:
+            start |= {"copies": 2, "shards": 2}
         themes = random.sample(THEMES, random.choice([1, 1, 2, 2, 3]))
         happenings = [*self._loads(random, hpas, seconds), *self._troubles(random, hpas, seconds, themes)]
         return World(
@@ -334,8 +373,14 @@ class Hpas:
         life.add("writes", lived.writes)
         for hpa in world.start["hpas"]:
             record = lived.records[hpa["name"]]
+            if "target" in hpa:
+                life.broken += undone(hpa["target"], record)
+                continue
             _count(life, hpa, record)
-            life.broken += promises(hpa["name"], record, hpa, world.seconds)
+            if "kind" not in hpa:
+                life.broken += promises(hpa["name"], record, hpa, world.seconds)
+            if not world.kinds & set(HINDER_WRITES):
+                life.broken += forgotten(hpa["name"], record)
         return life
 
     def simpler(self, world: World) -> Iterable[World]:
@@ -343,7 +388,7 @@ class Hpas:
         for hpa in start["hpas"]:
             rest = [other for other in start["hpas"] if other is not hpa]
             kept = [one for one in world.happenings if one.facts.get("hpa") != hpa["name"]]
-            if rest:
+            if rest and all(other.get("target") != hpa["name"] for other in rest):
                 yield replace(world, start={**start, "hpas": rest}, happenings=tuple(kept))
         for usual in ({"copies": 1}, {"shards": 1}, {"native": False}, {"resolution": 15}):
             if {**start, **usual} != start:
@@ -370,6 +415,12 @@ class Hpas:
             lines.append(
                 f"{hpa['name']}: {spec['minReplicas']} to {spec['maxReplicas']}, {metrics}, behavior {spec.get('behavior', 'not set')}; "
                 f"{hpa['replicas']} replicas, a load of {hpa['load']} pods' worth, ready in about {hpa['starts in']:g} s"
+                + (", with a replica policy that remembers" if hpa.get("policy") else "")
+                + (
+                    f"; of the {hpa['kind']} {hpa.get('target', hpa['name'])} in a split namespace"
+                    if "kind" in hpa
+                    else ""
+                )
             )
         return lines
 
@@ -379,6 +430,8 @@ class Hpas:
 
 def _simpler_hpas(hpa: Facts) -> Iterable[Facts]:
     spec = hpa["spec"]
+    if hpa.get("policy"):
+        yield {**hpa, "policy": False}
     for usual in ({"noise": 0.0}, {"burns at start": False}, {"starts in": 2.0}):
         if {**hpa, **usual} != hpa:
             yield {**hpa, **usual}

@@ -9,6 +9,7 @@ import json
 from collections.abc import Callable, Coroutine, Mapping
 from contextlib import AbstractAsyncContextManager
 from dataclasses import dataclass, field
+from importlib.metadata import EntryPoint
 from random import Random
 from typing import Any
 from unittest.mock import patch
@@ -16,7 +17,7 @@ from uuid import UUID
 
 from tests.scenarios.horizontal.stage import Stage
 from tests.support.transport import Break, Line, status
-from tests.worlds.hpas_workload import Sample, Workload, load_at
+from tests.worlds.hpas_workload import Sample, Workload, install_queues, load_at
 from tests.worlds.world import Happening, Rules, World
 from trimtab.clock import VirtualClock
 from trimtab.cluster.client import Client
@@ -25,7 +26,11 @@ from trimtab.cluster.resource import Json
 from trimtab.cluster.transport.in_process import InProcessTransport
 from trimtab.cluster.transport.transport import Request, Response, ResponseStream
 from trimtab.lab.apiserver.server import Server
+from trimtab.model.hpa.replica_policies import ANNOTATION, FIELD
 from trimtab.operator.operator import Operator
+from trimtab.operator.settings.settings import Settings
+from trimtab.plugins import ReplicaPolicyInput, ReplicaProposal
+from trimtab.plugins.kinds import PluginKind
 
 STEP = 2.0
 """Seconds between two looks of the kubelets; a Deployment whose scale is written acts at once."""
@@ -44,6 +49,33 @@ class Size:
     """The program that wrote it; empty where it was a user."""
 
 
+@dataclass(frozen=True)
+class Call:
+    """A call of the replica policy of an HPA."""
+
+    hpa: str
+    at: float
+    seen: float
+    """What it remembered."""
+    kept: float
+    """What it remembers from then on; never less."""
+
+
+POLICY = "worlds.test/Remembers"
+TICK = 120.0
+"""Seconds for which the policy remembers one moment."""
+CALLS: list[Call] = []
+"""Calls of the policy in the life that is played: a plug-in is a function of a module."""
+
+
+def remember(seen: ReplicaPolicyInput) -> ReplicaProposal:
+    """Ask for nothing, and remember when two minutes have passed since the last time."""
+    before = (seen.memory or {"at": 0.0})["at"]
+    kept = seen.now if seen.now - before >= TICK else before
+    CALLS.append(Call(seen.name, seen.now, before, kept))
+    return ReplicaProposal(replicas=None, reason="it only remembers", memory={"at": kept})
+
+
 @dataclass
 class Record:
     """What was seen of one HPA and its target: all that the oracle reads."""
@@ -59,6 +91,8 @@ class Record:
     """When a program asked for its metrics."""
     deciders: list[tuple[float, str]] = field(default_factory=list)
     """Who wrote the scale or the status, and when."""
+    remembered: list[Call] = field(default_factory=list)
+    """The calls of its replica policy."""
     counts: list[tuple[float, float, int, int, Json]] = field(default_factory=list)
     """Every five seconds: the load in pods of the first target, the ready pods, the size asked for, and the spec."""
 
@@ -74,6 +108,10 @@ class Program:
         settings: dict[str, Any] = {"shards": shards} if shards > 1 else {}
         if life.rules is Rules.UPSTREAM:
             settings["compat"] = "kubernetes-1.37"
+        elif any(hpa.get("policy") for hpa in life.world.start["hpas"]):
+            settings["plugins"] = (POLICY,)
+        if life.is_split and hasattr(Settings().leases, "split_namespaces"):
+            settings["split_namespaces"] = (life.stage.namespace,)
         chosen = life.stage.settings(leader_elect_resource_namespace=life.stage.namespace, port=0, **settings)
         client = Client(life.stage.clock, self.line, seed=random.randrange(2**32))
         self._operator = Operator(life.stage.clock, client, chosen.replace(leader_elect=True))
@@ -113,8 +151,10 @@ class HpaLife:
         self.world, self.rules, self.stage = world, rules, stage
         self.records = {hpa["name"]: Record() for hpa in world.start["hpas"]}
         self.workloads: dict[str, Workload] = {}
-        self.targets = {hpa["name"]: hpa["name"] for hpa in world.start["hpas"]}
+        self.targets = {hpa["name"]: hpa.get("target", hpa["name"]) for hpa in world.start["hpas"]}
         """The workload that each HPA points to."""
+        self.is_split = len(set(self.targets.values())) < len(self.targets)
+        """Whether shards divide the namespace, because two HPAs have one target."""
         self.log: list[tuple[float, str]] = []
         self.writes = 0
         self.random = Random(f"{world.seed} {world.name}")
@@ -142,7 +182,12 @@ class HpaLife:
         stage, start = self.stage, self.world.start
         self._begun = stage.clock.monotonic()
         stage.metrics.now = lambda: self._date
+        if any("kind" in hpa for hpa in start["hpas"]):
+            await install_queues(stage.client)
         for hpa in start["hpas"]:
+            if "target" in hpa:
+                await self._create_hpa(hpa["name"], hpa["spec"])
+                continue
             random = Random(f"{self.world.seed} {hpa['name']}")
             workload = Workload(stage.client, stage.namespace, self.now, hpa, random)
             self.workloads[hpa["name"]] = workload
@@ -173,6 +218,10 @@ class HpaLife:
             await asyncio.gather(*self._running, return_exceptions=True)
             for program in self._programs:
                 await program.kill()
+        begun = stage.clock.now().timestamp() - self.now()
+        for call in CALLS:
+            moments = call.at - begun, call.seen - begun, call.kept - begun
+            self.records[call.hpa].remembered.append(Call(call.hpa, *moments))
 
     # What the programs ask for and write
 
@@ -188,7 +237,7 @@ class HpaLife:
         if "/events" in request.path or parts[-1] in ("scale", "status"):
             self.writes += 1
         if answer.status == 200 and parts[-1] == "scale":
-            self._scaled(name, parts[-2], old, json.loads(answer.body)["spec"]["replicas"])
+            self._scaled(name, parts[-2], old, json.loads(answer.body)["spec"].get("replicas", 0))
         if answer.status == 200 and parts[-1] == "status" and "horizontalpodautoscalers" in parts:
             self.records[parts[-2]].deciders.append((self.now(), name))
         return answer
@@ -199,7 +248,7 @@ class HpaLife:
         for hpa, target in self.targets.items():
             if target == workload:
                 self.records[hpa].sizes.append(Size(self.now(), old, new, by))
-                if by:
+                if by and not self.is_split:
                     self.records[hpa].deciders.append((self.now(), by))
         self.note(f"{workload} {old} -> {new}{f' by {by}' if by else ''}")
 
@@ -207,7 +256,7 @@ class HpaLife:
         self._asker = next(program for program in self._programs if program.name == name)
         is_usage = request.path.startswith("/apis/metrics.k8s.io")
         for hpa, record in self.records.items():
-            workload = self.workloads[hpa]
+            workload = self.workloads[self.targets[hpa]]
             if is_usage or any(
                 metric_name(hpa, number) in request.path for number in range(len(workload.metrics))
             ):
@@ -409,8 +458,7 @@ class HpaLife:
         workload = Workload(self.stage.client, self.stage.namespace, self.now, start, self.random)
         self.workloads[other] = workload
         await workload.create(facts["replicas"], is_old=True)
-        target = {"apiVersion": "apps/v1", "kind": "Deployment", "name": other}
-        await self._patch_hpa(name, {"spec": {"scaleTargetRef": target}})
+        await self._patch_hpa(name, {"spec": {"scaleTargetRef": workload.reference}})
         self.targets[name] = other
         record.resets.append(self.now())
         record.sizes.append(Size(self.now(), 0, facts["replicas"], ""))
@@ -419,7 +467,10 @@ class HpaLife:
     async def on_hand(self, facts: Mapping[str, Any]) -> None:
         workload = self.workloads[self.targets[facts["hpa"]]]
         if workload.is_there and workload.wanted != facts["to"]:
-            await self.stage.scale(workload.name, facts["to"])
+            body = {"spec": {"replicas": facts["to"]}}
+            await self.stage.client.patch(
+                workload.resource, workload.name, self.stage.namespace, body, subresource="scale"
+            )
             self._scaled("", workload.name, workload.wanted, facts["to"])
 
     async def on_recreate_target(self, facts: Mapping[str, Any]) -> None:
@@ -451,7 +502,15 @@ class HpaLife:
         workload.start_seconds /= facts["times"]
 
     async def _create_hpa(self, name: str, spec: Json) -> None:
-        await self.stage.hpa(name, target=self.targets[name], **spec)
+        target = self.workloads[self.targets[name]].reference
+        (hpa,) = (hpa for hpa in self.world.start["hpas"] if hpa["name"] == name)
+        policies: Json = {}
+        if hpa.get("policy") and self.rules is Rules.OURS:
+            named = [{"name": POLICY}]
+            policies = (
+                {"annotations": {ANNOTATION: json.dumps(named)}} if self.stage.native else {FIELD: named}
+            )
+        await self.stage.hpa(name, scaleTargetRef=target, **policies, **spec)
         self.records[name].specs.append((self.now(), spec))
         self.records[name].resets.append(self.now())
 
@@ -462,6 +521,12 @@ class HpaLife:
 def metric_name(hpa: str, number: int) -> str:
     """Return the name of a metric that is neither CPU nor memory."""
     return f"load-{number}-of-{hpa}"
+
+
+def _entry_points(group: str) -> list[EntryPoint]:
+    """Return the plug-ins of a kind that are installed in a world."""
+    found = EntryPoint(POLICY, f"{__name__}:remember", group)
+    return [found] if group == PluginKind.REPLICA_POLICY else []
 
 
 def live(world: World, rules: Rules) -> HpaLife:
@@ -480,8 +545,10 @@ def live(world: World, rules: Rules) -> HpaLife:
             await stage.close()
             return life
 
+    CALLS.clear()
     # Names of processes are random, and shards are given by name.
     with (
+        patch("trimtab.plugins.registry.entry_points", _entry_points),
         patch("uuid.uuid4", lambda: UUID(int=ids.getrandbits(128))),
         patch("socket.gethostname", lambda: "node"),
     ):

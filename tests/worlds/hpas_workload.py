@@ -10,10 +10,10 @@ from math import ceil
 from random import Random
 from typing import Any
 
-from tests.support.objects import owner_of
+from tests.support.objects import CRDS, owner_of
 from tests.worlds.world import Happening
 from trimtab.cluster.client import Client, DeleteOptions
-from trimtab.cluster.resource import DEPLOYMENTS, PODS, REPLICA_SETS, Json
+from trimtab.cluster.resource import DEPLOYMENTS, PODS, REPLICA_SETS, Json, Resource
 from trimtab.model.times import format_time
 
 CPU_REQUEST, MEMORY_REQUEST = 200, 256 * 2**20
@@ -27,6 +27,28 @@ OLD = 600.0
 PER_POD = ("Resource", "ContainerResource", "Pods")
 LOADS = ("load", "ramp", "burst", "idle")
 """The happenings that change how many pods are needed."""
+
+
+QUEUES: Resource[Json] = Resource("test.dev", "v1", "queues", "Queue", Json)
+"""A kind of our own with a scale, whose objects no program watches."""
+
+
+async def install_queues(client: Client) -> None:
+    paths = {
+        "specReplicasPath": ".spec.replicas",
+        "statusReplicasPath": ".status.replicas",
+        "labelSelectorPath": ".status.selector",
+    }
+    version = {
+        "name": "v1",
+        "served": True,
+        "storage": True,
+        "schema": {"openAPIV3Schema": {"type": "object", "x-kubernetes-preserve-unknown-fields": True}},
+        "subresources": {"status": {}, "scale": paths},
+    }
+    names = {"plural": QUEUES.plural, "singular": "queue", "kind": QUEUES.kind}
+    spec = {"group": QUEUES.group, "scope": "Namespaced", "names": names, "versions": [version]}
+    await client.create(CRDS, {"metadata": {"name": "queues.test.dev"}, "spec": spec})
 
 
 @dataclass
@@ -111,6 +133,12 @@ class Workload:
     ) -> None:
         self.name: str = start["name"]
         self.start = start
+        self.resource = QUEUES if start.get("kind") == QUEUES.kind else DEPLOYMENTS.untyped()
+        self.reference = {
+            "apiVersion": self.resource.api_version,
+            "kind": self.resource.kind,
+            "name": self.name,
+        }
         self.metrics: list[Json] = start["spec"]["metrics"]
         self.units = [unit_of(metric) for metric in self.metrics]
         self.has_pods = any(metric["type"] in PER_POD or _is_value(metric) for metric in self.metrics)
@@ -137,9 +165,7 @@ class Workload:
     async def create(self, replicas: int, *, is_old: bool) -> None:
         """Make the Deployment; the pods of an old one have been ready for a while."""
         self.wanted, self.is_there, self._written = replicas, True, -1
-        made = await self._client.create(
-            DEPLOYMENTS.untyped(), self._body(self.name, replicas), self._namespace
-        )
+        made = await self._client.create(self.resource, self._body(self.name, replicas), self._namespace)
         if self.has_pods:
             body = self._body(f"{self.name}-rs", replicas)
             body["metadata"]["ownerReferences"] = [owner_of("apps/v1", "Deployment", made)]
@@ -154,7 +180,7 @@ class Workload:
         for pod in list(self.pods.values()):
             await self._stop_pod(pod)
         options = DeleteOptions(grace_seconds=0)
-        await self._client.delete(DEPLOYMENTS, self.name, self._namespace, options=options)
+        await self._client.delete(self.resource, self.name, self._namespace, options=options)
         if self._owner:
             await self._client.delete(REPLICA_SETS, f"{self.name}-rs", self._namespace, options=options)
 
@@ -247,10 +273,10 @@ class Workload:
         there = len(self.living())
         if there != self._written:
             self._written = there
-            body = {"status": {"replicas": there}}
-            await self._client.patch(
-                DEPLOYMENTS.untyped(), self.name, self._namespace, body, subresource="status"
-            )
+            body: Json = {"status": {"replicas": there}}
+            if self.resource is QUEUES:
+                body["status"]["selector"] = f"app={self.name}"
+            await self._client.patch(self.resource, self.name, self._namespace, body, subresource="status")
 
     def _body(self, name: str, replicas: int) -> Json:
         requests = {"cpu": f"{CPU_REQUEST}m", "memory": str(MEMORY_REQUEST)}

@@ -216,7 +216,8 @@ class Oracle:
     def _ask(self, spec: Json, metric: Json, sample: Sample, at: float) -> tuple[float, float]:
         size, unit = self._size(at), unit_of(metric)
         is_value = body_of(metric)["target"]["type"] == "Value"
-        is_steady = sample.is_complete and size == sample.pods and self._size(at - SURE) == size
+        before = self._size(max(at - SURE, self._since(at)))
+        is_steady = sample.is_complete and size == sample.pods == before
         if (metric["type"] in PER_POD or is_value) and not is_steady:
             return 0.0, inf
         total = sample.total / unit * (size if is_value else 1)
@@ -259,6 +260,30 @@ class Oracle:
             if first[1] == third[1] and second[1] == fourth[1] and fourth[0] - first[0] < 120:
                 yield f"one decider: {first[1]} and {second[1]} took turns with {self.name} from {first[0]:.0f} to {fourth[0]:.0f} s"
                 return
+
+
+def forgotten(name: str, record: Record) -> Iterator[str]:
+    """Yield what a policy had remembered for longer than a sync, and does not know any more."""
+    for number, call in enumerate(record.remembered[1:], 1):
+        known = call.at - SURE - SLACK, record.remembered[number - 1].at - SURE - SLACK
+        since = max([0.0, *(at for at in record.resets if at <= call.at)])
+        for earlier in record.remembered[:number]:
+            if since < earlier.at <= min(known) and earlier.kept > call.seen:
+                yield (
+                    f"what a policy remembers: {name}'s has {call.seen} at {call.at:.0f} s, "
+                    f"and had {earlier.kept} at {earlier.at:.0f} s"
+                )
+                return
+
+
+def undone(name: str, record: Record) -> Iterator[str]:
+    """Yield that what one autoscaler of a target did is undone by the other again and again."""
+    for changes in zip(*(record.sizes[first:] for first in range(4)), strict=False):
+        sizes = [(size.old, size.new) for size in changes]
+        back = sizes[0][::-1]
+        if sizes == [sizes[0], back] * 2 and changes[-1].at - changes[0].at < 4 * SURE:
+            yield f"two autoscalers do not undo each other: {name} goes {back[1]}, {back[0]} and back from {changes[0].at:.0f} s on"
+            return
 
 
 def promises(name: str, record: Record, start: dict[str, Any], end: float) -> list[str]:

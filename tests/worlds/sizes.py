@@ -128,7 +128,7 @@ def _start(random: Random, *, is_short: bool, player: str) -> dict[str, Any]:
         "hot": random.choice([3, 4, 6, 10]),
     }.get(style) or _many(random)
     if is_short or player == "programs":
-        pods = min(pods, 4)
+        pods = min(pods, 3 if is_short else 4)
     day, hours = _span(random, is_short=is_short, is_played=player == "programs", is_large=pods > 5)
     kind = (
         random.choice(["Deployment", "StatefulSet", "DaemonSet"])
@@ -148,7 +148,7 @@ def _start(random: Random, *, is_short: bool, player: str) -> dict[str, Any]:
     most = max(profile["memory"] * profile["peak"] for profile in usage.values())
     nodes = {
         "count": pods if kind == "DaemonSet" else random.choice([1, 3]),
-        "cpu": 64.0 if has_room else 2.0,
+        "cpu": 64.0 if has_room else random.choice([1.0, 2.0]),
         "memory": max(256 * GB if has_room else 8 * GB, most * 3),
     }
     limit = random.choice([0.0, 0.0, 1.0, 1.5, 2.0]) if fits >= 1 else 0.0
@@ -181,17 +181,18 @@ def _range(random: Random, most: float) -> dict[str, Any]:
 def _span(random: Random, *, is_short: bool, is_played: bool, is_large: bool) -> tuple[float, float]:
     """Return the seconds of a memory window, which upstream calls a day, and the hours that the life lasts."""
     if is_short:
-        return random.choice([900.0, 1800.0]), random.choice([0.4, 0.5, 0.6])
+        return random.choice([900.0, 1800.0]), random.choice([0.3, 0.4, 0.5])
     if is_played:
         return random.choice([HOUR / 2, HOUR]), random.choice([1.0, 1.0, 2.0, 3.0])
-    if random.random() < 0.94:
-        return random.choice([HOUR / 2, HOUR, HOUR, 2 * HOUR]), random.choice([1.5, 2.0, 3.0, 4.0, 6.0])
+    if random.random() < 0.985:
+        day = random.choice([HOUR / 6, HOUR / 2, HOUR, HOUR, 2 * HOUR])
+        return day, random.choice([0.75, 1.0, 1.5] if is_large else [1.0, 1.0, 1.5, 2.0, 3.0])
     # Real days cost some seconds of CPU time each, so they are few.
-    return DAY, random.choice([12.0, 24.0] if is_large else [24.0, 24.0, 48.0, 80.0, 336.0])
+    return DAY, 12.0 if is_large else random.choice([24.0] * 8 + [80.0, 336.0])
 
 
 def _many(random: Random) -> int:
-    return random.choice([1, 2, 3, 5, 5, 10, 10, 50])
+    return random.choice([1, 1, 2, 2, 3, 3, 5, 5, 10, 50] if random.random() < 0.2 else [1, 2, 3, 4, 5])
 
 
 def _roles(random: Random, style: str, pods: int) -> dict[str, int]:

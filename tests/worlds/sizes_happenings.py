@@ -8,6 +8,7 @@ from typing import Any
 from tests.worlds.world import Happening
 
 MINUTE, HOUR, DAY = 60.0, 3600.0, 86400.0
+EARLY = ("metrics are missing", "resizes are not taken up", "resizes are refused")
 Start = Mapping[str, Any]
 Facts = dict[str, Any]
 
@@ -57,6 +58,13 @@ def _any_role(random: Random, start: Start) -> str:
     return str(random.choice(["", *start["roles"]]))
 
 
+def _scale(random: Random, start: Start) -> Facts:
+    """Return another number of pods, and for how long: nobody for longer than history is kept, too."""
+    to = random.choice([0, 0, 1, start["pods"] * 2])
+    windows = random.choice([1, 3, 9, 9]) * start["day"]
+    return {"to": to, "for": min(windows if to == 0 else HOUR, start["hours"] * HOUR * 0.8)}
+
+
 TABLE = {
     kind.what: kind
     for kind in (
@@ -79,13 +87,13 @@ TABLE = {
         Kind("resizes are refused", "the API server refuses resizes with {code} for {for:.0f} s",
              lambda random, start: {"code": random.choice([403, 422, 422, 404]), "for": _span(random, start, 1800.0, 6 * HOUR)}, weight=1.5),
         Kind("resizes are not taken up", "the kubelets take up no resize for {for:.0f} s",
-             lambda random, start: {"for": _span(random, start, 1800.0, 6 * HOUR)}, by_simulation),
+             lambda random, _: {"for": random.choice([1800.0, 6 * HOUR, 6 * HOUR])}, by_simulation),
         Kind("evictions are refused", "a budget refuses all evictions for {for:.0f} s",
              lambda random, start: {"for": _span(random, start, 1800.0, 6 * HOUR)}),
         Kind("metrics are missing", "the metrics API has no {what} for {for:.0f} s",
              lambda random, start: {"what": random.choice(["usage", "usage", "cpu", "memory"]), "for": _span(random, start, 300.0, HOUR, 6 * HOUR, 2 * DAY)}, weight=1.5),
-        Kind("the recommender restarts", "the recommender is away for {away:.0f} s; its checkpoints are {checkpoints}",
-             lambda random, start: {"away": _span(random, start, 5.0, 60.0, HOUR, 8 * HOUR), "checkpoints": random.choice(["fresh", "fresh", "fresh", "an hour old", "half", "missing"])}, weight=2),
+        Kind("the recommender restarts", "the recommender is away for {away:.0f} s; its checkpoints are {checkpoints}; there is no usage for {blind:.0f} s then",
+             lambda random, start: {"away": _span(random, start, 5.0, 60.0, HOUR, 8 * HOUR), "checkpoints": random.choice(["fresh", "fresh", "fresh", "an hour old", "half", "missing"]), "blind": random.choice([0.0, 0.0, 900.0])}, weight=2),
         Kind("the updater restarts", "the updater is away for {away:.0f} s",
              lambda random, start: {"away": _span(random, start, 5.0, 60.0, HOUR, 8 * HOUR)}),
         Kind("the webhook is away", "the webhook is away for {for:.0f} s",
@@ -107,16 +115,18 @@ TABLE = {
         Kind("a canary", "a canary with the same labels, which uses ten times as much, lives for {for:.0f} s",
              lambda random, start: {"for": _span(random, start, 1800.0, 6 * HOUR)}, by_programs),
         Kind("the workload is scaled", "the workload is scaled to {to} for {for:.0f} s",
-             lambda random, start: {"to": random.choice([0, 0, 1, start["pods"] * 2]), "for": _span(random, start, 600.0, 6 * HOUR, 3 * DAY, 9 * DAY)}, weight=1.5),
+             _scale, weight=1.5),
+        Kind("pods are made too large", "the template asks for {factor:g} times a node's memory, while the webhook is away for {for:.0f} s",
+             lambda random, _: {"factor": random.choice([1.5, 3.0]), "for": 120.0}, lambda start: by_simulation(start) and not start["limit"], 0.5),
         Kind("use bursts", "pods with role {whom!r} use {factor:g} times as much {resource} for {for:.0f} s",
              lambda random, start: {"whom": _any_role(random, start), "factor": random.choice([1.3, 2.0, 4.0]), "resource": random.choice(["cpu", "memory", "memory"]), "for": _span(random, start, 120.0, 1800.0, 3 * HOUR)}, weight=2),
         Kind("CPU is saturated", "pods use all CPU of their nodes, and a hair more, for {for:.0f} s",
-             lambda random, start: {"for": _span(random, start, HOUR, 3 * HOUR)}, lambda start: start["nodes"]["cpu"] <= 2 and not start["limit"]),
+             lambda random, start: {"for": _span(random, start, HOUR, 3 * HOUR)}, lambda start: start["nodes"]["cpu"] <= 2 and start["pods"] == 1 and not start["limit"], 4),
         Kind("pods start slowly", "pods take {seconds:.0f} s to start, for {for:.0f} s",
              lambda random, start: {"seconds": random.choice([120.0, 600.0, 1200.0]), "for": _span(random, start, HOUR, 12 * HOUR)}),
         Kind("a pod crashes", "the first pod's container crashes"),
-        Kind("a second budget", "a second PodDisruptionBudget covers the first pod for {for:.0f} s",
-             lambda random, start: {"for": _span(random, start, HOUR, 6 * HOUR)}, lambda start: by_programs(start) and bool(start["budget"])),
+        Kind("a second budget", "a second PodDisruptionBudget covers the first pod for {for:.0f} s; all pods use {factor:g} times as much memory then",
+             lambda random, start: {"for": _span(random, start, HOUR, 6 * HOUR), "factor": random.choice([2.0, 4.0])}, lambda start: by_programs(start) and bool(start["budget"]), 6),
     )
 }  # fmt: skip
 
@@ -129,11 +139,11 @@ def draw(random: Random, start: Start, number: int) -> tuple[Happening, ...]:
     for _ in range(number):
         kind = random.choices(kinds, [kind.weight for kind in kinds])[0]
         facts = kind.draw(random, start)
-        # Some things are so from the very beginning; most come when sizes have settled.
+        # Some things are so from the very beginning; most come when sizes have settled, and what lasts comes in time.
         at = (
             0.0
-            if kind.what == "metrics are missing" and random.random() < 0.4
-            else round(random.uniform(0.1, 0.9) * seconds)
+            if kind.what in EARLY and random.random() < 0.4
+            else round(random.uniform(0.1, 0.3 if facts.get("for", 0.0) > seconds / 2 else 0.9) * seconds)
         )
         found.append(Happening(at, kind.what, facts))
     return tuple(sorted(found, key=lambda happening: (happening.at, happening.what)))

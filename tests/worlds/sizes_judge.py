@@ -15,6 +15,8 @@ MEMORY, CPU = "memory", "cpu"
 UNITS = {CPU: ("core-hours", 1.0), MEMORY: ("GiB-hours", 2.0**30)}
 SOON = 300.0
 """Seconds in which a pod gets the size of its role, and in which a recommendation follows a sample."""
+LONG = 5400.0
+"""Seconds in which a pod gets its size where its kubelet takes up no resize. An hour of them is for the kubelet."""
 SLACK = 0.9
 """Recommendations are made of buckets 5 % wide: how far below a peak one may be."""
 MARGIN = 1.15 * 1.06 * 1.1
@@ -60,6 +62,8 @@ class Seen:
     """Whether its size can be had now: its VPA may act, the node has room, nothing is refused, the programs run."""
     served: frozenset[str] = frozenset()
     """Resources of which the metrics API has a sample of it."""
+    is_placed: bool = True
+    """Whether it has a node."""
 
 
 @dataclass
@@ -112,6 +116,11 @@ class Meant:
             and not any(self.troubles.values())
         )
 
+    def may_evict(self, vpa: str) -> bool:
+        """Return whether nothing keeps a pod of this VPA from being evicted, and its size is not a role's."""
+        others = sum(self.troubles.values()) - self.troubles.get("resizes are not taken up", 0)
+        return self.modes.get(vpa) == "InPlaceOrRecreate" and not self.scopes[vpa] and not others
+
     def uniform(self) -> frozenset[str]:
         """Return the VPAs whose pods all use alike, or that have one pod at a time."""
         roles = set(self.start["usage"]) - {""}
@@ -154,6 +163,8 @@ class Judge:
     _moved: dict[str, float] = field(default_factory=dict)
     """Seconds that each pod waits for the size of a new role, while it could have it."""
 
+    _waited: dict[str, float] = field(default_factory=dict)
+    """By uid, seconds that a pod has waited for an eviction that brings its size."""
     _sized_since: dict[str, tuple[str, float]] = field(default_factory=dict)
     """By uid, the VPA of each pod and since when."""
 
@@ -173,6 +184,7 @@ class Judge:
         self._learn(at, pods)
         self._check_changes(at, pods)
         self._check_roles(at, pods, advice, minutes)
+        self._check_evictions(pods, advice, minutes)
         self._check_advice(at, advice)
         self._at, self._before = at, {pod.name: pod for pod in pods}
 
@@ -218,9 +230,10 @@ class Judge:
         for name in [vpa] if vpa else list(self._known):
             known = self._known.setdefault(name, _Known())
             known.peaks = deque(peak for peak in known.peaks if since is not None and peak.last < since)
-            known.recommended.clear()
             known.quiet_until = max(known.quiet_until, self._at + quiet + SOON)
             if vpa is not None:
+                # What is recommended is stored in the VPA. A start without history keeps it until there is a sample.
+                known.recommended.clear()
                 known.most = 0.0
 
     def _learn(self, at: float, pods: Sequence[Seen]) -> None:
@@ -301,6 +314,28 @@ class Judge:
                     "a pod has the size of its role within minutes",
                     f"{name} has been {pod.role} for {waited / 60:.0f} minutes and asks for {asks}",
                 )
+
+    def _check_evictions(self, pods: Sequence[Seen], advice: Advice, minutes: float) -> None:
+        """Check that a plain VPA evicts pods that nothing else can bring to their size."""
+        room = self.meant.start["nodes"]
+        for pod in pods:
+            wanted = advice.get(pod.vpa, {})
+            is_outside = any(
+                not bounds.lower * 0.9 <= pod.requests.get(resource, 0.0) <= bounds.upper * 1.1
+                for resource, bounds in wanted.items()
+            )
+            has_room = all(bounds.target < room[resource] / len(pods) for resource, bounds in wanted.items())
+            if not is_outside or not has_room or not self.meant.may_evict(pod.vpa):
+                self._waited.pop(pod.uid, None)
+                continue
+            waited = self._waited[pod.uid] = self._waited.get(pod.uid, 0.0) + minutes * 60
+            asks = f"{pod.name} asks for {_amounts(pod.requests)}"
+            if not pod.is_placed and waited > SOON * 2:
+                text = f"{asks}, for which no node has room; its recommendation fits"
+                self._break("a pod that fits nowhere gets its recommended size", text)
+            if pod.is_placed and self.meant.is_in("resizes are not taken up") and waited > LONG:
+                text = f"{asks} and has been outside its recommendation for {waited / 60:.0f} minutes"
+                self._break("a resize that no kubelet takes up becomes an eviction", text)
 
     def _check_advice(self, at: float, advice: Advice) -> None:
         for vpa, known in self._known.items():

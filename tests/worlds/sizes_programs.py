@@ -672,11 +672,10 @@ class _Stage:
                         CHECKPOINTS.untyped(), _name(one), HOME, body, how=PatchType.MERGE
                     )
 
-        async def back() -> None:
-            self._start_copy()
-            self._start_copy()
-
-        self._for({"for": facts["away"]}, "the recommender restarts", back)
+        self._for({"for": facts["away"]}, "the recommender restarts", self._both_back)
+        # Kept failures do not say it.
+        if facts.get("blind"):
+            await self._metrics_missing({"what": "usage", "for": facts["away"] + facts["blind"]})
 
     async def _updater_restarts(self, facts: Json) -> None:
         """The copy that leads dies; the other takes over."""
@@ -843,6 +842,9 @@ class _Stage:
             return
         await self._label(_name(pods[0]), {"example.com/precious": "true"})
         await self._budget("second", {"example.com/precious": "true"})
+        # Kept failures say it by a happening of its own.
+        for role in self.world.start["usage"] if "factor" in facts else ():
+            self.demand.burst(self.now, facts["for"], role, facts["factor"], (MEMORY,))
 
         async def over() -> None:
             await self.client.delete(BUDGETS, "second", HOME)

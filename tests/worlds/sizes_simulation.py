@@ -158,6 +158,7 @@ class _Stage:
             tuple(learners),
             self.meant.promises(vpa),
             frozenset({CPU, MEMORY} - self.life.missing) if is_served else frozenset(),
+            is_placed=bool(pod.node),
         )
 
     def _needs(self, pod: SimulatedPod, at: float) -> tuple[float, float]:
@@ -418,6 +419,9 @@ class _Stage:
             "the recommender restarts",
             lambda: self._begin("recommender", **arguments),
         )
+        # Kept failures do not say it.
+        if facts.get("blind"):
+            self.metrics_missing({"what": "usage", "for": facts["away"] + facts["blind"]})
 
     def updater_restarts(self, facts: Json) -> None:
         self.life.stop("updater")
@@ -486,6 +490,14 @@ class _Stage:
         )
         self.life.vpas_changed()
 
+    def pods_too_large(self, facts: Json) -> None:
+        asked, nodes = self.world.start["requests"], self.world.start["nodes"]
+        self.webhook_away(facts)
+        self.workload.roll_out(
+            self._template({**asked, MEMORY: nodes[MEMORY] * facts["factor"]}), self.life.now
+        )
+        self.life.vpas_changed()
+
     def rollout(self, _facts: Json) -> None:
         self.workload.roll_out(self.workload.template, self.life.now)
 
@@ -545,6 +557,7 @@ HAPPENS: Mapping[str, Callable[[_Stage, Json], None]] = {
     "a VPA is made again": _Stage.vpa_made_again,
     "a VPA's mode is edited": _Stage.mode_edited,
     "the target is edited": _Stage.target_edited,
+    "pods are made too large": _Stage.pods_too_large,
     "a rollout": _Stage.rollout,
     "the workload is scaled": _Stage.scaled,
     "use bursts": _Stage.bursts,

@@ -166,3 +166,43 @@ def test_whole_programs_size_a_new_leader(rules):
     life = sizes_programs.play(World("sizes", 1, 900.0, start, (moves, dies)), rules)
     assert any("resized: db-1 (leader)" in text for _, text in life.log), life.log
     assert 0.4 < life.outcomes["pod-hours"] < 0.5
+
+
+ALONE = {"": PLAIN}
+PLAIN_START = {
+    **START,
+    "usage": ALONE,
+    "vpas": [{"name": "base", "scope": {}, "mode": "InPlaceOrRecreate"}],
+}
+
+
+@pytest.mark.parametrize(
+    ("is_placed", "trouble", "minutes", "broken"),
+    [
+        (False, "", 9, []),
+        (False, "", 12, ["a pod that fits nowhere gets its recommended size"]),
+        (False, "evictions are refused", 12, []),
+        (True, "resizes are not taken up", 60, []),
+        (True, "resizes are not taken up", 95, ["a resize that no kubelet takes up becomes an eviction"]),
+    ],
+)
+def test_a_pod_that_only_an_eviction_can_help_is_evicted_in_time(is_placed, trouble, minutes, broken):
+    life = Life()
+    meant = Meant(PLAIN_START)
+    if trouble:
+        meant.begin(trouble)
+    judge = Judge(life, meant)
+    seen = replace(pod("", asks=90.0 if not is_placed else 0.3), is_placed=is_placed, needs={})
+    for minute in range(minutes + 1):
+        judge.look(60.0 * minute, [seen], {"base": advises()["base"]})
+    assert [line.partition(": ")[0] for line in life.broken] == broken
+
+
+def test_a_recommendation_that_is_stored_outlives_a_start_without_history():
+    life = Life()
+    judge = Judge(life, Meant(START))
+    for at, seen, advice in HOURS:
+        judge.look(at, [seen], advice)
+    judge.forget(quiet=60.0)
+    judge.look(LATER, [replace(pod(), served=frozenset())], {"lead": {}, "base": {}})
+    assert [line.partition(": ")[0] for line in life.broken] == [PROMISES["profile"]]
