@@ -264,7 +264,7 @@ row("A pod without a sample counts at its target when the others ask for less", 
 row("Gaps bring the usage back into the tolerance", web(), hpa(CPU), use("70m", _3=None))
 row("Gaps that could turn the direction around hold", web(), hpa(CPU), use("62m", _3=None, _2=None))
 row("A young pod that is not Ready is not multiplied", web(odd={3: unready()}), hpa(CPU), use("90m"))
-row("Pods of which none is Ready cannot be measured", web(2, odd={0: unready(LONG_AGO, LONG_AGO), 1: unready(LONG_AGO, LONG_AGO)}), hpa(metric("Pods", "hits", average="10")), give(hits=by_pod("15", "17")))
+row("A metric of the pods counts pods that are not Ready", web(2, odd={0: unready(LONG_AGO, LONG_AGO), 1: unready(LONG_AGO, LONG_AGO)}), hpa(metric("Pods", "hits", average="10")), give(hits=by_pod("15", "17")))
 row("Object metrics with a value and no Ready pod hold", web(2, odd={0: unready(), 1: unready()}), hpa(metric("Object", "hits", value="10")), give(hits="30"))
 row("All pods are young and have no sample yet", web(2, odd={0: unready(), 1: unready()}), hpa(CPU))
 SURGE = [pod(f"web-rs-{index}", objects.target_of("ReplicaSet", "web-rs")) for index in (4, 5)]

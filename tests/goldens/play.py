@@ -4,26 +4,18 @@ import asyncio
 import json
 import re
 import textwrap
-from dataclasses import dataclass
+from collections.abc import Awaitable
+from dataclasses import dataclass, field
 from datetime import datetime, timedelta
-from http import HTTPStatus
 from typing import Any
 
-from tests.dashboard.asking import ask
-from tests.goldens.cluster import HOME, Cluster, resource_of
+from tests.goldens.cluster import Cluster, resource_of
 from tests.goldens.decision import Decision, Group
-from tests.goldens.programs import Log, Programs
-from trimtab.cli.explain.command import _explain_decision
-from trimtab.cli.explain.hpas import explain_replicas, no_such_hpa
-from trimtab.cli.explain.sizes import explain_size
-from trimtab.cli.operator_settings import Choice
-from trimtab.cli.top.command import lines_of
-from trimtab.cli.top.rows import rows_of
+from tests.goldens.programs import Log, Programs, Top
 from trimtab.clock import VirtualClock
 from trimtab.cluster.client import ListOptions
 from trimtab.cluster.resource import CORE_EVENTS, PODS, Json
 from trimtab.lab.apiserver.server import Server
-from trimtab.model.json import wire
 from trimtab.model.times import parse_time
 
 #: When the steps begin, so that times do not depend on how many objects are made before.
@@ -39,15 +31,13 @@ UNTOLD = {"CustomResourceDefinition", "ReplicaSet"}
 OF_PODS = {"template", "selector", "serviceName"}
 TIMES = {"at", "since"}
 VERSION = re.compile(r"(baseVersion=|based on version |operator-\d/|precondition \(|in record \()\d+")
-CHOICE = Choice(HOME)
 
 
-def play(group: Group, decisions: list[Decision]) -> dict[str, str]:
-    """Return the text of each decision, by its file."""
+def play(group: Group, decisions: list[Decision]) -> dict[str, str | Exception]:
+    """Return the text of each decision by its file, or what it raised."""
     clock = VirtualClock()
-    texts: dict[str, str] = {}
 
-    async def main() -> None:
+    async def main() -> dict[str, str | Exception]:
         async with Server(clock, seed=1) as server:
             cluster = Cluster(clock, server, group)
             programs = Programs(clock, group, cluster)
@@ -55,11 +45,12 @@ def play(group: Group, decisions: list[Decision]) -> dict[str, str]:
             await asyncio.sleep(BEGINNING - clock.monotonic())
             with Log() as log:
                 await programs.start(server)
-                await _Stage(clock, cluster, programs, log).play(decisions, texts)
+                stage = _Stage(clock, cluster, programs, log)
+                await stage.play(decisions)
                 await programs.close()
+                return stage.texts
 
-    clock.run(main())
-    return texts
+    return clock.run(main())
 
 
 @dataclass
@@ -70,44 +61,52 @@ class _Stage:
     cluster: Cluster
     programs: Programs
     log: Log
+    texts: dict[str, str | Exception] = field(default_factory=dict)
 
-    async def play(self, decisions: list[Decision], texts: dict[str, str]) -> None:
+    async def play(self, decisions: list[Decision]) -> None:
         began, period = self.clock.now(), SYNC if decisions[0].group.is_horizontal else LOOP
         for number in range(max(len(decision.loops) for decision in decisions)):
-            living = [decision for decision in decisions if len(decision.loops) > number]
+            living = [decision for decision in decisions if decision.path not in self.texts]
             for decision in living:
-                await self.cluster.happen(decision.loops[number], decision)
+                await self._try(decision, self.cluster.happen(decision.loops[number], decision))
             await asyncio.sleep((began + (number + 1) * period - self.clock.now()).total_seconds())
             await self.programs.step()
-            log = list(self.log.lines)
-            rows = await rows_of(self.cluster.user, "", self.programs.settings)
+            log, top = list(self.log.lines), await self.programs.top()
             ended = [decision for decision in living if len(decision.loops) == number + 1]
             # All at the same virtual moment, so that no decision depends on how many others there are.
-            shown = [_Shown(self, decision, began).text(log, rows) for decision in ended]
-            for decision, text in zip(ended, await asyncio.gather(*shown), strict=True):
-                texts[decision.path] = text
+            all_shown = [
+                _Shown(self, decision, began) for decision in ended if decision.path not in self.texts
+            ]
+            await asyncio.gather(*(self._try(shown.decision, shown.show(log, top)) for shown in all_shown))
+            for decision in ended:
                 about = decision.objects[-1]
                 name = about["metadata"]["name"]
                 await self.cluster.user.delete(resource_of(about), name, decision.namespace)
             for decision in living:
-                if decision not in ended:
-                    await self.cluster.settle(decision.namespace)
+                if decision.path not in self.texts:
+                    await self._try(decision, self.cluster.settle(decision.namespace))
+
+    async def _try(self, decision: Decision, part: Awaitable[None]) -> None:
+        """Do a part of a decision. What it raises stands in the place of its text, and ends it."""
+        try:
+            await part
+        except Exception as error:  # noqa: BLE001 - told in the place of the text
+            self.texts[decision.path] = error
 
 
 class _Shown:
     """What users see of one decision."""
 
     def __init__(self, stage: _Stage, decision: Decision, began: datetime) -> None:
-        self._stage, self._decision, self._began = stage, decision, began
+        self._stage, self.decision, self._began = stage, decision, began
         self._about = decision.objects[-1]
         self._named = self._about["metadata"]["name"]
 
-    async def text(self, log: list[str], rows: list[Json]) -> str:
-        """Return the whole text."""
-        stage, place = self._stage, self._decision.namespace
+    async def show(self, log: list[str], top: Top) -> None:
+        """Write the whole text down."""
+        stage, place = self._stage, self.decision.namespace
         found = await stage.cluster.user.get(resource_of(self._about), self._named, place)
         status = found.get("status", {})
-        ours = [{**row, "namespace": PLACE} for row in rows if row["namespace"] == place]
         sections = {
             "given": self._given(),
             "conditions": [self._condition(condition) for condition in status.get("conditions", ())],
@@ -116,18 +115,18 @@ class _Shown:
             ),
             "events": await self._events(),
             "log": [line for line in log if place in line],
-            **(await (self._replicas() if self._decision.group.is_horizontal else self._sizes())),
-            "top -o wide": lines_of(ours, is_wide=True) if ours else [],
+            **(await (self._replicas() if self.decision.group.is_horizontal else self._sizes())),
+            "top -o wide": top.lines(place, PLACE),
             "dashboard": _shown(self._timed(_without(await self._page(), UNUSED))),
         }
-        lines = [f"{self._decision.sentence}."]
+        lines = [f"{self.decision.sentence}."]
         for name, body in sections.items():
             lines += ["", f"== {name}", *(line.rstrip() for line in body)]
         text = UID.sub("UID", "\n".join(lines)).replace(place, PLACE)
-        return VERSION.sub(r"\1N", text) + "\n"
+        stage.texts[self.decision.path] = VERSION.sub(r"\1N", text) + "\n"
 
     def _given(self) -> list[str]:
-        group, lines = self._decision.group, []
+        group, lines = self.decision.group, []
         if not group.is_horizontal:
             lines.append(f"components: {', '.join(group.components)}")
         lines += [f"setting {name}: {value}" for name, value in group.settings.items()]
@@ -136,13 +135,13 @@ class _Shown:
             lines += [f"refused to {whom}: {what}: {code} {message}" for what, (code, message) in refused]
         if group.ahead:
             lines.append(f"clocks of server and sources are ahead by {group.ahead:g} s")
-        for body in (*group.objects, *self._decision.objects):
-            same = [other["metadata"]["name"] for other in self._decision.objects if _alike(other, body)]
+        for body in (*group.objects, *self.decision.objects):
+            same = [other["metadata"]["name"] for other in self.decision.objects if _alike(other, body)]
             name = body["metadata"]["name"]
             if body["kind"] not in UNTOLD and (not same or same[0] == name):
                 several = name if len(same) < 2 else f"{same[0]} to {same[-1]}"
                 lines += _wrapped(_told(body), f"{body['kind']} {several} ")
-        for step in self._decision.steps:
+        for step in self.decision.steps:
             lines += _wrapped(step, "then ")
         return lines
 
@@ -167,7 +166,7 @@ class _Shown:
 
     async def _events(self) -> list[str]:
         listed = (
-            await self._stage.cluster.user.list(CORE_EVENTS, ListOptions(self._decision.namespace))
+            await self._stage.cluster.user.list(CORE_EVENTS, ListOptions(self.decision.namespace))
         ).items
         lines = []
         for event in listed:
@@ -181,40 +180,34 @@ class _Shown:
         return [line for _, line in sorted(lines)]
 
     async def _replicas(self) -> dict[str, list[str]]:
-        stage, place = self._stage, self._decision.namespace
-        answer = await ask(stage.programs.port, "GET", "/explain", query=f"name={place}/{self._named}")
-        operators: Json = answer.json() if answer.status == HTTPStatus.OK else {"text": answer.body.decode()}
-        looked = await explain_replicas(stage.programs.viewer, place, self._named, CHOICE)
-        if looked is None:
-            return {"explain": [str(no_such_hpa(self._named, place))]}
-        here = _explain_decision(looked, is_users=True)
-        same = here["text"].startswith(operators["text"])
-        if same:
+        operators, here = await self._stage.programs.explain_replicas(self.decision.namespace, self._named)
+        if here["text"].startswith(operators["text"]):
             here["text"] = "(as the operator's)" + here["text"].removeprefix(operators["text"])
+        data = operators.get("explanation", here.get("explanation", {}))
         return {
             "explain --operator": operators["text"].splitlines(),
             "explain": here["text"].splitlines(),
-            "explain -o json": _shown(_without(operators.get("explanation", here["explanation"]), set())),
+            "explain -o json": _shown(_without(data, set())),
         }
 
     async def _sizes(self) -> dict[str, list[str]]:
-        stage, place = self._stage, self._decision.namespace
+        stage, place = self._stage, self.decision.namespace
         pods = (await stage.cluster.user.list(PODS.untyped(), ListOptions(place))).items
         sections = {
             "pods": [line for pod in pods for line in _wrapped(_sized(pod), f"{pod['metadata']['name']} ")]
         }
-        for kind, name in [("vpa", self._named), *(("pod", pod["metadata"]["name"]) for pod in pods[:1])]:
-            explained, notes = await explain_size(stage.programs.viewer, kind, place, name, CHOICE)
-            sections[f"explain {kind}/{name}"] = [*explained.lines, *notes]
-            sections[f"explain {kind}/{name} -o json"] = _shown(
-                _without(wire.to_builtins(explained.data), set())
-            )
+        target = self._about["spec"]["targetRef"]["name"]
+        names = [name for pod in pods if (name := pod["metadata"]["name"]).startswith(f"{target}-")]
+        for kind, name in [("vpa", self._named), *(("pod", name) for name in names[:1])]:
+            lines, data = await stage.programs.explain_size(kind, place, name)
+            sections[f"explain {kind}/{name}"] = lines
+            sections[f"explain {kind}/{name} -o json"] = _shown(_without(data, set()))
         return sections
 
     async def _page(self) -> Json:
         is_native = self._about.get("apiVersion", "").startswith("autoscaling/")
-        kind = ("native" if is_native else "hpa") if self._decision.group.is_horizontal else "vpa"
-        query = f"id={kind}/{self._decision.namespace}/{self._named}"
+        kind = ("native" if is_native else "hpa") if self.decision.group.is_horizontal else "vpa"
+        query = f"id={kind}/{self.decision.namespace}/{self._named}"
         answer = await self._stage.programs.browser.get(f"/api/{kind.replace('native', 'hpa')}", query=query)
         page: Json = answer.json()
         return page

@@ -3,17 +3,27 @@
 import asyncio
 import logging
 from collections.abc import Mapping
+from dataclasses import dataclass
+from http import HTTPStatus
 from typing import Any
 
-from tests.dashboard.asking import entered
+from tests.dashboard.asking import ask, entered
 from tests.goldens.cluster import HOME, Cluster
 from tests.goldens.decision import Group
 from tests.scenarios.vertical.webhooks import backend
+from trimtab.cli.explain.command import _explain_decision
+from trimtab.cli.explain.hpas import explain_replicas, no_such_hpa
+from trimtab.cli.explain.sizes import explain_size
+from trimtab.cli.operator_settings import Choice, settings_for
+from trimtab.cli.top.command import lines_of, notes_of
+from trimtab.cli.top.rows import rows_of
 from trimtab.clock import VirtualClock
 from trimtab.cluster.client import Client
 from trimtab.cluster.leases.shards import Shards
+from trimtab.cluster.resource import Json
 from trimtab.dashboard.dashboard import Dashboard
 from trimtab.lab.apiserver.server import Server
+from trimtab.model.json import wire
 from trimtab.operator.health import HealthApp
 from trimtab.operator.horizontal.config import decision_config
 from trimtab.operator.horizontal.controller import HpaController
@@ -22,12 +32,14 @@ from trimtab.operator.log_format import TextFormatter
 from trimtab.operator.operator import Parts
 from trimtab.operator.process import make_shards
 from trimtab.operator.runtime import Runtime
+from trimtab.operator.settings.published import FoundSettings
 from trimtab.operator.settings.publisher import SettingsPublisher
 from trimtab.operator.settings.settings import Settings
 from trimtab.operator.vertical.wiring import LOOPS, VerticalRuntime
 from trimtab.plugins.registry import Plugins
 
 NAME = "operator-0"
+CHOICE = Choice(HOME)
 
 
 class Log(logging.Handler):
@@ -56,13 +68,26 @@ class Log(logging.Handler):
         self._logger.setLevel(self._level)
 
 
+@dataclass(frozen=True)
+class Top:
+    """What `trimtab top` found at one moment."""
+
+    rows: list[Json]
+    found: FoundSettings
+
+    def lines(self, namespace: str, shown_as: str) -> list[str]:
+        """Return its notes and its table for a namespace, under another name."""
+        rows = [{**row, "namespace": shown_as} for row in self.rows if row["namespace"] == namespace]
+        return [*notes_of(self.found, namespace), *lines_of(rows, is_wide=True)] if rows else []
+
+
 class Programs:
     """The operator's components of a group, their port, and the dashboard beside them."""
 
     def __init__(self, clock: VirtualClock, group: Group, cluster: Cluster) -> None:
         self._clock, self._group = clock, group
         self._client = Client(clock, cluster.line, seed=2)
-        self.viewer = Client(clock, cluster.viewers, seed=3)
+        self._viewer = Client(clock, cluster.viewers, seed=3)
         usual = {"namespace": HOME, "leader_elect": False, "dashboard_login": "token"}
         self.settings = Settings.of(components=group.components, **{**usual, **group.settings})
         self._leases: list[asyncio.Task[None]] = []
@@ -93,7 +118,7 @@ class Programs:
             server.outbound.register(HOME, "trimtab-webhook", backend(self._loops["admission"].app))
             await self._loops["admission"].refresh()
         pages = record_pages(self._horizontal.hpas, self._horizontal.ownership)
-        self.port = HealthApp([self._horizontal], runtime.registry, pages=pages)
+        self._port = HealthApp([self._horizontal], runtime.registry, pages=pages)
         self._dashboard = Dashboard(Parts(runtime, self._horizontal, site, self._loops))._build_app()
         self.browser = await entered(self._dashboard)
 
@@ -115,6 +140,28 @@ class Programs:
                 await self._loops[name].step()
         await self._runtime.events.flush()
         self._dashboard.refresh()
+
+    async def top(self) -> Top:
+        """Return what a user's `trimtab top` finds."""
+        found = await settings_for(self._viewer, "horizontal", CHOICE)
+        return Top(await rows_of(self._viewer, "", found.settings), found)
+
+    async def explain_replicas(self, namespace: str, name: str) -> tuple[Json, Json]:
+        """Return what `trimtab explain` says of an HPA by the operator's port, and by the user's own rights."""
+        answer = await ask(self._port, "GET", "/explain", query=f"name={namespace}/{name}")
+        operators = answer.json() if answer.status == HTTPStatus.OK else {"text": answer.body.decode()}
+        looked = await explain_replicas(self._viewer, namespace, name, CHOICE)
+        users = (
+            {"text": str(no_such_hpa(name, namespace))}
+            if looked is None
+            else _explain_decision(looked, is_users=True)
+        )
+        return operators, users
+
+    async def explain_size(self, kind: str, namespace: str, name: str) -> tuple[list[str], Json]:
+        """Return the lines and the JSON of a user's `trimtab explain` of a VPA or a pod."""
+        explained, notes = await explain_size(self._viewer, kind, namespace, name, CHOICE)
+        return [*explained.lines, *notes], wire.to_builtins(explained.data)
 
     async def close(self) -> None:
         """End them."""

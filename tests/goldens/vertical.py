@@ -154,7 +154,7 @@ row("A scope of nodes selects the pods on them", Group("two nodes", {"feature_ga
 row("Usage above the capacity of the node is refused", WATCHING, db(), vpa(), use("500", wait=2))
 row("A role learns from its own pods", WATCHING, [*db(roles=("leader", "follower")), *ROLES, vpa(scope="follower", name="follower")], vpa(scope="leader"), {"usage": {"db-0": {"cpu": "1", "memory": "4Gi"}, "db-1": {"cpu": "50m", "memory": "200Mi"}}, "wait": 2})
 row("Two scopes that select one pod are a conflict", WATCHING, [*db(roles=("leader",)), ROLES[0], scope("twin", pods={"app": "db"}), vpa(scope="twin", name="twin")], vpa(scope="leader"), use(wait=2))
-row("Two VPAs without scopes on one workload are a conflict", WATCHING, [*db(), vpa(name="other")], vpa(), use(wait=2))
+row("Of two VPAs of one age on a workload the first by name controls the pods", WATCHING, [*db(), vpa(name="other")], vpa(), use(wait=2))
 KILLED = {"containerStatuses": [{"name": "app", "image": "x", "imageID": "x", "ready": True, "restartCount": 1, "resources": {"requests": {"cpu": "100m", "memory": "100Mi"}}, "lastState": {"terminated": {"exitCode": 137, "reason": "OOMKilled", "startedAt": "2026-01-01T00:59:00Z", "finishedAt": "2026-01-01T01:01:30Z"}}}]}
 row("An OOM kill raises the recommendation of memory", WATCHING, db(), vpa(), use(memory="100Mi", wait=2), {"set": {"Pod/db-0": {"status": KILLED}}, "wait": 2})
 row("A VPA that only shows recommends all the same", WATCHING, db(), vpa("Off"), use(wait=2))
@@ -162,7 +162,7 @@ row("A VPA that only shows recommends all the same", WATCHING, db(), vpa("Off"),
 row("A container that is too large for every node says so", Group("small nodes", {"feature_gates": GATES}, ("recommender",), (node(cpu="1"),)), db(), vpa(), use("950m", wait=2))
 row("Two VPAs whose checkpoints have one name say so", WATCHING, [*db(container="x-app"), *db(name="web"), vpa(name="db-x", target=target_of("StatefulSet", "web"))], vpa(), {"usage": {"db": {"x-app": {"cpu": "50m", "memory": "200Mi"}}, "web": {"cpu": "50m", "memory": "200Mi"}}, "wait": 6})
 row("A scope has no effect while its gate is off", Group("no scopes", {}, ("recommender",), (node(),)), [*db(roles=("leader",)), *ROLES], vpa(scope="leader"), use())
-EXCLUDED = "In the namespace of the installation a VPA recommends only"
+EXCLUDED = "In the namespace of the installation a VPA recommends only, but explain announces a resize of its pod"
 row(EXCLUDED, Group("own namespace", {"feature_gates": GATES, "namespace": namespace_of(EXCLUDED)}, ("recommender",), (node(),)), db(), vpa(), use())
 OLD_RULES = Group("vpa 1.8", {**FREE, "compat": "vpa-1.8"}, ("updater",), (node(),))
 row("By the rules of VPA 1.8 a recommendation is learnt", Group("vpa 1.8 recommender", {**FREE, "compat": "vpa-1.8"}, ("recommender",), (node(),)), db(), vpa("Off"), use(wait=3))
@@ -243,7 +243,6 @@ row("A pod that another program resizes is not evicted meanwhile", UPDATING, db(
 row("A pod inside its range without a start time stays", UPDATING, db(cpu="700m", memory="500Mi", odd={index: {"startTime": None} for index in range(2)}), vpa("Recreate", status=recommended()))
 QUICK = {"containerStatuses": [{"name": "app", "image": "x", "imageID": "x", "ready": True, "restartCount": 1, "resources": {"requests": {"cpu": "700m", "memory": "480Mi"}}, "lastState": {"terminated": {"exitCode": 137, "reason": "OOMKilled", "startedAt": "2026-01-01T00:58:00Z", "finishedAt": "2026-01-01T00:59:30Z"}}}]}
 BUDGET = {"kind": "PodDisruptionBudget", "metadata": {"name": "db"}, "spec": {"minAvailable": 2, "selector": {"matchLabels": {"app": "db"}}}}
-row("An eviction that a budget refuses backs off", UPDATING, [*db(), BUDGET], vpa("Recreate", status=recommended()), {}, {})
 row("A pod whose eviction was refused is left alone for a while", UPDATING, [*db(), BUDGET], vpa("Recreate", status=recommended()), {}, {}, {})
 row("A pod that is starting is not evicted", UPDATING, db(odd={index: {"conditions": [{**READY, "status": "False", "lastTransitionTime": "2026-01-01T00:59:00Z"}]} for index in range(2)}), vpa("Recreate", status=recommended()))
 row("A pod that was just killed and is right stays", UPDATING, db(cpu="500m", memory="500Mi", odd={0: {"containerStatuses": [{**QUICK["containerStatuses"][0], "resources": {"requests": {"cpu": "500m", "memory": "500Mi"}}}]}}), vpa("Recreate", status=recommended()))
