@@ -79,7 +79,10 @@ def result_of(family: str, seed: int, is_short: bool) -> Result:
     """Play the world of a seed."""
     started = time.process_time()
     world = family_of(family).make(seed, is_short=is_short)
-    played = play(family_of(family), world)
+    try:
+        played = play(family_of(family), world)
+    except Exception as error:  # noqa: BLE001 - some errors cannot be sent to another process
+        raise RuntimeError(f"{world.name} cannot be played: {error!r}") from None
     verdicts = tuple(verdict.name for verdict in played.verdicts)
     seconds = time.process_time() - started
     outcomes = played.ours.outcomes, played.upstream.outcomes

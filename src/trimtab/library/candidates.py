@@ -11,7 +11,7 @@ from trimtab.backtest.life import UPSTREAM_RULES
 from trimtab.backtest.sizes import AnyCandidate, SizeCandidate
 from trimtab.decide.horizontal.plugin_calls import missing_plugins
 from trimtab.library.autoscalers import Autoscaler
-from trimtab.model.feature_gates import FeatureGates, as_flag
+from trimtab.model.feature_gates import FeatureGates
 from trimtab.model.hpa.types import HorizontalPodAutoscaler
 from trimtab.model.manifest import read_manifest
 from trimtab.model.plugin_names import is_plugin_name
@@ -48,32 +48,44 @@ def candidates_of(
     """
     if compare not in ("", UPSTREAM):
         raise ModelError(f"compare: {compare!r} is not known; known is: {UPSTREAM}")
-    found: list[AnyCandidate] = []
     try:
-        for name, group in _named(autoscalers).items():
-            for suffix, rules in rule_sets(settings, compare):
-                found.append(_candidate(name + suffix, group, rules, plugins))
+        found = [_candidate(name, group, settings, plugins) for name, group in _named(autoscalers).items()]
     except CandidateError as error:
         raise ModelError(f"{error} ({error.hint})") from error
     except ModelError:
         raise
     except ValueError as error:
         raise ModelError(str(error)) from error
-    return hpas_first(found)
+    return compared(found, settings, plugins, compare)
 
 
-def rule_sets(settings: Settings, compare: str | None) -> list[tuple[str, Settings]]:
-    """Return the settings to play by, each with what it adds to the names of candidates.
+def compared(
+    candidates: Sequence[AnyCandidate], settings: Settings, plugins: Plugins, compare: str | None
+) -> list[AnyCandidate]:
+    """Return candidates in the order in which they are shown, with `compare` each by upstream's rules, too.
 
-    Those of upstream have its rules and defaults. Gates that upstream does not have stay.
+    Those have upstream's defaults and gates: upstream knows no selection strategy and no scope.
     """
     if not compare:
-        return [("", settings)]
-    rules = {**VPA_DEFAULTS, "compat": UPSTREAM_RULES, "feature_gates": as_flag(settings.gates.own)}
-    return [("", settings), (f" ({compare})", settings.replace(**rules))]
+        return _hpas_first(candidates)
+    rules = settings.replace(**VPA_DEFAULTS, compat=UPSTREAM_RULES, feature_gates="")
+    config = decision_config(rules)
+
+    def by_upstreams_rules(hpa: Candidate) -> Candidate:
+        name = f"{hpa.name} ({compare})"
+        return replace(hpa, name=name, settings=config.settings, gates=config.gates, compat=config.compat)
+
+    found = list(candidates)
+    for candidate in candidates:
+        if isinstance(candidate, SizeCandidate):
+            name, hpa = f"{candidate.name} ({compare})", candidate.hpa and by_upstreams_rules(candidate.hpa)
+            found.append(with_estimators(replace(candidate, name=name, settings=rules, hpa=hpa), plugins))
+        else:
+            found.append(by_upstreams_rules(candidate))
+    return _hpas_first(found)
 
 
-def hpas_first(candidates: Sequence[AnyCandidate]) -> list[AnyCandidate]:
+def _hpas_first(candidates: Sequence[AnyCandidate]) -> list[AnyCandidate]:
     """Return candidates in the order in which they are shown."""
     return sorted(candidates, key=lambda candidate: isinstance(candidate, SizeCandidate))
 

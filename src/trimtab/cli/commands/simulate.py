@@ -25,7 +25,7 @@ from trimtab.cli.output import output_option, to_json, to_yaml, write_file
 from trimtab.cli.parameters import ListOption, plugins_option_with
 from trimtab.decide.horizontal.records.record import dumps
 from trimtab.decide.horizontal.status.ignored_fields import ignored_annotations
-from trimtab.library.candidates import UPSTREAM, hpa_candidate, hpas_first, rule_sets, with_estimators
+from trimtab.library.candidates import UPSTREAM, compared, hpa_candidate, with_estimators
 from trimtab.library.progress import progress_line
 from trimtab.library.simulation import table_of
 from trimtab.library.traces import Trace
@@ -79,7 +79,7 @@ def candidates_of(
             "there is no HorizontalPodAutoscaler and no VerticalPodAutoscaler in the input",
             "name a file that holds one",
         )
-    return hpas_first(found)
+    return found
 
 
 def _hpas(documents: Sequence[Document], settings: Settings, guards: Guards) -> list[Candidate]:
@@ -265,13 +265,9 @@ def simulate(  # noqa: PLR0913 - one parameter per option
     trace = _trace(trace_file)
     try:
         loaded = load_plugins(plugins)
-        candidates: list[AnyCandidate] = []
-        for suffix, rules in rule_sets(settings, compare):
-            found = candidates_of(documents, rules, plugins=loaded)
-            candidates += [replace(candidate, name=candidate.name + suffix) for candidate in found]
+        candidates = compared(candidates_of(documents, settings, plugins=loaded), settings, loaded, compare)
     except (PluginError, ValueError) as error:
         raise CommandError(str(error)) from error
-    candidates = hpas_first(candidates)
     try:
         with progress_line() as on_progress:
             results = play(candidates, trace, model, on_progress)

@@ -146,6 +146,18 @@ def test_autoscalers_of_a_file_and_a_workload_are_one_candidate(capsys):
     assert list(found) == [*names, *(f"{name} (upstream)" for name in names)]
 
 
+def test_upstream_knows_no_scope(capsys):
+    arguments = ["leader-follower.yaml", "--request=cpu=1", "--request=memory=4Gi", "--compare=upstream"]
+    examples = Path(__file__).parents[4] / "examples"
+    arguments[0] = str(examples / arguments[0])
+    trace = ["--trace", str(examples / "leadership-day.csv"), "--sync-period=600", "-o", "json"]
+    assert answer(["simulate", *arguments, *trace]) == 0
+    ours, upstream = (found["sizes"] for found in json.loads(capsys.readouterr().out))
+    assert ours["postgres cpu"]["target"] < 500 < 2000 < ours["postgres-leader cpu"]["target"]
+    assert upstream["postgres cpu"]["target"] > 2000, "it learns from the leader, too"
+    assert upstream["postgres-leader cpu"]["target"] is None, "the other VPA has all pods"
+
+
 def test_requests_limits_and_prices_are_those_of_the_command_line(capsys, tmp_path):
     hour("cpu", "memory")
     picture = tmp_path / "picture.svg"
