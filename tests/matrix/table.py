@@ -286,14 +286,6 @@ FLAGS: tuple[Row, ...] = (
         },
     ),
     Row(
-        ("--split-namespaces", "--shard-seed"),
-        EVERY,
-        "commands decide about one object, or show all",
-        {
-            "early": "tests/scenarios/horizontal/test_sharding.py::test_three_copies_share_evenly_and_one_killed_in_mid_cycle_is_replaced",
-        },
-    ),
-    Row(
         (
             "--recommendation-margin-fraction",
             "--target-cpu-percentile",

@@ -93,10 +93,8 @@ TOGETHER = {
     "tls_key_file": "tls_cert_file",
     "tls_ca_file": "tls_cert_file",
     "dashboard_address_file": "dashboard_login",
-    "split_namespaces": "shards",
-    "shard_seed": "shards",
 }
-"""Read only where the other one has a certain value: a file that exists, `token`, or more than one shard."""
+"""Read only where the other one has a certain value: a file that exists, or `token`."""
 
 
 @pytest.fixture(scope="module")

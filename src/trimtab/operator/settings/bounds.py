@@ -15,7 +15,7 @@ _NO_NEGATIVE_TIME: Final = ("status_max_age",)
 _ABOVE_ZERO: Final = ("recommender_interval", "updater_interval")
 _PORTS: Final = ("port", "webhook_port", "dashboard_port")
 _LAST_PORT: Final = 65_535
-_NAMESPACES: Final = ("watch_namespaces", "ignored_namespaces", "split_namespaces")
+_NAMESPACES: Final = ("watch_namespaces", "ignored_namespaces")
 
 
 def reject_invalid(settings: Settings) -> None:
@@ -48,19 +48,15 @@ def reject_out_of_range(settings: Settings) -> None:
         if settings.value(name) <= timedelta():
             raise ValueError(f"{flags[name]} must be longer than zero")
     reject_long_timeout(settings.admission)
-    _reject_bad_shards(settings.leases.shards, settings.leases.shard_seed)
+    _reject_bad_shards(settings.leases.shards)
 
 
-def _reject_bad_shards(shards: int, seed: int) -> None:
-    from trimtab.cluster.leases.layout import (  # noqa: PLC0415 - the client, which --help does not need
-        MOST_SEED,
-        MOST_SHARDS,
-    )
+def _reject_bad_shards(shards: int) -> None:
+    # Imported here: --help does not need the client.
+    from trimtab.cluster.leases.family import MOST_SHARDS  # noqa: PLC0415
 
     if not 1 <= shards <= MOST_SHARDS:
         raise ValueError(f"--shards={shards}: use 1 to {MOST_SHARDS}")
-    if not 0 <= seed <= MOST_SEED:
-        raise ValueError(f"--shard-seed={seed}: use 0 to {MOST_SEED}")
 
 
 def reject_bad_namespaces(settings: Settings) -> None:

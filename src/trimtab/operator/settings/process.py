@@ -70,26 +70,14 @@ class LeaseSettings:
     leader_elect_resource_name: str = setting(
         "",
         "--leader-elect-resource-name",
-        "Name of the Lease; empty means trimtab- and the first of the loops, as trimtab-horizontal. A recommender with a --recommender-name and a dry run have Leases of their own.",
+        "What the names of the Leases begin with; empty means trimtab- and the first of the loops, as trimtab-horizontal-0. A recommender with a --recommender-name and a dry run have Leases of their own.",
         why="Processes that run other loops must not wait for each other.",
     )
     shards: int = setting(
         1,
         "--shards",
-        "Number of shards, 1 to 16. Each is a Lease that one replica holds; all replicas need the same flags. The updater runs on the holder of shard 0, admission on all.",
+        "Number of shards, 1 to 16. Each is a Lease that one replica holds; replicas with another number wait. The updater runs on the holder of shard 0, admission on all.",
         why="One replica handles thousands of HPAs and VPAs. With shards, a replica that runs no more than horizontal, recommender and roles watches only its namespaces.",
-    )
-    split_namespaces: tuple[str, ...] = setting(
-        (),
-        "--split-namespaces",
-        "Namespaces, separated by commas, whose HPAs and VPAs --shards divides by name. Every replica watches them whole. All replicas need the same flags.",
-        why="A namespace is processed by one replica, and its pods are watched by one, unless it is too large for that.",
-    )
-    shard_seed: int = setting(
-        0,
-        "--shard-seed",
-        "Which assignment of namespaces to shards is used, 0 to 999. `trimtab shards` shows how even it is and names a better one. All replicas need the same flags.",
-        why="A hash divides many namespaces of one size evenly. Few or large ones may need another assignment.",
     )
 
 

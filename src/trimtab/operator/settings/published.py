@@ -33,8 +33,6 @@ PUBLISHED: Final = (
     "compat",
     "dry_run",
     "shards",
-    "split_namespaces",
-    "shard_seed",
     "native_hpas",
     "own_hpas",
     "sync_period",

@@ -9,7 +9,7 @@ from typing import Final
 
 from trimtab.cluster import errors
 from trimtab.cluster.client import Client
-from trimtab.cluster.leases.creation import create_lease
+from trimtab.cluster.leases.lease import create_lease
 from trimtab.cluster.resource import LEASES, Json
 from trimtab.model.times import format_micro_time
 from trimtab.operator.settings.published import settings_annotation

@@ -49,8 +49,6 @@ LEASES = {
     "leader_elect_resource_namespace": "trimtab",
     "leader_elect_resource_name": "",
     "shards": 1,
-    "split_namespaces": (),
-    "shard_seed": 0,
 }
 DASHBOARD = {
     "dashboard_address": "127.0.0.1",
