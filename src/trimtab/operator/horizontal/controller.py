@@ -350,7 +350,6 @@ class HpaController:
 
 
 def _sync_periods(settings: Settings) -> SyncPeriods:
-    # Upstream checks nothing between two syncs, and has a timer for each HPA.
-    is_upstream = bool(kubernetes_version(settings.compat))
-    usage_check = 0.0 if is_upstream else settings.horizontal.look_period.total_seconds()
-    return SyncPeriods(settings.horizontal.sync_period.total_seconds(), usage_check, has_timers=is_upstream)
+    # Upstream has a timer for each HPA.
+    has_timers, hpas = bool(kubernetes_version(settings.compat)), settings.horizontal
+    return SyncPeriods(hpas.sync_period.total_seconds(), hpas.look_period.total_seconds(), has_timers)

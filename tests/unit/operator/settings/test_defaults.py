@@ -10,19 +10,19 @@ from typing import Any
 
 import pytest
 
-from trimtab.operator.settings.admission import (
+from trimtab.operator.settings.declare import Form, Setting, setting, settings_group, settings_in
+from trimtab.operator.settings.horizontal import HorizontalSettings, MetricsSettings
+from trimtab.operator.settings.process import ClientSettings, DashboardSettings, LeaseSettings
+from trimtab.operator.settings.settings import Settings, compat_defaults, declared
+from trimtab.operator.settings.vertical import (
     STATUS_LEASE_NAME,
     STATUS_LEASE_NAMESPACE,
     AdmissionSettings,
+    EstimationSettings,
+    HistorySettings,
+    RecommenderLoopSettings,
+    UpdaterLoopSettings,
 )
-from trimtab.operator.settings.flags import Flag, declare
-from trimtab.operator.settings.history import HistorySettings
-from trimtab.operator.settings.horizontal import HorizontalSettings, MetricsSettings
-from trimtab.operator.settings.process import ClientSettings, DashboardSettings, LeaseSettings
-from trimtab.operator.settings.recommender import EstimationSettings, RecommenderLoopSettings
-from trimtab.operator.settings.settings import Settings, declared, with_values
-from trimtab.operator.settings.updater import UpdaterLoopSettings
-from trimtab.operator.settings.upstream_flags import VPA_DEFAULTS
 
 PROCESS = {
     "components": ("horizontal",),
@@ -78,9 +78,9 @@ HORIZONTAL = {
 METRICS = {
     "metrics_deadline": timedelta(seconds=10),
     "metrics_max_bytes": 16_777_216,
-    "metrics_max_age": timedelta(minutes=2),
-    "metrics_max_age_windows": 3.0,
-    "metrics_max_ahead": timedelta(minutes=1),
+    "stale_after": timedelta(minutes=2),
+    "stale_windows": 3.0,
+    "ahead_limit": timedelta(minutes=1),
     "adapter_config": "",
 }
 ESTIMATION = {
@@ -224,41 +224,90 @@ def test_defaults_of_a_process():
     want: dict[str, Any] = dict(PROCESS)
     for group in groups:
         want |= group
-    assert {field.name: plain.value(field.name) for field, _ in declared()} == want
-    assert plain == with_values(dict.fromkeys(want)) == Settings.of(**want)
+    assert {each.name: plain.value(each.name) for each in declared()} == want
+    assert plain == Settings.of(**dict.fromkeys(want)) == Settings.of(**want)
 
 
 def test_upstreams_status_lease():
     assert (STATUS_LEASE_NAMESPACE, STATUS_LEASE_NAME) == ("kube-system", "vpa-admission-controller")
 
 
-def test_defaults_with_the_rules_of_the_upstream_vpa():
+VPA_DEFAULTS: dict[str, Any] = {
+    "admission_check": "lease",
+    "cpu_integer_post_processor_enabled": False,
+    "max_evictions_per_minute": 0,
+    "max_evicted_share_per_minute": 0.0,
+    "max_missing_pods": 0,
+    "fruitless_evictions": 0,
+    "refused_eviction_backoff": timedelta(),
+    "checkpoints_interval": timedelta(),
+    "webhook_naming": "upstream",
+    "include_kube_system": True,
+}
+HPA_DEFAULTS: dict[str, Any] = {
+    "status_max_age": timedelta(),
+    "look_period": timedelta(),
+    "checkpoints_interval": timedelta(),
+    "include_kube_system": True,
+}
+
+
+@pytest.mark.parametrize(
+    ("compat", "want"),
+    [
+        ("vpa-1.8", VPA_DEFAULTS),
+        ("kubernetes-1.36", HPA_DEFAULTS),
+        ("kubernetes-1.37", HPA_DEFAULTS),
+        ("kubernetes-1.37,vpa-1.8", {**HPA_DEFAULTS, **VPA_DEFAULTS}),
+    ],
+)
+def test_defaults_with_upstreams_rules(compat, want):
     """Upstream has no limit per minute, no limit of missing pods and no pause after fruitless evictions."""
-    assert {
-        "admission_check": "lease",
-        "cpu_integer_post_processor_enabled": False,
-        "max_evictions_per_minute": 0,
-        "max_evicted_share_per_minute": 0.0,
-        "max_missing_pods": 0,
-        "fruitless_evictions": 0,
-        "refused_eviction_backoff": timedelta(),
-        "checkpoints_interval": timedelta(),
-        "webhook_naming": "upstream",
-    } == VPA_DEFAULTS
-    assert with_values({"compat": "vpa-1.8"}) == Settings.of(compat="vpa-1.8", **VPA_DEFAULTS)
+    plain, with_rules = Settings(), Settings.of(compat=compat)
+    assert with_rules == plain.replace(compat=compat, **want)
+    assert compat_defaults(compat) == {
+        each.name: with_rules.value(each.name) for each in declared() if each.compat
+    }
 
 
-def test_a_declaration_keeps_what_the_flag_has():
-    field = declare(
-        3, "--some-flag", "Help.", group="Process", why="Because.", aliases=("-s",), choices=("3", "4")
+def test_a_given_value_wins_over_the_default_of_upstreams_rules():
+    given = {name: Settings().value(name) for name in {**VPA_DEFAULTS, **HPA_DEFAULTS}}
+    assert Settings.of(compat="kubernetes-1.37,vpa-1.8", **given) == Settings().replace(
+        compat="kubernetes-1.37,vpa-1.8"
     )
-    assert (field.default, field.repr) == (3, True)
-    assert field.metadata["flag"] == Flag(
-        "--some-flag", "Help.", "Process", "Because.", aliases=("-s",), variables=(), choices=("3", "4")
-    )
-    assert field.metadata["flag"].environment == "TRIMTAB_SOME_FLAG"
+
+
+@settings_group("Some", read_by="horizontal")
+class Declared:
+    """A group with a setting of each kind."""
+
+    plain: int = setting(3, help="Help.", least=1, most=5)
+    named: timedelta = setting("1m", "--its-own", read_by="a b", group="Other", help="Help.", why="Because.")
+    names: tuple[str, ...] = setting((), help="Help.", form=Form("[a-z]+", "a word"))
+    hidden: str = setting("", is_secret=True, help="Help.")
+
+
+def test_a_declaration_is_completed_by_its_name_its_type_and_its_group():
+    plain, named, names, _ = settings_in(Declared())
+    assert plain == Setting(
+        name="plain", type=int, default=3, help="Help.", group="Some", read_by=frozenset({"horizontal"}),
+        flag="--plain", least=1, most=5,
+    )  # fmt: skip
+    assert (named.flag, named.key, named.environment) == ("--its-own", "its-own", "TRIMTAB_ITS_OWN")
+    assert (named.default, named.read_by, named.group) == (timedelta(minutes=1), frozenset("ab"), "Other")
+    assert (names.type, names.is_list) == (tuple, True)
+    assert plain.why == "Upstream's default."
 
 
 def test_only_a_secret_is_left_out_of_the_repr():
-    assert not declare("", "--secret", "Help.", group="Process", is_secret=True).repr
-    assert declare("", "--open", "Help.", group="Process").repr
+    assert repr(Declared()) == "Declared(plain=3, named=datetime.timedelta(seconds=60), names=())"
+
+
+@pytest.mark.parametrize(
+    "fact",
+    [{"decides": True}, {"default": "changeme"}, {"choices": ("a", "b")}, {"type": int}],
+    ids=lambda fact: next(iter(fact)),
+)
+def test_a_secret_cannot_be_published_or_shown(fact):
+    with pytest.raises(TypeError, match="a secret is a text without default, and is never published"):
+        Setting(**{"default": "", "help": "Help.", "is_secret": True, **fact})
