@@ -93,7 +93,7 @@ class Setting:
 
     def __post_init__(self) -> None:
         if self.is_secret and (self.decides or self.default or self.choices or self.type is not str):
-            raise TypeError(f"{self.name}: a secret is a text without default, and is never published")
+            raise TypeError("a secret is a text without default, and is never published")
 
     @property
     def key(self) -> str:
