@@ -10,7 +10,8 @@ from typing import TypeAlias
 
 from trimtab.model.core.meta import CrossVersionObjectReference, NamespacedName
 from trimtab.model.core.pod import CPU, MEMORY
-from trimtab.model.hpa.types import HorizontalPodAutoscaler, MetricSourceType
+from trimtab.model.hpa.metric_kinds import measured_by
+from trimtab.model.hpa.types import HorizontalPodAutoscaler
 from trimtab.model.vpa.defaults import policies_of
 from trimtab.model.vpa.types import (
     ContainerResourcePolicy,
@@ -129,10 +130,8 @@ def _measured(hpa: HorizontalPodAutoscaler) -> Iterator[str]:
     if not hpa.spec.metrics:
         yield CPU
     for metric in hpa.spec.metrics:
-        if metric.type == MetricSourceType.RESOURCE and metric.resource:
-            yield metric.resource.name
-        elif metric.type == MetricSourceType.CONTAINER_RESOURCE and metric.container_resource:
-            yield metric.container_resource.name
+        if resource := measured_by(metric).resource:
+            yield resource
 
 
 def _missing_scopes(members: Sequence[Member]) -> Iterator[BundleWarning]:

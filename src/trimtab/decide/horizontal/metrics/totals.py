@@ -1,4 +1,4 @@
-"""The arithmetic of metrics that are one number for the whole workload: Object and External.
+"""Metrics that are one number for the whole workload: Object and External.
 
 A `Value` target compares the number itself and multiplies the ready pods. An `AverageValue` target divides the number by the
 replicas of the target's status.
@@ -8,26 +8,22 @@ from typing import NamedTuple
 
 from trimtab.decide.horizontal.arithmetic import (
     INT64_MAX,
-    finite,
     fold64,
     int32_of,
     int64_of,
     ratio_of,
     round_up,
-    saturated,
 )
-from trimtab.decide.horizontal.metrics.proposal import (
-    Proposal,
-    ProposalContext,
+from trimtab.decide.horizontal.metrics.pods import (
+    NO_PODS,
+    Context,
     ProposalOutcome,
     RatioResult,
     Rejected,
     UnusableMetric,
     capped,
 )
-from trimtab.decide.horizontal.metrics.utilization import NO_PODS
 from trimtab.decide.horizontal.observation.samples import MetricSamples, Series, failure_of
-from trimtab.model.hpa.types import MetricStatus
 
 
 class Total(NamedTuple):
@@ -37,65 +33,8 @@ class Total(NamedTuple):
     timestamp: float
 
 
-def propose_value(
-    name: str, total: Total, target: int, status: MetricStatus, context: ProposalContext
-) -> Proposal:
-    """Propose the replicas that bring a value to its target."""
-    result = _replicas_for_value(total.value, target, context)
-    return Proposal(
-        type=status.type,
-        name=name,
-        replicas=result.replicas,
-        outcome=result.outcome,
-        ratio=finite(ratio_of(total.value, target)),
-        value=saturated(total.value),
-        target=target,
-        status=status,
-        timestamp=total.timestamp,
-        pods=context.ready_pods,
-    )
-
-
-def propose_average(
-    name: str,
-    total: Total,
-    target: int,
-    share: int,
-    status: MetricStatus,
-    context: ProposalContext,
-    *,
-    is_capped: bool,
-) -> Proposal:
-    """Propose the replicas that bring the share of each replica to its target.
-
-    `is_capped` stops the replicas at the largest integer, where upstream may wrap around.
-    """
-    # Without replicas the ratio is infinite or NaN, which no tolerance covers.
-    ratio = ratio_of(total.value, float(target) * float(context.status_replicas))
-    if context.tolerance.covers(ratio):
-        keeps_spec = context.compat.spec_replicas_within_tolerance
-        replicas = context.current if keeps_spec else context.status_replicas
-        outcome = ProposalOutcome.WITHIN_TOLERANCE
-    else:
-        wanted = ratio_of(total.value, target)
-        replicas = capped(wanted, context.compat) if is_capped else _rounded_up(wanted, context)
-        outcome = ProposalOutcome.PROPOSED if context.current else ProposalOutcome.FROM_ZERO
-    return Proposal(
-        type=status.type,
-        name=name,
-        replicas=replicas,
-        outcome=outcome,
-        ratio=finite(ratio),
-        value=saturated(share),
-        target=target,
-        status=status,
-        timestamp=total.timestamp,
-        pods=context.status_replicas,
-        total=saturated(total.value),
-    )
-
-
-def _replicas_for_value(total: int, target: int, context: ProposalContext) -> RatioResult:
+def replicas_for_value(total: int, target: int, context: Context) -> RatioResult:
+    """Return the replicas that bring a value to its target."""
     ratio = ratio_of(total, target)
     if not context.current:  # from zero neither pods nor tolerance matter
         return RatioResult(_rounded_up(ratio, context), ProposalOutcome.FROM_ZERO)
@@ -110,11 +49,27 @@ def _replicas_for_value(total: int, target: int, context: ProposalContext) -> Ra
     return RatioResult(capped(ratio * ready, context.compat), ProposalOutcome.PROPOSED)
 
 
-def _rounded_up(number: float, context: ProposalContext) -> int:
-    return int32_of(round_up(number), saturate=context.compat.saturate)
+def replicas_for_average(total: int, target: int, context: Context, *, is_capped: bool) -> RatioResult:
+    """Return the replicas that bring the share of each replica to its target.
+
+    `is_capped` stops the replicas at the largest integer, where upstream may wrap around.
+    """
+    # Without replicas the ratio is infinite or NaN, which no tolerance covers.
+    if context.tolerance.covers(ratio_of_shares(total, target, context)):
+        keeps_spec = context.compat.spec_replicas_within_tolerance
+        replicas = context.current if keeps_spec else context.status_replicas
+        return RatioResult(replicas, ProposalOutcome.WITHIN_TOLERANCE)
+    wanted = ratio_of(total, target)
+    replicas = capped(wanted, context.compat) if is_capped else _rounded_up(wanted, context)
+    return RatioResult(replicas, ProposalOutcome.PROPOSED if context.current else ProposalOutcome.FROM_ZERO)
 
 
-def share_of(total: int, context: ProposalContext) -> int:
+def ratio_of_shares(total: int, target: int, context: Context) -> float:
+    """Return the share of each replica by its target."""
+    return ratio_of(total, float(target) * float(context.status_replicas))
+
+
+def share_of(total: int, context: Context) -> int:
     """Return the average that the status shows, or the undivided total at zero replicas."""
     if not context.status_replicas and context.compat.undivided_average_at_zero:
         return total
@@ -122,27 +77,21 @@ def share_of(total: int, context: ProposalContext) -> int:
     return int64_of(share, saturate=context.compat.saturate)
 
 
-def accepted_series(samples: MetricSamples, context: ProposalContext) -> Series:
-    """Return the series if every sample's time is plausible, else raise UnusableMetric."""
-    if not isinstance(samples, Series) or not samples.samples:
-        raise UnusableMetric(failure_of(samples))
-    limits = context.limits
-    for sample in samples.samples:
-        if not limits.fresh_after <= sample.timestamp <= limits.ahead:
-            rule = limits.reject_reason(sample)
-            if rule:
-                raise Rejected(f"the answer was refused: {rule}")
-    return samples
+def first_of(samples: MetricSamples, context: Context) -> Total:
+    """Return the single value of an object."""
+    sample = _accepted_series(samples, context).samples[0]
+    value = fold64(sample.value, saturate=context.compat.saturate)
+    return Total(_accepted_total(value, context), sample.timestamp)
 
 
-def accepted_total(total: int, context: ProposalContext) -> int:
-    """Return the total, or raise UnusableMetric if it is negative, which no workload can serve."""
-    if total < context.limits.lowest:
-        raise Rejected(f"the answer was refused: negative value {total / 1000:g}")
-    return total
+def sum_of(samples: MetricSamples, context: Context, *, guards_running_sum: bool) -> Total:
+    """Return the sum of all series."""
+    series = _accepted_series(samples, context)
+    total = sum_series(series, context, guards_running_sum=guards_running_sum)
+    return Total(_accepted_total(total, context), series.samples[0].timestamp)
 
 
-def sum_series(series: Series, context: ProposalContext, *, guards_running_sum: bool) -> int:
+def sum_series(series: Series, context: Context, *, guards_running_sum: bool) -> int:
     """Return the sum of the samples, with upstream's guards against overflow.
 
     Upstream has two guards, and one of them takes any negative sum for an overflow.
@@ -158,3 +107,27 @@ def sum_series(series: Series, context: ProposalContext, *, guards_running_sum: 
         if guards_running_sum and total < 0 and not context.compat.negative_sums:
             return INT64_MAX
     return total
+
+
+def _accepted_series(samples: MetricSamples, context: Context) -> Series:
+    """Return the series if every sample's time is plausible, else raise UnusableMetric."""
+    if not isinstance(samples, Series) or not samples.samples:
+        raise UnusableMetric(failure_of(samples))
+    limits = context.limits
+    for sample in samples.samples:
+        if not limits.fresh_after <= sample.timestamp <= limits.ahead:
+            rule = limits.reject_reason(sample)
+            if rule:
+                raise Rejected(f"the answer was refused: {rule}")
+    return samples
+
+
+def _accepted_total(total: int, context: Context) -> int:
+    """Return the total, or raise UnusableMetric if it is negative, which no workload can serve."""
+    if total < context.limits.lowest:
+        raise Rejected(f"the answer was refused: negative value {total / 1000:g}")
+    return total
+
+
+def _rounded_up(number: float, context: Context) -> int:
+    return int32_of(round_up(number), saturate=context.compat.saturate)

@@ -42,7 +42,7 @@ from trimtab.decide.horizontal.memory import (
     is_restored_alike,
     restore_memory,
 )
-from trimtab.decide.horizontal.metrics.tolerance import Tolerance
+from trimtab.decide.horizontal.metrics.pods import Tolerance
 from trimtab.decide.horizontal.observation.observation import Observation
 from trimtab.decide.horizontal.status.generations import must_write
 from trimtab.decide.horizontal.status.moved_values import have_same_metrics, is_visible_change
