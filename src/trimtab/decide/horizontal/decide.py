@@ -22,6 +22,7 @@ from trimtab.decide.horizontal.metrics.combine import (
     policy_memory,
     proposal_context,
 )
+from trimtab.decide.horizontal.metrics.kinds import counts_pods
 from trimtab.decide.horizontal.observation.observation import (
     Observation,
     ScaleFailure,
@@ -205,6 +206,7 @@ def _compute_replicas(builder: DecisionBuilder, scale: Scale) -> None:
         extra_pods=extra,
         surge_pods=max(scale.status.replicas - scale.spec.replicas, 0),
         selection_fallback=selection.fallback,
+        needs_no_pods=bool(selection.fallback) and not counts_pods(observation.hpa.spec.metrics),
         tolerance=context.tolerance,
         proposals=result.proposals,
         winner=result.winner,
@@ -270,7 +272,8 @@ def _normalize(builder: DecisionBuilder, replicas: int, stale: tuple[StaleInput,
     """Return the replicas that windows, bounds and rates allow, and why they would change."""
     observation, current, trace = builder.observation, builder.current, builder.trace
     asked = max(replicas, 0)
-    if trace.selection_fallback and observation.compat.fallback_never_shrinks:
+    is_doubted = trace.selection_fallback and not trace.needs_no_pods
+    if is_doubted and observation.compat.fallback_never_shrinks:
         # Idle pods of others in the average would shrink a busy workload while a filter cannot leave them out.
         asked = max(asked, current)
     if stale and asked < current:

@@ -34,6 +34,8 @@ class DecisionTrace(Wire):
     """How many pods the target's status has beyond its replicas, as during a rollout."""
     selection_fallback: str = ""
     """Why every pod counts although the strategy would choose; empty when it could choose."""
+    needs_no_pods: bool = False
+    """Whether no metric depends on which pods count, so that `selection_fallback` holds nothing."""
     stale_hold: str = ""
     """Which stale caches kept the replicas from being lowered; empty if none did."""
     tolerance: Tolerance = Tolerance()

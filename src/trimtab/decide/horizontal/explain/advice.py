@@ -223,7 +223,8 @@ def _winner_first(
 def _keeps_replicas(decision: Decision) -> bool:
     """Return whether the replicas are not lowered, whatever metrics and policies ask for."""
     trace = decision.trace
-    is_held = bool(trace.selection_fallback or trace.stale_hold or trace.policy_hold)
+    is_doubted = trace.selection_fallback and not trace.needs_no_pods
+    is_held = bool(is_doubted or trace.stale_hold or trace.policy_hold)
     # Without a metric that asks for replicas, a replica policy may only ask for more.
     return is_held or all(
         isinstance(result, Failure) or result.replicas is None for result in trace.proposals

@@ -15,6 +15,7 @@ from trimtab.decide.horizontal.behavior.stabilization import SCALE_DOWN_STABILIZ
 from trimtab.decide.horizontal.explain.reason import DecisionReason
 from trimtab.decide.horizontal.explain.wording import SUMMARIES, describe_unreadable
 from trimtab.decide.horizontal.metrics.combine import LEAVES_OUT_ALL
+from trimtab.decide.horizontal.metrics.kinds import counts_pods
 from trimtab.decide.horizontal.metrics.pods import Tolerance
 from trimtab.decide.horizontal.observation.observation import Observation
 from trimtab.decide.horizontal.observation.plugin_answers import POLICY
@@ -200,7 +201,8 @@ def _hold(hpa: HorizontalPodAutoscaler, *, is_complete: bool) -> StatusReason | 
             ConditionType.PLUGIN_FAILED,
             ConditionType.CACHES_STALE,
         ):
-            if (found := _true(status, kind)) is not None:
+            binds = kind != ConditionType.SELECTION_FALLBACK or counts_pods(hpa.spec.metrics)
+            if binds and (found := _true(status, kind)) is not None:
                 return StatusReason(_hold_word(found), found.message)
     if lost is not None:
         return StatusReason(DecisionReason.LOSS_POLICY, lost.message)

@@ -162,7 +162,8 @@ def _standstill(decision: Decision) -> DecisionReason:
 def _doubt(decision: Decision) -> DecisionReason | None:
     """Return what is not known well enough to remove pods, if that holds the replicas."""
     trace = decision.trace
-    if trace.selection_fallback and _asks_for_fewer(_winner(trace), decision.current):
+    is_doubted = trace.selection_fallback and not trace.needs_no_pods
+    if is_doubted and _asks_for_fewer(_winner(trace), decision.current):
         is_plugin = is_plugin_name(trace.strategy)
         return DecisionReason.PLUGIN_FAILED if is_plugin else DecisionReason.OWNERS_UNREAD
     if trace.policy_hold and _would_shrink(decision):
