@@ -454,7 +454,7 @@ def test_e3_owners_that_cannot_be_read_let_an_average_of_no_pods_go_to_zero(play
         await owned_through_config_map(stage)
         stage.metrics.set_external(stage.namespace, "jobs", "0")
         metrics = [external_metric("jobs", average="10")]
-        no_window = {"behavior": {"scaleDown": {"stabilizationWindowSeconds": 0}}}
+        no_window: Json = {"behavior": {"scaleDown": {"stabilizationWindowSeconds": 0}}}
         await stage.hpa("web", minReplicas=0, metrics=metrics, **no_window, **BY_OWNER)
         async with stage.running() as actor:
             unreadable_owner(actor, 403)

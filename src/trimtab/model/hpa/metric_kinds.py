@@ -95,10 +95,10 @@ class MetricKind(Generic[S]):
     source_type: type[Any]
     status_type: type[Any]
     target: TargetRule
+    flat: tuple[str, ...]
+    """The fields in older versions, in their order. `#` stands for `target` in a spec, and for `current` in a status."""
     wakes = False
     """Whether the metric can be read without pods, so that it can wake a workload at zero."""
-    measures = False
-    """Whether the metric is a resource of the pods, which metrics-server measures."""
 
     def __init__(self) -> None:
         self.field = self.type_name[:1].lower() + self.type_name[1:]
@@ -174,7 +174,7 @@ class MetricKind(Generic[S]):
 class _OfResource(MetricKind[R]):
     """A resource that metrics-server measures."""
 
-    measures = True
+    flat: tuple[str, ...] = ("name", "#AverageUtilization", "#AverageValue")
     target = TargetRule(
         ("averageUtilization", "averageValue"),
         missing_at="averageUtilization",
@@ -213,6 +213,7 @@ class ObjectKind(_OfName[ObjectMetricSource]):
 
     type_name, attribute = MetricSourceType.OBJECT, "object"
     source_type, status_type = ObjectMetricSource, ObjectMetricStatus
+    flat = ("target", "metricName", "#Value", "selector", "averageValue")
     target = TargetRule(
         ("averageValue", "value"), "averageValue", "must set either a target value or averageValue"
     )
@@ -244,6 +245,7 @@ class PodsKind(_OfName[PodsMetricSource]):
 
     type_name, attribute = MetricSourceType.PODS, "pods"
     source_type, status_type = PodsMetricSource, PodsMetricStatus
+    flat = ("metricName", "#AverageValue", "selector")
     target = TargetRule(("averageValue",), "averageValue", "must specify a positive target averageValue")
 
 
@@ -266,6 +268,7 @@ class ContainerResourceKind(_OfResource[ContainerResourceMetricSource]):
 
     type_name, attribute = MetricSourceType.CONTAINER_RESOURCE, "container_resource"
     source_type, status_type = ContainerResourceMetricSource, ContainerResourceMetricStatus
+    flat = (*_OfResource.flat, "container")
 
     def label(self, source: ContainerResourceMetricSource) -> str:
         return f"{source.container} {source.name}"
@@ -291,6 +294,7 @@ class ExternalKind(_OfName[ExternalMetricSource]):
 
     type_name, attribute = MetricSourceType.EXTERNAL, "external"
     source_type, status_type = ExternalMetricSource, ExternalMetricStatus
+    flat = ("metricName", "metricSelector", "#Value", "#AverageValue")
     target = TargetRule(
         ("value", "averageValue"),
         missing_at="averageValue",

@@ -10,29 +10,8 @@ from trimtab.model.hpa.metric_kinds import KINDS
 from trimtab.model.hpa.versions import v1
 from trimtab.model.json.wire import Json
 
-_Path = tuple[str, ...]
-
-_NAMES: dict[str, _Path] = {
-    "metricName": ("metric", "name"),
-    "selector": ("metric", "selector"),
-    "metricSelector": ("metric", "selector"),
-    "target": ("describedObject",),
-}
-_NUMBERS = ("value", "averageValue", "averageUtilization")
-
-
-def _paths(flat: type[Any], numbers: str) -> dict[str, dict[str, _Path]]:
-    """Return where the fields of each flat source are in the nested one, whose numbers are in the field `numbers`."""
-    prefixed = {f"{numbers}{name[:1].upper()}{name[1:]}": (numbers, name) for name in _NUMBERS}
-    known = {**_NAMES, **prefixed, "averageValue": (numbers, "averageValue")}
-    return {
-        source: {name: known.get(name, (name,)) for name in kind.__struct_encode_fields__}
-        for source, kind in v1.flat_sources(flat).items()
-    }
-
-
-_SPEC_FIELDS = _paths(v1.V1MetricSpec, "target")
-_STATUS_FIELDS = _paths(v1.V1MetricStatus, "current")
+_SPEC_FIELDS = {kind.field: v1.flat_paths(kind, "target") for kind in KINDS.values()}
+_STATUS_FIELDS = {kind.field: v1.flat_paths(kind, "current") for kind in KINDS.values()}
 
 
 def flat_spec(metric: Mapping[str, Any]) -> Json:
@@ -63,7 +42,7 @@ def nested_status(metric: Mapping[str, Any]) -> Json:
     return _nested(metric, _STATUS_FIELDS)
 
 
-def _flat(metric: Mapping[str, Any], fields: Mapping[str, Mapping[str, _Path]]) -> Json:
+def _flat(metric: Mapping[str, Any], fields: Mapping[str, Mapping[str, v1.Path]]) -> Json:
     out: Json = {"type": metric["type"]}
     for source, names in fields.items():
         if source in metric:
@@ -72,7 +51,7 @@ def _flat(metric: Mapping[str, Any], fields: Mapping[str, Mapping[str, _Path]]) 
     return out
 
 
-def _nested(metric: Mapping[str, Any], fields: Mapping[str, Mapping[str, _Path]]) -> Json:
+def _nested(metric: Mapping[str, Any], fields: Mapping[str, Mapping[str, v1.Path]]) -> Json:
     out: Json = {"type": metric["type"]}
     for source, names in fields.items():
         if source in metric:
@@ -83,14 +62,14 @@ def _nested(metric: Mapping[str, Any], fields: Mapping[str, Mapping[str, _Path]]
     return out
 
 
-def _get(data: Mapping[str, Any], path: _Path) -> Any:
+def _get(data: Mapping[str, Any], path: v1.Path) -> Any:
     value: Any = data
     for name in path:
         value = value.get(name) if value is not None else None
     return value
 
 
-def _put(data: Json, path: _Path, value: Any) -> None:
+def _put(data: Json, path: v1.Path, value: Any) -> None:
     for name in path[:-1]:
         data = data.setdefault(name, {})
     data[path[-1]] = value
