@@ -73,7 +73,7 @@ def compared(
 
     def by_upstreams_rules(hpa: Candidate) -> Candidate:
         name = f"{hpa.name} ({compare})"
-        return replace(hpa, name=name, settings=config.settings, gates=config.gates, compat=config.compat)
+        return replace(hpa, name=name, settings=config.settings, gates=config.gates, rules=config.rules)
 
     found = list(candidates)
     for candidate in candidates:
@@ -142,7 +142,7 @@ def hpa_candidate(name: str, hpa: HorizontalPodAutoscaler, settings: Settings, g
     config = decision_config(settings)
     for failure in missing_plugins(hpa.spec, config.gates, guards):
         raise ModelError(f"HPA {hpa.key}: {failure}")
-    return Candidate(name, hpa, config.settings, config.gates, config.compat, guards)
+    return Candidate(name, hpa, config.settings, config.gates, config.rules, guards)
 
 
 def with_estimators(candidate: SizeCandidate, plugins: Plugins, advice: str = NAME_IT) -> SizeCandidate:

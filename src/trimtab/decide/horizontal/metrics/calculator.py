@@ -8,7 +8,6 @@ from collections.abc import Callable
 
 import msgspec
 
-from trimtab.decide.horizontal.config import HpaCompat
 from trimtab.decide.horizontal.memory import LastGood, Memory
 from trimtab.decide.horizontal.metrics.external import NO_TARGET, propose_external
 from trimtab.decide.horizontal.metrics.object import is_average, propose_object
@@ -30,6 +29,7 @@ from trimtab.decide.horizontal.metrics.tolerance import tolerance_of
 from trimtab.decide.horizontal.observation.observation import Observation
 from trimtab.decide.horizontal.observation.samples import FetchFailure, MetricSamples
 from trimtab.decide.horizontal.observation.staleness import SampleAgeLimits, limits_at
+from trimtab.decide.horizontal.rules import Rules
 from trimtab.decide.horizontal.selection.selection import Selection
 from trimtab.model.core.workloads import Scale
 from trimtab.model.hpa.types import MetricSourceType, MetricSpec, MetricStatus, SelectionStrategy
@@ -91,7 +91,7 @@ def proposal_context(
     observation: Observation, scale: Scale, selection: Selection, strategy: str, now: float
 ) -> ProposalContext:
     """Return the state of the target that every proposal is computed from."""
-    settings, compat = observation.settings, observation.compat
+    settings, rules = observation.settings, observation.rules
     return ProposalContext(
         namespace=observation.hpa.metadata.namespace,
         now=now,
@@ -101,17 +101,17 @@ def proposal_context(
         has_pods=bool(observation.pods),
         tolerance=tolerance_of(observation.hpa.spec.behavior, settings, observation.gates),
         settings=settings,
-        compat=compat,
-        limits=limits_at(now, settings, compat, observation.clock_offset),
+        rules=rules,
+        limits=limits_at(now, settings, rules, observation.clock_offset),
         # A pod that the strategy leaves out, or that cannot be shown to be owned, is not averaged in as a stray.
-        averages_strays=not compat.ignore_foreign_samples and strategy == SelectionStrategy.LABEL_SELECTOR,
-        all_left_out="" if selection.pods else _describe_left_out(selection, strategy, compat),
+        averages_strays=not rules.ours and strategy == SelectionStrategy.LABEL_SELECTOR,
+        all_left_out="" if selection.pods else _describe_left_out(selection, strategy, rules),
     )
 
 
-def _describe_left_out(selection: Selection, strategy: str, compat: HpaCompat) -> str:
+def _describe_left_out(selection: Selection, strategy: str, rules: Rules) -> str:
     """Return that a strategy leaves out every pod, with the first reason, or an empty text if there is none."""
-    if not selection.left_out or not compat.clear_messages:
+    if not selection.left_out or not rules.ours:
         return ""
     text = f"did not receive metrics for targeted pods: {strategy} {LEAVES_OUT_ALL}"
     # Pods that the target does not own must change no status, so the texts of our own strategies name none.
@@ -121,7 +121,7 @@ def _describe_left_out(selection: Selection, strategy: str, compat: HpaCompat) -
 
 def compute_replicas(observation: Observation, context: ProposalContext, memory: Memory) -> MetricsResult:
     """Let every metric propose replicas, and combine the proposals."""
-    compat, before = observation.compat, observation.hpa.status.current_replicas
+    rules, before = observation.rules, observation.hpa.status.current_replicas
     policies = LossPolicies(memory.last_good, context.now)
     proposals: list[Result] = []
     failures: list[Failure] = []
@@ -143,7 +143,7 @@ def compute_replicas(observation: Observation, context: ProposalContext, memory:
             statuses.append(FAILED_METRIC)
         if result.is_rejected if isinstance(result, Failure) else result.rejected_samples:
             rejected_since[metric_key(spec)] = limits.since
-        if spec.on_loss is None or not compat.loss_policies:
+        if spec.on_loss is None or not rules.ours:
             proposals.append(result)
         else:
             proposals.append(policies.apply(spec, spec.on_loss, result))
@@ -269,7 +269,7 @@ def propose_replicas(
             error=f"{_prefix(spec)}{cause.detail}{cause}",
             is_misconfigured=cause.is_misconfigured,
             is_rejected=cause.is_rejected,
-            is_unmeasured=cause.is_unmeasured and context.compat.wait_for_first_samples,
+            is_unmeasured=cause.is_unmeasured and context.rules.ours,
         )
 
 

@@ -1,6 +1,5 @@
 """External metrics: the sum of series that belong to no Kubernetes object."""
 
-from trimtab.decide.horizontal.arithmetic import INT64_MAX
 from trimtab.decide.horizontal.metrics.proposal import (
     Misconfigured,
     Proposal,
@@ -36,15 +35,13 @@ def propose_external(
     """Propose replicas for an external metric."""
     name = f"external metric {source.metric.name}({go_string(source.metric.selector)})"
     if source.target.average_value is not None:  # it wins, whatever the target's type says
-        total = _total(source, samples, context, guards_running_sum=True)
-        # Upstream leaves a sum at the very limit undivided, since its float equals one beyond the limit.
-        at_limit = not context.compat.saturate and float(total.value) >= float(INT64_MAX)
-        share = INT64_MAX if at_limit else share_of(total.value, context)
+        total = _total(source, samples, context, is_average=True)
+        share = share_of(total.value, context)
         status = _status(source, MetricValueStatus(average_value=Quantity.from_milli(share)))
         target = source.target.average_value.milli_value()
-        return propose_average(name, total, target, share, status, context, is_capped=True)
+        return propose_average(name, total, target, share, status, context)
     if source.target.value is not None:
-        total = _total(source, samples, context, guards_running_sum=False)
+        total = _total(source, samples, context, is_average=False)
         status = _status(source, MetricValueStatus(value=Quantity.from_milli(total.value)))
         return propose_value(name, total, source.target.value.milli_value(), status, context)
     raise Misconfigured(NO_TARGET)
@@ -55,11 +52,11 @@ def _total(
     samples: MetricSamples,
     context: ProposalContext,
     *,
-    guards_running_sum: bool,
+    is_average: bool,
 ) -> Total:
     try:
         series = accepted_series(samples, context)
-        total = sum_series(series, context, guards_running_sum=guards_running_sum)
+        total = sum_series(series, context, is_average=is_average)
         return Total(accepted_total(total, context), series.samples[0].timestamp)
     except UnusableMetric as cause:
         metric = f"{context.namespace}/{source.metric.name}/{go_string(source.metric.selector)}"

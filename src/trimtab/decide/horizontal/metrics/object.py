@@ -1,6 +1,5 @@
 """Object metrics: one number that describes a Kubernetes object."""
 
-from trimtab.decide.horizontal.arithmetic import fold64
 from trimtab.decide.horizontal.metrics.proposal import (
     Misconfigured,
     Proposal,
@@ -47,20 +46,19 @@ def propose_object(source: ObjectMetricSource, samples: MetricSamples, context: 
     total = _total(source, samples, context)
     share = share_of(total.value, context)
     status = _status(source, MetricValueStatus(average_value=Quantity.from_milli(share)))
-    if not context.compat.clear_messages:
+    if not context.rules.ours:
         name = f"external metric {source.metric.name}({go_string(source.metric.selector)})"
     target = source.target.average_value.milli_value()
-    return propose_average(name, total, target, share, status, context, is_capped=context.compat.saturate)
+    return propose_average(name, total, target, share, status, context)
 
 
 def _total(source: ObjectMetricSource, samples: MetricSamples, context: ProposalContext) -> Total:
     try:
         sample = accepted_series(samples, context).samples[0]
-        value = fold64(sample.value, saturate=context.compat.saturate)
-        return Total(accepted_total(value, context), sample.timestamp)
+        return Total(accepted_total(sample.value, context), sample.timestamp)
     except UnusableMetric as cause:
         metric, described = source.metric.name, source.described_object
-        if context.compat.cause_after_object:
+        if context.rules.minor >= 37:
             text = f"unable to get metric {metric} on {described.kind} {context.namespace}/{described.name}: {cause}"
         else:
             text = f"unable to get metric {metric}: {described.kind} on {context.namespace} {described.name}/{cause}"

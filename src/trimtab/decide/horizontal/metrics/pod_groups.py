@@ -6,10 +6,10 @@ Readiness matters for CPU alone, because a starting pod burns CPU that says noth
 
 from collections.abc import Iterable, Mapping
 
-from trimtab.decide.horizontal.config import HpaSettings
 from trimtab.decide.horizontal.observation.pods import PodSnapshot
 from trimtab.decide.horizontal.observation.samples import Sample
 from trimtab.decide.horizontal.observation.staleness import ANYTHING_GOES, SampleAgeLimits
+from trimtab.decide.horizontal.rules import HpaSettings
 
 
 class Groups:

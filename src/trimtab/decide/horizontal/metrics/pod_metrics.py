@@ -70,8 +70,8 @@ def propose_utilization(
     """Propose replicas for usage as a percentage of requests."""
     found = _resource_samples(resource, samples)
     groups = group_counted(found, context, is_cpu=resource == CPU)
-    requests = requests_of(context.pods, resource, container or "", context.compat)
-    usage = Utilization(groups, requests, target, context.compat)
+    requests = requests_of(context.pods, resource, container or "", context.rules)
+    usage = Utilization(groups, requests, target)
     current = MetricValueStatus(
         average_utilization=usage.percent, average_value=resource_quantity(resource, usage.average)
     )
@@ -85,7 +85,7 @@ def propose_usage(
 ) -> Proposal:
     """Propose replicas for usage as an amount per pod."""
     found = _resource_samples(resource, samples)
-    usage = Average(group_counted(found, context, is_cpu=resource == CPU), target, context.compat)
+    usage = Average(group_counted(found, context, is_cpu=resource == CPU), target)
     current = MetricValueStatus(average_value=resource_quantity(resource, usage.average))
     status = _status(resource, container, current)
     return _proposal(f"{resource} resource", usage, usage.average, found, status, context)
@@ -98,7 +98,7 @@ def propose_pods(source: PodsMetricSource, samples: MetricSamples, context: Prop
     if not isinstance(samples, PodSamples):
         raise UnusableMetric(f"unable to get metric {source.metric.name}: {failure_of(samples)}")
     target = source.target.average_value.milli_value()
-    usage = Average(group_counted(samples, context, is_cpu=False), target, context.compat)
+    usage = Average(group_counted(samples, context, is_cpu=False), target)
     current = MetricValueStatus(average_value=Quantity.from_milli(usage.average))
     status = MetricStatus(
         type=MetricSourceType.PODS, pods=PodsMetricStatus(metric=source.metric, current=current)
@@ -116,7 +116,7 @@ def _proposal(
 ) -> Proposal:
     groups = usage.groups
     result = replicas_from_ratio(
-        usage.ratio, context.current, groups, context.tolerance, usage.with_missing_pods, context.compat
+        usage.ratio, context.current, groups, context.tolerance, usage.with_missing_pods
     )
     return Proposal(
         type=status.type,

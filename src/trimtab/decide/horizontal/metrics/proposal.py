@@ -7,12 +7,12 @@ from typing import Literal
 
 import msgspec
 
-from trimtab.decide.horizontal.arithmetic import INT32_MAX, NEVER, int32_of, round_up
-from trimtab.decide.horizontal.config import HpaCompat, HpaSettings
+from trimtab.decide.horizontal.arithmetic import NEVER, int32_of, round_up
 from trimtab.decide.horizontal.metrics.pod_groups import Groups
 from trimtab.decide.horizontal.metrics.tolerance import Tolerance
 from trimtab.decide.horizontal.observation.pods import PodSnapshot
 from trimtab.decide.horizontal.observation.staleness import SampleAgeLimits
+from trimtab.decide.horizontal.rules import HpaSettings, Rules
 from trimtab.model.hpa.types import LossPolicy, MetricSpec, MetricStatus
 from trimtab.model.json import wire
 from trimtab.model.json.wire import Wire
@@ -198,32 +198,23 @@ Fill = Callable[[bool], tuple[float, int]]
 
 
 def replicas_from_ratio(
-    ratio: float, current: int, groups: Groups, tolerance: Tolerance, fill: Fill, compat: HpaCompat
+    ratio: float, current: int, groups: Groups, tolerance: Tolerance, fill: Fill
 ) -> RatioResult:
     """Turn a ratio over the ready pods into replicas. Filled gaps never reverse the direction."""
     counts_unready = bool(groups.unready) and ratio > 1.0
     if not counts_unready and not groups.missing:
         if tolerance.covers(ratio):
             return RatioResult(current, ProposalOutcome.WITHIN_TOLERANCE)
-        return RatioResult(_times(ratio, len(groups.ready), compat), ProposalOutcome.PROPOSED)
+        return RatioResult(int32_of(round_up(ratio * len(groups.ready))), ProposalOutcome.PROPOSED)
     filled, samples = fill(counts_unready)
     if tolerance.covers(filled):
         return RatioResult(current, ProposalOutcome.WITHIN_AFTER_FILLING, filled)
     if (ratio < 1.0 < filled) or (filled < 1.0 < ratio):
         return RatioResult(current, ProposalOutcome.DIRECTION_UNSURE, filled)
-    replicas = _times(filled, samples, compat)
+    replicas = int32_of(round_up(filled * samples))
     if (filled < 1.0 and replicas > current) or (filled > 1.0 and replicas < current):
         return RatioResult(current, ProposalOutcome.DIRECTION_UNSURE, filled)
     return RatioResult(replicas, ProposalOutcome.PROPOSED, filled)
-
-
-def _times(ratio: float, pods: int, compat: HpaCompat) -> int:
-    return int32_of(round_up(ratio * pods), saturate=compat.saturate)
-
-
-def capped(number: float, compat: HpaCompat) -> int:
-    """Round up to replicas and stop at the largest integer, also with upstream's rules."""
-    return INT32_MAX if number > INT32_MAX else int32_of(round_up(number), saturate=compat.saturate)
 
 
 class ProposalContext(Wire):
@@ -240,7 +231,7 @@ class ProposalContext(Wire):
     """Whether the target's selector found any pod at all, counted or not."""
     tolerance: Tolerance
     settings: HpaSettings
-    compat: HpaCompat
+    rules: Rules
     limits: SampleAgeLimits
     averages_strays: bool = False
     """Whether samples of pods that are not counted are averaged in, as upstream does."""

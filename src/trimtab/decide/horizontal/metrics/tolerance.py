@@ -2,7 +2,7 @@
 
 from sys import float_info
 
-from trimtab.decide.horizontal.config import HpaSettings
+from trimtab.decide.horizontal.rules import HpaSettings
 from trimtab.model.feature_gates import FeatureGates
 from trimtab.model.hpa.types import HorizontalPodAutoscalerBehavior
 from trimtab.model.json.wire import Wire

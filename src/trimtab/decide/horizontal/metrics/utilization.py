@@ -6,11 +6,11 @@ at the edges of the tolerance, so ours are the same.
 
 from typing import NamedTuple
 
-from trimtab.decide.horizontal.arithmetic import fold32, fold64, quotient, ratio_of
-from trimtab.decide.horizontal.config import HpaCompat
+from trimtab.decide.horizontal.arithmetic import int32_of, quotient, ratio_of
 from trimtab.decide.horizontal.metrics.pod_groups import Groups
 from trimtab.decide.horizontal.metrics.proposal import Gaps, Misconfigured, UnusableMetric
 from trimtab.decide.horizontal.observation.pods import MissingRequestError, PodSnapshot
+from trimtab.decide.horizontal.rules import Rules
 
 NO_SAMPLES = "did not receive metrics for targeted pods (pods might be unready)"
 NO_PODS = "no pods returned by selector while calculating replica count"
@@ -19,11 +19,11 @@ NO_PODS = "no pods returned by selector while calculating replica count"
 class Utilization:
     """Usage as a share of requests, over the pods that have both."""
 
-    __slots__ = ("_compat", "_requests", "average", "groups", "percent", "ratio", "target")
+    __slots__ = ("_requests", "average", "groups", "percent", "ratio", "target")
 
-    def __init__(self, groups: Groups, requests: dict[str, int], target: int, compat: HpaCompat) -> None:
+    def __init__(self, groups: Groups, requests: dict[str, int], target: int) -> None:
         """Measure the ready pods against `target` percent."""
-        self.groups, self._requests, self.target, self._compat = groups, requests, target, compat
+        self.groups, self._requests, self.target = groups, requests, target
         ready = groups.ready
         asked = (
             sum(requests.values())
@@ -31,37 +31,29 @@ class Utilization:
             else sum([requests[pod.name] for pod in ready])
         )
         used = sum(groups.values)
-        self.percent = self._percent(used, asked)
+        self.percent = _percent(used, asked)
         self.ratio = ratio_of(self.percent, target)
-        self.average = quotient(fold64(used, saturate=compat.saturate), len(ready))
-
-    def _percent(self, used: int, asked: int) -> int:
-        saturate = self._compat.saturate
-        asked = fold64(asked, saturate=saturate)
-        if not asked:
-            raise UnusableMetric("no metrics returned matched known pods")
-        used = fold64(fold64(used, saturate=saturate) * 100, saturate=saturate)
-        return fold32(quotient(used, asked), saturate=saturate)
+        self.average = quotient(used, len(ready))
 
     def with_missing_pods(self, counts_unready: bool) -> tuple[float, int]:
         """Return the ratio and the number of samples with the missing pods, and with unready pods as idle.
 
         A missing pod counts as fully used when shrinking, and as idle when growing.
         """
-        groups, requests, saturate = self.groups, self._requests, self._compat.saturate
+        groups, requests = self.groups, self._requests
         used, asked = sum(groups.values), sum(requests[pod.name] for pod in groups.ready)
         samples = len(groups.ready) + len(groups.stray)
         if self.ratio != 1.0:
             share = max(100, self.target) if self.ratio < 1.0 else 0
             for pod in groups.missing:
                 request = requests[pod.name]
-                used += quotient(fold64(request * share, saturate=saturate), 100)
+                used += quotient(request * share, 100)
                 asked += request
             samples += len(groups.missing)
         if counts_unready:
             asked += sum(requests[pod.name] for pod in groups.unready)
             samples += len(groups.unready)
-        return ratio_of(self._percent(used, asked), self.target), samples
+        return ratio_of(_percent(used, asked), self.target), samples
 
     def gaps(self) -> Gaps:
         """Return how `with_missing_pods` changes the ratio."""
@@ -73,21 +65,23 @@ class Utilization:
         return gaps_of(groups, weights, max(100, self.target))
 
 
+def _percent(used: int, asked: int) -> int:
+    if not asked:
+        raise UnusableMetric("no metrics returned matched known pods")
+    return int32_of(quotient(used * 100, asked))
+
+
 class Average:
     """Usage per pod against a target, both in thousandths."""
 
-    __slots__ = ("_compat", "average", "groups", "ratio", "target")
+    __slots__ = ("average", "groups", "ratio", "target")
 
-    def __init__(self, groups: Groups, target: int, compat: HpaCompat) -> None:
+    def __init__(self, groups: Groups, target: int) -> None:
         """Measure the ready pods, and stray samples where those count."""
-        self.groups, self.target, self._compat = groups, target, compat
-        self.average = self._average(
-            sum(groups.values) + sum(groups.stray), len(groups.values) + len(groups.stray)
-        )
+        self.groups, self.target = groups, target
+        used = sum(groups.values) + sum(groups.stray)
+        self.average = quotient(used, len(groups.values) + len(groups.stray))
         self.ratio = ratio_of(self.average, target)
-
-    def _average(self, used: int, samples: int) -> int:
-        return quotient(fold64(used, saturate=self._compat.saturate), samples)
 
     def with_missing_pods(self, counts_unready: bool) -> tuple[float, int]:
         """Return the ratio and the number of samples with the missing pods, and with unready pods as idle.
@@ -102,7 +96,7 @@ class Average:
             samples += len(groups.missing)
         if counts_unready:
             samples += len(groups.unready)
-        return ratio_of(self._average(used, samples), self.target), samples
+        return ratio_of(quotient(used, samples), self.target), samples
 
     def gaps(self) -> Gaps:
         """Return how `with_missing_pods` changes the ratio."""
@@ -134,21 +128,16 @@ def gaps_of(groups: Groups, weights: Weights, used: int) -> Gaps:
     )
 
 
-def requests_of(
-    pods: tuple[PodSnapshot, ...], resource: str, container: str, compat: HpaCompat
-) -> dict[str, int]:
+def requests_of(pods: tuple[PodSnapshot, ...], resource: str, container: str, rules: Rules) -> dict[str, int]:
     """Return the request of each pod. Every listed pod needs one, as upstream has it."""
-    adds_overhead = not compat.requests_without_overhead
-    if compat.saturate and not container and not adds_overhead:
+    adds_overhead = rules.minor < 38
+    if not container and not adds_overhead:
         try:
             return {pod.name: pod.requests[resource] for pod in pods}
         except KeyError:
             # A pod has no containers, or a request is missing. Which one is named must not depend on the order.
             pods = tuple(sorted(pods, key=lambda pod: pod.name))
     try:
-        requests = {
-            pod.name: pod.request_of(resource, container, adds_overhead=adds_overhead) for pod in pods
-        }
-        return {name: fold64(request, saturate=compat.saturate) for name, request in requests.items()}
+        return {pod.name: pod.request_of(resource, container, adds_overhead=adds_overhead) for pod in pods}
     except MissingRequestError as error:
         raise Misconfigured(str(error)) from error

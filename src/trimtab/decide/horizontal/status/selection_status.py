@@ -45,7 +45,7 @@ def fallback_changes(
         ended = RemoveCondition(SELECTION_FALLBACK)
         is_default = strategy == SelectionStrategy.LABEL_SELECTOR
         return (ended,) if is_default else (ended, active_event(strategy))
-    lowered = ", and replicas are not lowered" if observation.compat.fallback_never_shrinks else ""
+    lowered = ", and replicas are not lowered" if observation.rules.ours else ""
     answer = observation.filter_answer
     message = f"all pods that match the selector are counted{lowered}: {fallback}"
     return (

@@ -3,9 +3,8 @@
 import pytest
 
 from tests.unit.decide.horizontal.builders import pods
-from trimtab.decide.horizontal.config import DEFAULT, KUBERNETES_1_36
 from trimtab.decide.horizontal.metrics.pod_groups import Groups
-from trimtab.decide.horizontal.metrics.proposal import ProposalOutcome, capped, replicas_from_ratio
+from trimtab.decide.horizontal.metrics.proposal import ProposalOutcome, replicas_from_ratio
 from trimtab.decide.horizontal.metrics.tolerance import Tolerance
 
 PROPOSED, WITHIN, FILLED, UNSURE = (
@@ -50,19 +49,12 @@ def test_replicas_from_a_ratio_at_four_replicas(ratio, counted, filled, want):
         asked.append(counts_unready)
         return filled
 
-    found = replicas_from_ratio(ratio, 4, groups(*counted), Tolerance(up=0.1, down=0.1), fill, DEFAULT)
+    found = replicas_from_ratio(ratio, 4, groups(*counted), Tolerance(up=0.1, down=0.1), fill)
     assert (found.replicas, found.outcome) == want
     assert found.filled_ratio == (filled[0] if filled else None)
     assert asked == ([ratio > 1.0 and len(counted) > 1 and counted[1] > 0] if filled else [])
 
 
 def test_replicas_stop_at_the_largest_number():
-    found = replicas_from_ratio(1e9, 4, groups(4), Tolerance(up=0.1, down=0.1), lambda _: (0.0, 0), DEFAULT)
+    found = replicas_from_ratio(1e9, 4, groups(4), Tolerance(up=0.1, down=0.1), lambda _: (0.0, 0))
     assert found.replicas == INT32_MAX
-    for compat in (DEFAULT, KUBERNETES_1_36):
-        assert [capped(number, compat) for number in (2.1, INT32_MAX, INT32_MAX + 0.5, 1e300)] == [
-            3,
-            INT32_MAX,
-            INT32_MAX,
-            INT32_MAX,
-        ]
