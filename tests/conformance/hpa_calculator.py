@@ -11,9 +11,9 @@ from tests.conformance.hpa_readings import (
     resource_reading,
 )
 from tests.conformance.hpa_values import moment, read_by_go, settings_of, text_of
+from tests.conformance.int64 import wrapped
 from tests.conformance.registry import checks
 from tests.conformance.versions import current
-from trimtab.decide.horizontal.arithmetic import fold64
 from trimtab.decide.horizontal.metrics.kinds import Failure, propose_replicas, resource_quantity
 from trimtab.decide.horizontal.metrics.pods import (
     Context,
@@ -59,7 +59,7 @@ def scene_of(case):
         has_pods=bool(pods),
         tolerance=Tolerance(up=tolerances["scaleUp"], down=tolerances["scaleDown"]),
         settings=settings_of(case["settings"]),
-        compat=current().compat,
+        rules=current().rules,
         limits=ANYTHING_GOES,
         averages_strays=True,
     )
@@ -178,7 +178,7 @@ def requests(case):
             facts_of(case),
             args["resource"],
             args["container"],
-            current().compat,
+            current().rules,
         )
     except UnusableMetric as error:
         return error_difference(case["expect"], str(error))
@@ -200,7 +200,7 @@ def utilization_ratio(case):
     args = case["args"]
     groups = measured(case, [name for name in case["podMetrics"] if name in args["requests"]])
     try:
-        usage = Usage(groups, args["targetUtilization"], current().compat, args["requests"])
+        usage = Usage(groups, args["targetUtilization"], args["requests"])
     except UnusableMetric as error:
         return error_difference(case["expect"], str(error))
     answer = {"ratio": usage.ratio, "current": usage.value, "rawAverageValue": usage.average}
@@ -209,7 +209,7 @@ def utilization_ratio(case):
 
 @checks("function", "GetMetricUsageRatio")
 def usage_ratio(case):
-    usage = Usage(measured(case, list(case["podMetrics"])), case["args"]["targetUsage"], current().compat)
+    usage = Usage(measured(case, list(case["podMetrics"])), case["args"]["targetUsage"])
     return differences(case["expect"], {"ratio": usage.ratio, "current": usage.average})
 
 
@@ -235,7 +235,7 @@ def reading_answer(function, reading):
         return {
             "podMetrics": {
                 name: {
-                    "value": int64(one.value),
+                    "value": wrapped(one.value),
                     "timestamp": text_of(one.timestamp) or "0001-01-01T00:00:00Z",
                     "windowSeconds": one.window,
                 }
@@ -245,12 +245,8 @@ def reading_answer(function, reading):
         }
     timestamp = text_of(reading.samples[0].timestamp)
     if function == "GetObjectMetric":
-        return {"value": int64(reading.samples[0].value), "timestamp": timestamp}
-    return {"values": [int64(one.value) for one in reading.samples], "timestamp": timestamp}
-
-
-def int64(number):
-    return fold64(number, saturate=False)
+        return {"value": wrapped(reading.samples[0].value), "timestamp": timestamp}
+    return {"values": [wrapped(one.value) for one in reading.samples], "timestamp": timestamp}
 
 
 @checks("function", "buildQuantity")

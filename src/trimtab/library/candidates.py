@@ -132,7 +132,7 @@ def hpa_candidate(name: str, hpa: HorizontalPodAutoscaler, settings: Settings, g
     config = decision_config(settings)
     for failure in missing_plugins(hpa.spec, config.gates, guards):
         raise ModelError(f"HPA {hpa.key}: {failure}")
-    return Candidate(name, hpa, config.settings, config.gates, config.compat, guards)
+    return Candidate(name, hpa, config.settings, config.gates, config.rules, guards)
 
 
 def with_estimators(candidate: SizeCandidate, plugins: Plugins, advice: str = NAME_IT) -> SizeCandidate:

@@ -11,7 +11,6 @@ from typing import Any, Final
 from trimtab.cluster.client import Client, ListOptions
 from trimtab.cluster.errors import NotFound
 from trimtab.cluster.resource import Resource
-from trimtab.decide.horizontal.config import HpaSettings
 from trimtab.decide.horizontal.explain.from_status import (
     StatusReason,
     has_readable_target,
@@ -19,6 +18,7 @@ from trimtab.decide.horizontal.explain.from_status import (
     reason_from_status,
 )
 from trimtab.decide.horizontal.metrics.pods import tolerance_of
+from trimtab.decide.horizontal.rules import HpaSettings
 from trimtab.decide.horizontal.status.dry_run import UNKNOWN_ANNOTATION
 from trimtab.model.core.pod import MEMORY
 from trimtab.model.hpa.dry_run import DRY_RUN, MODE_ANNOTATION, mode_problem

@@ -129,7 +129,7 @@ def up_limits(observation: Observation, decision: Decision) -> PolicyView:
         allowed = int(max(factor * current, least))
         policy = f"{factor:g} times the replicas per sync, or up to {least:g}"
         return PolicyView(window_seconds=0, select="Max", policies=(policy,), allowed=min(allowed, highest))
-    limit = scale_up_limit(current, observation.memory, rules, decision.now, observation.compat)
+    limit = scale_up_limit(current, observation.memory, rules, decision.now, observation.rules)
     return PolicyView(
         window_seconds=float(rules.stabilization_window_seconds or 0),
         select=rules.select_policy or "Max",
@@ -145,7 +145,7 @@ def down_limits(observation: Observation, decision: Decision) -> PolicyView:
     rules = _rules(observation, is_up=False)
     if rules is None:
         return PolicyView(window_seconds=window, select="Max", policies=(), allowed=min(lowest, current))
-    limit = scale_down_limit(current, observation.memory, rules, decision.now, observation.compat)
+    limit = scale_down_limit(current, observation.memory, rules, decision.now, observation.rules)
     return PolicyView(
         window_seconds=window,
         select=rules.select_policy or "Max",

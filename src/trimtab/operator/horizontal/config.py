@@ -1,4 +1,4 @@
-"""The settings, feature gates and compat switches of every horizontal decision of this process.
+"""The settings, feature gates and rules of every horizontal decision of this process.
 
 They also limit how often a status is written.
 """
@@ -6,7 +6,7 @@ They also limit how often a status is written.
 from dataclasses import dataclass
 from math import inf
 
-from trimtab.decide.horizontal.config import NAMED, HpaCompat, HpaSettings
+from trimtab.decide.horizontal.rules import HpaSettings, Rules
 from trimtab.decide.horizontal.status.writes import EVERY_SYNC, StatusLimits
 from trimtab.model.feature_gates import FeatureGates
 from trimtab.operator.settings.compat import kubernetes_version
@@ -19,13 +19,13 @@ class DecisionConfig:
 
     settings: HpaSettings
     gates: FeatureGates
-    compat: HpaCompat
+    rules: Rules
     status_limits: StatusLimits = EVERY_SYNC
 
 
 def decision_config(settings: Settings) -> DecisionConfig:
     """Build the configuration of decisions, or raise ValueError for an invalid setting."""
-    compat = NAMED[kubernetes_version(settings.compat) or "trimtab"]
+    rules = Rules(kubernetes_version(settings.compat) or "trimtab")
     for flag, value in {
         "--metrics-max-age": settings.metrics.metrics_max_age.total_seconds(),
         "--metrics-max-age-windows": settings.metrics.metrics_max_age_windows,
@@ -42,7 +42,7 @@ def decision_config(settings: Settings) -> DecisionConfig:
         stale_windows=settings.metrics.metrics_max_age_windows,
         ahead_limit=settings.metrics.metrics_max_ahead.total_seconds(),
     )
-    return DecisionConfig(hpa_settings, settings.gates, compat, _status_limits(settings))
+    return DecisionConfig(hpa_settings, settings.gates, rules, _status_limits(settings))
 
 
 def _status_limits(settings: Settings) -> StatusLimits:

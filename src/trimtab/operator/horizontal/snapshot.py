@@ -267,7 +267,7 @@ class SnapshotBuilder:
             memory=memory,
             settings=self._config.settings,
             gates=self._config.gates,
-            compat=self._config.compat,
+            rules=self._config.rules,
             clock_offset=clock_offset,
         )
 
@@ -315,7 +315,7 @@ class SnapshotBuilder:
 
         If the condition were cleared because of an old target, the workload would stay at zero for good.
         """
-        if not self._config.compat.clear_condition_above_zero:
+        if not self._config.rules.ours:
             return False
         return target.scale is not None and contradicts_condition(
             hpa_state.hpa.status.conditions, target.scale.spec.replicas
@@ -326,7 +326,7 @@ class SnapshotBuilder:
     ) -> tuple[Query | FetchFailure, ...] | None:
         """Return the query of each metric, or None if a kind has to be looked up first."""
         scale, config = target.scale, self._config
-        if scale is None or not needs_metrics(hpa, scale, config.gates, config.compat):
+        if scale is None or not needs_metrics(hpa, scale, config.gates, config.rules):
             return ()
         selector = scale.status.selector
         cached = hpa_state.query_per_metric(hpa.spec, selector)

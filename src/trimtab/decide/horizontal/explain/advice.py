@@ -338,7 +338,7 @@ def _wake(observation: Observation) -> tuple[Advice, ...]:
     gates = replace(observation.gates, hpa_scale_to_zero=True)
     if is_paused(
         observation.hpa.spec,
-        effective_min_replicas(observation.hpa.spec, gates, observation.compat),
+        effective_min_replicas(observation.hpa.spec, gates, observation.rules),
         is_ours=True,
     ):
         return ()

@@ -161,7 +161,7 @@ def explain(record: Record, *, dry_run: bool = False) -> Explanation:
         ),
         limit=_limit(trace),
         ignored_fields=tuple(
-            map(str, ignored_fields(observation.hpa.spec, observation.gates, observation.compat))
+            map(str, ignored_fields(observation.hpa.spec, observation.gates, observation.rules))
         )
         + ignored_annotations(observation.hpa),
         partly_held=partly_held(observation, decision),

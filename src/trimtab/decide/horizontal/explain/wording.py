@@ -154,7 +154,7 @@ def _asleep(observation: Observation) -> str:
 
 def _ignored_minimum(observation: Observation, decision: Decision) -> str:
     """Return why a minimum of 0 ends at 1 replica, or an empty text if the minimum is not 0."""
-    ignored = ignored_fields(observation.hpa.spec, observation.gates, observation.compat)
+    ignored = ignored_fields(observation.hpa.spec, observation.gates, observation.rules)
     zero = next((field for field in ignored if field.gate == SCALE_TO_ZERO), None)
     return f"less is asked for, but {zero}" if zero is not None and decision.current == 1 else ""
 

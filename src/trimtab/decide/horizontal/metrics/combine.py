@@ -10,7 +10,6 @@ from typing import Any, Literal
 import msgspec
 
 from trimtab.decide.horizontal.arithmetic import wire_time
-from trimtab.decide.horizontal.config import HpaCompat
 from trimtab.decide.horizontal.memory import LastGood, Memory
 from trimtab.decide.horizontal.metrics.kinds import Failure, Proposal, metric_key, propose_replicas
 from trimtab.decide.horizontal.metrics.pods import Context, tolerance_of
@@ -18,6 +17,7 @@ from trimtab.decide.horizontal.observation.observation import Observation
 from trimtab.decide.horizontal.observation.plugin_answers import INVALID_POLICIES, PolicyAnswer
 from trimtab.decide.horizontal.observation.samples import FetchFailure
 from trimtab.decide.horizontal.observation.staleness import SampleAgeLimits, limits_at
+from trimtab.decide.horizontal.rules import Rules
 from trimtab.decide.horizontal.selection.selection import Selection
 from trimtab.model.core.workloads import Scale
 from trimtab.model.hpa.metric_fields import DEFAULT_LAST_GOOD_SECONDS
@@ -122,7 +122,7 @@ def proposal_context(
     observation: Observation, scale: Scale, selection: Selection, strategy: str, now: float
 ) -> Context:
     """Return the state of the target that every proposal is computed from."""
-    settings, compat = observation.settings, observation.compat
+    settings, rules = observation.settings, observation.rules
     return Context(
         namespace=observation.hpa.metadata.namespace,
         now=now,
@@ -132,17 +132,17 @@ def proposal_context(
         has_pods=bool(observation.pods),
         tolerance=tolerance_of(observation.hpa.spec.behavior, settings, observation.gates),
         settings=settings,
-        compat=compat,
-        limits=limits_at(now, settings, compat, observation.clock_offset),
+        rules=rules,
+        limits=limits_at(now, settings, rules, observation.clock_offset),
         # A pod that the strategy leaves out, or that cannot be shown to be owned, is not averaged in as a stray.
-        averages_strays=not compat.ignore_foreign_samples and strategy == SelectionStrategy.LABEL_SELECTOR,
-        all_left_out="" if selection.pods else _describe_left_out(selection, strategy, compat),
+        averages_strays=not rules.ours and strategy == SelectionStrategy.LABEL_SELECTOR,
+        all_left_out="" if selection.pods else _describe_left_out(selection, strategy, rules),
     )
 
 
-def _describe_left_out(selection: Selection, strategy: str, compat: HpaCompat) -> str:
+def _describe_left_out(selection: Selection, strategy: str, rules: Rules) -> str:
     """Return that a strategy leaves out every pod, with the first reason, or an empty text if there is none."""
-    if not selection.left_out or not compat.clear_messages:
+    if not selection.left_out or not rules.ours:
         return ""
     text = f"did not receive metrics for targeted pods: {strategy} {LEAVES_OUT_ALL}"
     # Pods that the target does not own must change no status, so the texts of our own strategies name none.
@@ -175,7 +175,7 @@ def compute_replicas(observation: Observation, context: Context, memory: Memory)
             statuses.append(FAILED_METRIC)
         if result.is_rejected if isinstance(result, Failure) else result.rejected_samples:
             rejected_since[metric_key(spec)] = limits.since
-        if spec.on_loss is not None and observation.compat.loss_policies:
+        if spec.on_loss is not None and observation.rules.ours:
             known = next((good for good in memory.last_good if good.key == metric_key(spec)), None)
             counted, good = _apply_loss_policy(spec, result, known, context.now)
             proposals.append(counted)

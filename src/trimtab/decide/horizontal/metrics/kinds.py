@@ -10,7 +10,7 @@ from typing import Any, Generic, TypeVar
 
 import msgspec
 
-from trimtab.decide.horizontal.arithmetic import INT64_MAX, NEVER, finite, ratio_of, saturated
+from trimtab.decide.horizontal.arithmetic import NEVER, finite, int64_of, ratio_of
 from trimtab.decide.horizontal.metrics import totals
 from trimtab.decide.horizontal.metrics.pods import (
     Context,
@@ -146,7 +146,7 @@ class Kind(Generic[S]):
                 error=f"failed to get {what} value: {cause.detail}{cause}",
                 is_misconfigured=cause.is_misconfigured,
                 is_rejected=cause.is_rejected,
-                is_unmeasured=cause.is_unmeasured and context.compat.wait_for_first_samples,
+                is_unmeasured=cause.is_unmeasured and context.rules.ours,
             )
 
     def counts_pods(self, metric: MetricSpec) -> bool:
@@ -209,7 +209,7 @@ class _OfResource(Kind[R]):
             raise cause.reworded(f"failed to get {resource} {what}: {cause}") from cause
 
     def _with_target(self, source: R, samples: MetricSamples, context: Context) -> Proposal:
-        target, compat = source.target, context.compat
+        target = source.target
         resource, container = self.model.measured(source)
         if not isinstance(samples, PodSamples):
             is_empty = isinstance(samples, FetchFailure) and samples.is_empty
@@ -217,11 +217,11 @@ class _OfResource(Kind[R]):
             raise kind(f"unable to get metrics for resource {resource}: {failure_of(samples)}")
         groups = group_counted(samples, context, is_cpu=resource == CPU)
         if target.average_value is not None:
-            usage = Usage(groups, target.average_value.milli_value(), compat)
+            usage = Usage(groups, target.average_value.milli_value())
             shown = MetricValueStatus(average_value=resource_quantity(resource, usage.average))
             return self._of_pods(f"{resource} resource", usage, source, shown, samples, context)
-        requests = requests_of(context.pods, resource, container, compat)
-        usage = Usage(groups, target.average_utilization or 0, compat, requests)
+        requests = requests_of(context.pods, resource, container, context.rules)
+        usage = Usage(groups, target.average_utilization or 0, requests)
         shown = MetricValueStatus(
             average_utilization=usage.value, average_value=resource_quantity(resource, usage.average)
         )
@@ -260,7 +260,7 @@ class PodsKind(Kind[PodsMetricSource]):
             raise Misconfigured(_NO_PODS_TARGET)
         if not isinstance(samples, PodSamples):
             raise UnusableMetric(f"unable to get metric {name}: {failure_of(samples)}")
-        usage = Usage(group_counted(samples, context, is_cpu=False), target.milli_value(), context.compat)
+        usage = Usage(group_counted(samples, context, is_cpu=False), target.milli_value())
         shown = MetricValueStatus(average_value=Quantity.from_milli(usage.average))
         return self._of_pods(f"pods metric {name}", usage, source, shown, samples, context)
 
@@ -282,9 +282,7 @@ class _OneNumber(Kind[N]):
     def _total(self, source: N, samples: MetricSamples, context: Context) -> Total:
         raise NotImplementedError
 
-    def _by_target(
-        self, name: str, source: N, samples: MetricSamples, context: Context, *, is_capped: bool
-    ) -> Proposal:
+    def _by_target(self, name: str, source: N, samples: MetricSamples, context: Context) -> Proposal:
         """Propose replicas for the total, or for the share of each replica."""
         target, total = source.target, self._total(source, samples, context)
         if not self._is_average(target):
@@ -296,8 +294,8 @@ class _OneNumber(Kind[N]):
         else:
             assert target.average_value is not None
             milli, pods = target.average_value.milli_value(), context.status_replicas
-            undivided, value = saturated(total.value), self._share(total.value, context)
-            result = totals.replicas_for_average(total.value, milli, context, is_capped=is_capped)
+            undivided, value = int64_of(total.value), totals.share_of(total.value, context)
+            result = totals.replicas_for_average(total.value, milli, context)
             ratio = totals.ratio_of_shares(total.value, milli, context)
             shown = MetricValueStatus(average_value=Quantity.from_milli(value))
         return Proposal(
@@ -306,16 +304,13 @@ class _OneNumber(Kind[N]):
             replicas=result.replicas,
             outcome=result.outcome,
             ratio=finite(ratio),
-            value=saturated(value),
+            value=int64_of(value),
             target=milli,
             status=self.model.status(source, shown),
             timestamp=total.timestamp,
             pods=pods,
             total=undivided,
         )
-
-    def _share(self, total: int, context: Context) -> int:
-        return totals.share_of(total, context)
 
 
 class ObjectKind(_OneNumber[ObjectMetricSource]):
@@ -332,10 +327,10 @@ class ObjectKind(_OneNumber[ObjectMetricSource]):
         if not is_average and (target.type != MetricTargetType.VALUE or target.value is None):
             raise Misconfigured(_NO_TARGET.format("object"))
         shown = f"{source.described_object.kind} metric {name}"
-        if is_average and not context.compat.clear_messages:
+        if is_average and not context.rules.ours:
             shown = f"external metric {name}({go_string(source.metric.selector)})"
         try:
-            return self._by_target(shown, source, samples, context, is_capped=context.compat.saturate)
+            return self._by_target(shown, source, samples, context)
         except UnusableMetric as cause:
             detail = f"failed to get {name} object metric: " if is_average else ""
             raise cause.reworded(str(cause), detail) from cause
@@ -345,7 +340,7 @@ class ObjectKind(_OneNumber[ObjectMetricSource]):
             return totals.first_of(samples, context)
         except UnusableMetric as cause:
             metric, described = source.metric.name, source.described_object
-            if context.compat.cause_after_object:
+            if context.rules.minor >= 37:
                 text = f"unable to get metric {metric} on {described.kind} {context.namespace}/{described.name}: {cause}"
             else:
                 text = f"unable to get metric {metric}: {described.kind} on {context.namespace} {described.name}/{cause}"
@@ -370,24 +365,17 @@ class ExternalKind(_OneNumber[ExternalMetricSource]):
         try:
             _check_metric_selector(source.metric.selector)
             shown = f"external metric {name}({go_string(source.metric.selector)})"
-            return self._by_target(shown, source, samples, context, is_capped=True)
+            return self._by_target(shown, source, samples, context)
         except UnusableMetric as cause:
             metric = f"{name} external metric" if is_average else f"external metric {name}"
             raise cause.reworded(str(cause), f"failed to get {metric}: ") from cause
 
     def _total(self, source: ExternalMetricSource, samples: MetricSamples, context: Context) -> Total:
         try:
-            is_average = self._is_average(source.target)
-            return totals.sum_of(samples, context, guards_running_sum=is_average)
+            return totals.sum_of(samples, context, is_average=self._is_average(source.target))
         except UnusableMetric as cause:
             metric = f"{context.namespace}/{source.metric.name}/{go_string(source.metric.selector)}"
             raise cause.reworded(f"unable to get external metric {metric}: {cause}") from cause
-
-    def _share(self, total: int, context: Context) -> int:
-        # Upstream leaves a sum at the very limit undivided, since its float equals one beyond the limit.
-        if not context.compat.saturate and float(total) >= float(INT64_MAX):
-            return INT64_MAX
-        return super()._share(total, context)
 
     def _in_errors(self, source: ExternalMetricSource) -> str:
         return f"{source.metric.name} external metric"

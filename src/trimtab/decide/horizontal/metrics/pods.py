@@ -10,19 +10,11 @@ from enum import StrEnum
 from sys import float_info
 from typing import NamedTuple
 
-from trimtab.decide.horizontal.arithmetic import (
-    INT32_MAX,
-    fold32,
-    fold64,
-    int32_of,
-    quotient,
-    ratio_of,
-    round_up,
-)
-from trimtab.decide.horizontal.config import HpaCompat, HpaSettings
+from trimtab.decide.horizontal.arithmetic import int32_of, quotient, ratio_of, round_up
 from trimtab.decide.horizontal.observation.pods import MissingRequestError, PodSnapshot
 from trimtab.decide.horizontal.observation.samples import PodSamples, Sample
 from trimtab.decide.horizontal.observation.staleness import ANYTHING_GOES, SampleAgeLimits
+from trimtab.decide.horizontal.rules import HpaSettings, Rules
 from trimtab.model.feature_gates import FeatureGates
 from trimtab.model.hpa.types import HorizontalPodAutoscalerBehavior
 from trimtab.model.json.wire import Wire
@@ -116,7 +108,7 @@ class Context(Wire):
     """Whether the target's selector found any pod at all, counted or not."""
     tolerance: Tolerance
     settings: HpaSettings
-    compat: HpaCompat
+    rules: Rules
     limits: SampleAgeLimits
     averages_strays: bool = False
     """Whether samples of pods that are not counted are averaged in, as upstream does."""
@@ -263,13 +255,11 @@ class Gaps(Wire):
 class Usage:
     """Usage of the ready pods against a target: in percent of `requests`, or per pod in thousandths without them."""
 
-    __slots__ = ("_compat", "_requests", "_used", "_weight", "groups", "ratio", "target", "value")
+    __slots__ = ("_requests", "_used", "_weight", "groups", "ratio", "target", "value")
 
-    def __init__(
-        self, groups: Groups, target: int, compat: HpaCompat, requests: Mapping[str, int] | None = None
-    ) -> None:
+    def __init__(self, groups: Groups, target: int, requests: Mapping[str, int] | None = None) -> None:
         """Measure the ready pods, and stray samples where those count."""
-        self.groups, self.target, self._compat, self._requests = groups, target, compat, requests
+        self.groups, self.target, self._requests = groups, target, requests
         self._used, self._weight = sum(groups.values), self._weight_of(groups.ready)
         if requests is None:
             self._used += sum(groups.stray)
@@ -282,7 +272,7 @@ class Usage:
         """Return the usage per pod in thousandths."""
         if self._requests is None:
             return self.value
-        return quotient(fold64(self._used, saturate=self._compat.saturate), len(self.groups.ready))
+        return quotient(self._used, len(self.groups.ready))
 
     def with_gaps(self, *, counts_unready: bool) -> tuple[float, int]:
         """Return the ratio and the number of samples with the missing pods, and with unready pods as idle.
@@ -324,10 +314,7 @@ class Usage:
         missing, requests = self.groups.missing, self._requests
         if requests is None:
             return len(missing) * self._full
-        saturate = self._compat.saturate
-        return sum(
-            quotient(fold64(requests[pod.name] * self._full, saturate=saturate), 100) for pod in missing
-        )
+        return sum(quotient(requests[pod.name] * self._full, 100) for pod in missing)
 
     def _weight_of(self, pods: Sequence[PodSnapshot]) -> int:
         """Return what pods count for in an average: their requests, or their number."""
@@ -339,32 +326,24 @@ class Usage:
         return sum([requests[pod.name] for pod in pods])
 
     def _value(self, used: int, weight: int) -> int:
-        saturate = self._compat.saturate
-        used = fold64(used, saturate=saturate)
         if self._requests is None:
             return quotient(used, weight)
-        weight = fold64(weight, saturate=saturate)
         if not weight:
             raise UnusableMetric("no metrics returned matched known pods")
-        return fold32(quotient(fold64(used * 100, saturate=saturate), weight), saturate=saturate)
+        return int32_of(quotient(used * 100, weight))
 
 
-def requests_of(
-    pods: tuple[PodSnapshot, ...], resource: str, container: str, compat: HpaCompat
-) -> dict[str, int]:
+def requests_of(pods: tuple[PodSnapshot, ...], resource: str, container: str, rules: Rules) -> dict[str, int]:
     """Return the request of each pod. Every listed pod needs one, as upstream has it."""
-    adds_overhead = not compat.requests_without_overhead
-    if compat.saturate and not container and not adds_overhead:
+    adds_overhead = rules.minor < 38
+    if not container and not adds_overhead:
         try:
             return {pod.name: pod.requests[resource] for pod in pods}
         except KeyError:
             # A pod has no containers, or a request is missing. Which one is named must not depend on the order.
             pods = tuple(sorted(pods, key=lambda pod: pod.name))
     try:
-        requests = {
-            pod.name: pod.request_of(resource, container, adds_overhead=adds_overhead) for pod in pods
-        }
-        return {name: fold64(request, saturate=compat.saturate) for name, request in requests.items()}
+        return {pod.name: pod.request_of(resource, container, adds_overhead=adds_overhead) for pod in pods}
     except MissingRequestError as error:
         raise Misconfigured(str(error)) from error
 
@@ -395,21 +374,12 @@ def replicas_from_ratio(usage: Usage, context: Context) -> RatioResult:
     if not counts_unready and not groups.missing:
         if covers(ratio):
             return RatioResult(current, ProposalOutcome.WITHIN_TOLERANCE)
-        return RatioResult(_times(ratio, len(groups.ready), context.compat), ProposalOutcome.PROPOSED)
+        return RatioResult(int32_of(round_up(ratio * len(groups.ready))), ProposalOutcome.PROPOSED)
     filled, samples = usage.with_gaps(counts_unready=counts_unready)
     if covers(filled):
         return RatioResult(current, ProposalOutcome.WITHIN_AFTER_FILLING, filled)
-    replicas = _times(filled, samples, context.compat)
+    replicas = int32_of(round_up(filled * samples))
     is_reversed = (ratio < 1.0 < filled) or (filled < 1.0 < ratio)
     if is_reversed or (filled < 1.0 and replicas > current) or (filled > 1.0 and replicas < current):
         return RatioResult(current, ProposalOutcome.DIRECTION_UNSURE, filled)
     return RatioResult(replicas, ProposalOutcome.PROPOSED, filled)
-
-
-def _times(ratio: float, pods: int, compat: HpaCompat) -> int:
-    return int32_of(round_up(ratio * pods), saturate=compat.saturate)
-
-
-def capped(number: float, compat: HpaCompat) -> int:
-    """Round up to replicas and stop at the largest integer, also with upstream's rules."""
-    return INT32_MAX if number > INT32_MAX else int32_of(round_up(number), saturate=compat.saturate)

@@ -134,7 +134,7 @@ def _is_repeatable(observation: Observation, decision: Decision) -> bool:
     """Return whether metrics alone decided, and nothing was written or emitted."""
     trace = decision.trace
     return (
-        observation.compat.compact_memory  # upstream's memory grows with every sync
+        observation.rules.ours  # upstream's memory grows with every sync
         and decision.scale_to is None
         and not decision.status_changed
         and not decision.events

@@ -85,7 +85,7 @@ class DecisionBuilder:
         self.trace = msgspec.structs.replace(self.trace, **fields)
 
     def _emit(self, event: EmitEvent) -> None:
-        if event.is_limited and self.observation.compat.limit_repeated_events:
+        if event.is_limited and self.observation.rules.ours:
             last = self.memory.last_event_times.get(event.reason)
             if last is not None and 0 <= self.now - last < self.observation.settings.event_interval:
                 return
@@ -181,6 +181,6 @@ class DecisionBuilder:
 def _own_memory(observation: Observation) -> Memory:
     """Return the observed memory, or an empty one if it belongs to another object."""
     memory, uid = observation.memory, observation.hpa.metadata.uid
-    if not observation.compat.memory_follows_uid or memory.uid == uid:
+    if not observation.rules.ours or memory.uid == uid:
         return memory
     return msgspec.structs.replace(EMPTY if memory.uid else memory, uid=uid)

@@ -46,7 +46,7 @@ def fallback_changes(
         ended = RemoveCondition(SELECTION_FALLBACK)
         is_default = strategy == SelectionStrategy.LABEL_SELECTOR
         return (ended,) if is_default else (ended, active_event(strategy))
-    is_held = observation.compat.fallback_never_shrinks and counts_pods(observation.hpa.spec.metrics)
+    is_held = observation.rules.ours and counts_pods(observation.hpa.spec.metrics)
     lowered = ", and replicas are not lowered" if is_held else ""
     answer = observation.filter_answer
     message = f"all pods that match the selector are counted{lowered}: {fallback}"

@@ -6,12 +6,10 @@ from typing import Any
 import pytest
 
 from tests.unit.decide.horizontal.builders import pods
-from trimtab.decide.horizontal.config import DEFAULT, KUBERNETES_1_36
 from trimtab.decide.horizontal.metrics.pods import (
     Groups,
     ProposalOutcome,
     Tolerance,
-    capped,
     replicas_from_ratio,
 )
 
@@ -22,7 +20,7 @@ PROPOSED, WITHIN, FILLED, UNSURE = (
     ProposalOutcome.DIRECTION_UNSURE,
 )
 INT32_MAX = 2**31 - 1
-AT_FOUR: Any = SimpleNamespace(current=4, tolerance=Tolerance(up=0.1, down=0.1), compat=DEFAULT)
+AT_FOUR: Any = SimpleNamespace(current=4, tolerance=Tolerance(up=0.1, down=0.1))
 
 
 def groups(ready, unready=0, missing=0):
@@ -69,10 +67,3 @@ def test_replicas_stop_at_the_largest_number():
     usage: Any = SimpleNamespace(ratio=1e9, groups=groups(4), with_gaps=None)
     found = replicas_from_ratio(usage, AT_FOUR)
     assert found.replicas == INT32_MAX
-    for compat in (DEFAULT, KUBERNETES_1_36):
-        assert [capped(number, compat) for number in (2.1, INT32_MAX, INT32_MAX + 0.5, 1e300)] == [
-            3,
-            INT32_MAX,
-            INT32_MAX,
-            INT32_MAX,
-        ]

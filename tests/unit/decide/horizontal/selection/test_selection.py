@@ -11,6 +11,7 @@ from tests.unit.decide.horizontal.builders import (
     NO_WINDOW,
     REPLICA_SET,
     TARGET_UID,
+    UPSTREAM,
     average,
     condition,
     cpu,
@@ -30,7 +31,6 @@ from tests.unit.decide.horizontal.builders import (
     series,
     told,
     value,
-    with_compat,
 )
 from trimtab.decide.horizontal import (
     Memory,
@@ -42,7 +42,7 @@ from trimtab.decide.horizontal import (
     owners_to_find,
     reason_for,
 )
-from trimtab.decide.horizontal.config import KUBERNETES_1_37
+from trimtab.decide.horizontal.rules import Rules
 from trimtab.decide.horizontal.selection.owners import DEEPEST_CHAIN
 from trimtab.model.core.meta import OwnerReference
 from trimtab.model.feature_gates import FeatureGates
@@ -252,7 +252,7 @@ class TestEdgeCases:
         ours = "did not receive metrics for targeted pods: OwnerReference leaves out every pod that matches the selector"
         assert message.endswith(ours)
         assert (decision.desired, reason_for(decision)) == (1, "AllPodsLeftOut")
-        theirs = run(msgspec.structs.replace(seen, compat=KUBERNETES_1_37))
+        theirs = run(msgspec.structs.replace(seen, rules=Rules.KUBERNETES_1_37))
         proposed = "did not receive metrics for targeted pods (pods might be unready)"
         assert condition(theirs, "ScalingActive").message.endswith(proposed)
 
@@ -437,7 +437,7 @@ def test_while_owners_cannot_be_read_replicas_never_fall():
     unread = {REPLICA_SET.uid: OwnerUnavailable(error="timeout"), JOB.uid: OwnerNotFound()}
     seen = observe(hpa(cpu(50), **BY_OWNER), 4, reading, pods=chosen, owners=unread, settings=NO_WINDOW)
     assert run(seen).desired == 4
-    seed_only = msgspec.structs.replace(seen, compat=with_compat(fallback_never_shrinks=False))
+    seed_only = msgspec.structs.replace(seen, rules=UPSTREAM)
     assert run(seed_only).desired == 2
 
 
