@@ -1,8 +1,4 @@
-"""Each program reads exactly the settings whose declaration names it.
-
-Programs run on the lab with settings that note what is read of them. A setting that nothing reads fails here, and so
-does a program that reads a setting which does not name it.
-"""
+"""Each program runs on the lab, and reads exactly the settings whose declaration names it."""
 
 import asyncio
 import sys

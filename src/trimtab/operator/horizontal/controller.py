@@ -99,7 +99,7 @@ class HpaController:
         runtime = self.runtime
         runtime.metrics.believe_versions_for(runtime.settings.horizontal.sync_period.total_seconds())
         list_all = ListAllPolicy(runtime.clock, self._caches)
-        is_strict = self._config.compat.reject_implausible_samples
+        is_strict = self._config.rules.ours
         return MetricFetcher(
             runtime.metrics,
             runtime.discovery,
