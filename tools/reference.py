@@ -16,7 +16,6 @@ from tools.reasons import DECISION_REASONS, HORIZONTAL, VERTICAL, Reason
 from tools.upstream_flags import upstream_page
 from trimtab.adapter.metrics import RequestMetrics as AdapterRequests
 from trimtab.adapter.metrics import health_family
-from trimtab.cli.commands.run import _shown
 from trimtab.install.values.table import CHART_VALUES
 from trimtab.model.crds import all_crds
 from trimtab.model.feature_gates import GATES, Gate, gates_of_version
@@ -58,21 +57,18 @@ def _flags() -> str:
     text = [
         "# Flags of `trimtab run`\n",
         "Every flag can be set by the environment variable beside it. Durations are written as 15s, 5m or 1h30m.",
-        "Lists and maps are written with commas, or the flag is repeated: both add up.\n",
+        "Lists and maps are written with commas, or the flag is repeated: both add up.",
+        "Settings that are published are on the operator's Lease, which every user of the cluster may read. `command` is `trimtab run`",
+        "itself, before it makes a component.\n",
     ]
-    for group, settings in itertools.groupby(declared(), key=lambda one: one[1].group):
-        rows = [
-            (
-                f"`{flag.name}`<br>`{flag.environment}`",
-                f"`{_shown(field.default)}`",
-                f"{flag.help} {flag.why}",
-            )
-            for field, flag in settings
-        ]
-        text.append(
-            f"## {group}\n\n" + _table(("flag, variable", "default", "meaning, and why this default"), rows)
-        )
+    for group, settings in itertools.groupby(declared(), key=lambda each: each.group):
+        text.append(f"## {group}\n\n" + _table(_FLAG_COLUMNS, [each.row() for each in settings]))
     return _page(text)
+
+
+_FLAG_COLUMNS = (
+    "flag, variable", "default", "meaning, and why this default", "values", "with `--compat`", "read by", "notes",
+)  # fmt: skip
 
 
 def _gates() -> str:

@@ -32,8 +32,7 @@ from trimtab.operator.log_format import TextFormatter
 from trimtab.operator.operator import Parts
 from trimtab.operator.process import make_family
 from trimtab.operator.runtime import Runtime
-from trimtab.operator.settings.published import FoundSettings
-from trimtab.operator.settings.publisher import SettingsPublisher
+from trimtab.operator.settings.published import FoundSettings, SettingsPublisher
 from trimtab.operator.settings.settings import Settings
 from trimtab.operator.vertical.wiring import LOOPS, VerticalRuntime
 from trimtab.plugins.registry import Plugins

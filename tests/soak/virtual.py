@@ -208,7 +208,7 @@ class VirtualWorld:
             recommender_interval=pace.recommend,
             updater_interval=pace.update,
             status_lease_update_interval=timedelta(seconds=pace.refresh_seconds),
-            metrics_max_age=timedelta(seconds=10 * pace.sample_seconds),
+            stale_after=timedelta(seconds=10 * pace.sample_seconds),
         )
 
     @asynccontextmanager

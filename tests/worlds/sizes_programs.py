@@ -44,7 +44,7 @@ from trimtab.model.crds import all_crds
 from trimtab.model.quantity import Quantity
 from trimtab.model.times import format_time, parse_time
 from trimtab.operator.operator import Operator, Parts
-from trimtab.operator.settings.settings import with_values
+from trimtab.operator.settings.settings import Settings
 from trimtab.operator.vertical.admission.webhook import AdmissionWebhook
 from trimtab.operator.vertical.kinds import CHECKPOINTS, SCOPES, VPAS
 
@@ -84,26 +84,24 @@ class _Copy:
         self.line = Line(InProcessTransport(stage.cluster.server, headers=stage.headers))
         self.line.answer = stage.answer
         day = timedelta(seconds=stage.world.start["day"])
-        settings = with_values(
-            {
-                "components": ("recommender", "updater", "admission", self.name),
-                "compat": "" if stage.rules is Rules.OURS else "vpa-1.8",
-                "feature_gates": gates,
-                "namespace": OWN,
-                "leader_elect_resource_namespace": OWN,
-                "port": 0,
-                "webhook_port": 0,
-                "memory_aggregation_interval": day,
-                "memory_histogram_decay_half_life": day,
-                "cpu_histogram_decay_half_life": day,
-                "confidence_interval_cpu": day,
-                "confidence_interval_memory": day,
-                "in_bounds_lifetime": day / 2,
-                # Renewed less often than by default, because two copies renew all day long.
-                "leader_elect_lease_duration": timedelta(seconds=60),
-                "leader_elect_renew_deadline": timedelta(seconds=40),
-                "leader_elect_retry_period": timedelta(seconds=10),
-            }
+        settings = Settings.of(
+            components=("recommender", "updater", "admission", self.name),
+            compat="" if stage.rules is Rules.OURS else "vpa-1.8",
+            feature_gates=gates,
+            namespace=OWN,
+            leader_elect_resource_namespace=OWN,
+            port=0,
+            webhook_port=0,
+            memory_aggregation_interval=day,
+            memory_histogram_decay_half_life=day,
+            cpu_histogram_decay_half_life=day,
+            confidence_interval_cpu=day,
+            confidence_interval_memory=day,
+            in_bounds_lifetime=day / 2,
+            # Renewed less often than by default, because two copies renew all day long.
+            leader_elect_lease_duration=timedelta(seconds=60),
+            leader_elect_renew_deadline=timedelta(seconds=40),
+            leader_elect_retry_period=timedelta(seconds=10),
         )
         client = Client(stage.clock, self.line, seed=number)
         self.webhook: AdmissionWebhook | None = None

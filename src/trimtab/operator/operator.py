@@ -29,8 +29,7 @@ from trimtab.operator.process import (
 )
 from trimtab.operator.prometheus import RequestMetrics
 from trimtab.operator.runtime import Runtime
-from trimtab.operator.settings.published import ANNOTATION, EXPLAINED, settings_annotation
-from trimtab.operator.settings.publisher import SettingsPublisher
+from trimtab.operator.settings.published import ANNOTATION, EXPLAINED, SettingsPublisher, settings_annotation
 from trimtab.operator.settings.settings import LOOPS, Settings
 from trimtab.operator.share_keeper import SHARDED
 from trimtab.serving.server import served

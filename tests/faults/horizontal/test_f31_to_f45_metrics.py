@@ -222,9 +222,9 @@ def test_f38_and_f39_samples_of_another_time_are_refused(both, age):
         pytest.param(None, {}, 5, id="refused by default"),
         pytest.param(600, {}, 10, id="its metric says how old it may be"),
         pytest.param(
-            100, {"metrics_max_age": timedelta(minutes=10)}, 5, id="which counts for more than the flag"
+            100, {"stale_after": timedelta(minutes=10)}, 5, id="which counts for more than the flag"
         ),
-        pytest.param(None, {"metrics_max_age": timedelta(minutes=10)}, 10, id="the flag allows it"),
+        pytest.param(None, {"stale_after": timedelta(minutes=10)}, 10, id="the flag allows it"),
     ],
 )
 @pytest.mark.parametrize("native", [False, True], ids=["own", "native"])

@@ -32,8 +32,7 @@ from trimtab.operator.horizontal.inputs.kinds import KUBE_CONTROLLER_MANAGER, Ri
 from trimtab.operator.operator import Operator
 from trimtab.operator.process import make_family
 from trimtab.operator.runtime import Runtime
-from trimtab.operator.settings.published import ANNOTATION, parse_annotation
-from trimtab.operator.settings.publisher import SettingsPublisher
+from trimtab.operator.settings.published import ANNOTATION, SettingsPublisher, parse_annotation
 from trimtab.operator.settings.settings import Settings
 from trimtab.operator.vertical.admission.registration import MUTATING, VALIDATING, configuration_name
 from trimtab.operator.vertical.kinds import CHECKPOINTS, VPAS

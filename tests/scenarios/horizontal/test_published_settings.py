@@ -28,8 +28,7 @@ from trimtab.operator.operator import Operator
 from trimtab.operator.ownership import Ownership
 from trimtab.operator.process import make_family
 from trimtab.operator.runtime import Runtime
-from trimtab.operator.settings.published import ANNOTATION, parse_annotation
-from trimtab.operator.settings.publisher import SettingsPublisher
+from trimtab.operator.settings.published import ANNOTATION, SettingsPublisher, parse_annotation
 from trimtab.operator.settings.settings import Settings
 
 HOME = "trimtab"

@@ -20,9 +20,9 @@ from trimtab.cluster.transport.dry_run import DryRun
 from trimtab.cluster.transport.transport import Request
 from trimtab.decide.vertical.control.role_labels import LEASE_ANNOTATION
 from trimtab.operator.process import acting_client, make_family
-from trimtab.operator.settings.admission import STATUS_LEASE_NAME as LEASE_NAME
-from trimtab.operator.settings.admission import STATUS_LEASE_NAMESPACE as LEASE_NAMESPACE
 from trimtab.operator.settings.settings import Settings
+from trimtab.operator.settings.vertical import STATUS_LEASE_NAME as LEASE_NAME
+from trimtab.operator.settings.vertical import STATUS_LEASE_NAMESPACE as LEASE_NAMESPACE
 from trimtab.operator.vertical.admission.certificates import SECRET_NAME, SECRETS
 from trimtab.operator.vertical.admission.registration import MUTATING
 from trimtab.operator.vertical.kinds import CHECKPOINTS, VPAS

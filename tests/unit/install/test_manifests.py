@@ -18,8 +18,8 @@ from trimtab.install.monitoring import ALERTS, PANELS
 from trimtab.install.names import VALUES as PATHS
 from trimtab.operator.horizontal.metrics import HpaControllerMetrics
 from trimtab.operator.operator import HORIZONTAL, VERTICAL
-from trimtab.operator.settings.publisher import SUFFIX
-from trimtab.operator.settings.settings import Settings, with_values
+from trimtab.operator.settings.published import SUFFIX
+from trimtab.operator.settings.settings import Settings
 from trimtab.operator.vertical.admission.certificates import SECRET_NAME
 from trimtab.operator.vertical.admission.registration import NAMINGS, configuration_name, configurations
 from trimtab.operator.vertical.metrics import (
@@ -244,7 +244,7 @@ def settings_of(objects, deployment):
     """Return the settings of a program, as its own command line reads them."""
     (found,) = [one for one in of_kind(objects, "Deployment") if one["metadata"]["name"] == deployment]
     _, *args = found["spec"]["template"]["spec"]["containers"][0]["args"]
-    return with_values(with_upstream_flags(run_command.make_context("run", args).params))
+    return Settings.of(**with_upstream_flags(run_command.make_context("run", args).params))
 
 
 def comparable(webhook):

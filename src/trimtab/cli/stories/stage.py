@@ -38,8 +38,7 @@ from trimtab.operator.horizontal.controller import HpaController
 from trimtab.operator.horizontal.records import overview_rows, record_pages
 from trimtab.operator.process import Component
 from trimtab.operator.runtime import Runtime
-from trimtab.operator.settings.published import own_settings
-from trimtab.operator.settings.publisher import SettingsPublisher
+from trimtab.operator.settings.published import SettingsPublisher, own_settings
 from trimtab.operator.settings.settings import Settings
 from trimtab.operator.vertical.wiring import VerticalRuntime, make_recommender, make_updater
 

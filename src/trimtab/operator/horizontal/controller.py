@@ -99,7 +99,7 @@ class HpaController:
         runtime = self.runtime
         runtime.metrics.believe_versions_for(runtime.settings.horizontal.sync_period.total_seconds())
         list_all = ListAllPolicy(runtime.clock, self._caches)
-        is_strict = self._config.compat.reject_implausible_samples
+        is_strict = self._config.rules.ours
         return MetricFetcher(
             runtime.metrics,
             runtime.discovery,
@@ -344,7 +344,6 @@ class HpaController:
 
 
 def _sync_periods(settings: Settings) -> SyncPeriods:
-    # Upstream checks nothing between two syncs, and has a timer for each HPA.
-    is_upstream = bool(kubernetes_version(settings.compat))
-    usage_check = 0.0 if is_upstream else settings.horizontal.look_period.total_seconds()
-    return SyncPeriods(settings.horizontal.sync_period.total_seconds(), usage_check, has_timers=is_upstream)
+    # Upstream has a timer for each HPA.
+    has_timers, hpas = bool(kubernetes_version(settings.compat)), settings.horizontal
+    return SyncPeriods(hpas.sync_period.total_seconds(), hpas.look_period.total_seconds(), has_timers)

@@ -13,7 +13,7 @@ from trimtab.operator.ownership import shards_gauge, transitions_of
 from trimtab.operator.process import Component
 from trimtab.operator.runtime import Runtime
 from trimtab.operator.settings.compat import upstreams
-from trimtab.operator.settings.flags import reject_unknown
+from trimtab.operator.settings.declare import reject_bad_values
 from trimtab.operator.settings.settings import Settings
 from trimtab.operator.vertical.cluster_view import ClusterView, compat_of
 from trimtab.operator.vertical.estimation import Estimation
@@ -126,7 +126,7 @@ def make_recommender(
 def make_updater(vertical: VerticalRuntime, webhook_check: WebhookCheck | None = None) -> updater.Updater:
     """Return the updater, with the given webhook check or the one of the settings."""
     settings = vertical.settings
-    reject_unknown(settings.updater)  # at start, not in the first step
+    reject_bad_values(settings.updater)  # at start, not in the first step
     fence = vertical.fence[UPDATING_SHARD] if isinstance(vertical.fence, Family) else vertical.fence
     deps = updater.UpdaterDeps(
         vertical.clock,

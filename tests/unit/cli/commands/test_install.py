@@ -112,14 +112,16 @@ def test_the_environment_of_this_machine_does_not_count(monkeypatch, capsys):
 
 
 @pytest.mark.parametrize(
-    "flag", [flag for _, flag in declared() if flag.choices], ids=lambda flag: flag.name.strip("-")
+    "setting", [each for each in declared() if each.choices], ids=lambda setting: setting.key
 )
-def test_every_setting_with_choices_is_checked_by_the_program_and_takes_each_choice(flag):
-    assert all(f"`{choice}`" in flag.help for choice in flag.choices if choice), "the help names each choice"
-    for choice in flag.choices:
-        settings_of([f"{flag.name}={choice}"])
-    with pytest.raises(ValueError, match=f"{flag.name}=other is not known; use "):
-        settings_of([f"{flag.name}=other"])
+def test_every_setting_with_choices_is_checked_by_the_program_and_takes_each_choice(setting):
+    assert all(f"`{choice}`" in setting.help for choice in setting.choices if choice), (
+        "the help names each choice"
+    )
+    for choice in setting.choices:
+        settings_of([f"{setting.flag}={choice}"])
+    with pytest.raises(ValueError, match=f"{setting.flag}=other is not known; use "):
+        settings_of([f"{setting.flag}=other"])
 
 
 def test_every_program_of_the_default_installation_has_settings():

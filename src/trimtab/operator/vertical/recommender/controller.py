@@ -31,8 +31,8 @@ from trimtab.model.core.meta import NamespacedName
 from trimtab.operator.control_loop import NOT_STARTED, ControlLoop, ControlLoopMetrics
 from trimtab.operator.health import HeldByAnotherReplica
 from trimtab.operator.ownership import Ownership
-from trimtab.operator.settings.recommender import RecommenderLoopSettings
 from trimtab.operator.settings.settings import NamespaceRules
+from trimtab.operator.settings.vertical import RecommenderLoopSettings
 from trimtab.operator.vertical.cluster_view import ClusterView, ControlSnapshot
 from trimtab.operator.vertical.estimation import Estimation
 from trimtab.operator.vertical.kinds import vpa_reference

@@ -10,6 +10,7 @@ from tests.unit.decide.horizontal.builders import (
     EVERY_GATE,
     NO_WINDOW,
     NOW,
+    UPSTREAM,
     T,
     average,
     behavior,
@@ -32,7 +33,6 @@ from tests.unit.decide.horizontal.builders import (
     unreadable,
     usage_of,
     value,
-    with_compat,
 )
 from trimtab.decide.horizontal import DecisionReason, Memory, decide
 from trimtab.decide.horizontal.memory import Recommendation
@@ -98,7 +98,7 @@ def test_a_minimum_raised_at_zero_is_reached_without_metrics(metric):
     seen = observe(stopped(metric, low=2), 0, unreadable(), pods=())
     decision = run(seen)
     assert (decision.desired, mark(decision), decision.error_label) == (2, "False", "internal")
-    upstream = msgspec.structs.replace(seen, compat=with_compat(raise_to_min_without_metrics=False))
+    upstream = msgspec.structs.replace(seen, rules=UPSTREAM)
     assert run(upstream).desired == 0
 
 
@@ -118,7 +118,7 @@ def test_the_condition_outlives_the_gate():
     assert (paused.desired, mark(paused)) == (0, "True")
     again, now = later(seen, paused, gates=EVERY_GATE, pods=())
     assert run(again, now).desired == 4
-    upstream = msgspec.structs.replace(seen, compat=with_compat(keep_condition_while_gate_off=False))
+    upstream = msgspec.structs.replace(seen, rules=UPSTREAM)
     assert mark(run(upstream)) is None
 
 
@@ -141,7 +141,7 @@ def test_without_the_gate_a_stored_minimum_of_zero_counts_as_one():
     """3.3-9."""
     seen = observe(hpa(QUEUE, low=0), 3, series(0), gates=OFF, settings=NO_WINDOW)
     assert run(seen).desired == 1
-    upstream = msgspec.structs.replace(seen, compat=with_compat(floor_one_while_gate_off=False))
+    upstream = msgspec.structs.replace(seen, rules=UPSTREAM)
     assert run(upstream).desired == 0
 
 
@@ -180,7 +180,7 @@ def test_pods_that_are_not_ready_yet_do_not_send_the_workload_back_to_zero():
     chosen = pods(2, ready="False", age=5.0)
     seen = observe(hpa(external(value(50)), low=0), 2, series(400), pods=chosen, settings=NO_WINDOW)
     assert run(seen).desired == 2
-    upstream = msgspec.structs.replace(seen, compat=with_compat(hold_without_ready_pods=False))
+    upstream = msgspec.structs.replace(seen, rules=UPSTREAM)
     assert run(upstream).desired == 0
 
 
@@ -202,7 +202,7 @@ def test_a_percent_policy_alone_leaves_zero_with_one():
     percent = behavior(rules(("Percent", 100, 15), window=0))
     seen = observe(stopped(behavior=percent), 0, series(500), pods=())
     assert run(seen).desired == 1
-    upstream = msgspec.structs.replace(seen, compat=with_compat(percent_policy_leaves_zero=False))
+    upstream = msgspec.structs.replace(seen, rules=UPSTREAM)
     assert run(upstream).desired == 0
 
 
@@ -234,7 +234,7 @@ def test_replicas_above_zero_clear_the_condition():
     seen, now = later(seen, steady, replicas=0, pods=(), samples=(series(300),))
     paused = run(seen, now)
     assert (paused.desired, condition(paused, "ScalingActive").reason) == (0, "ScalingDisabled")
-    upstream = run(observe(stopped(), 3, series(300), compat=with_compat(clear_condition_above_zero=False)))
+    upstream = run(observe(stopped(), 3, series(300), rules=UPSTREAM))
     assert mark(upstream) == "True"
 
 

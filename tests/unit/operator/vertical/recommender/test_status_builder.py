@@ -15,8 +15,8 @@ from trimtab.model import times
 from trimtab.model.core.meta import NamespacedName
 from trimtab.model.labels.selector import Selector
 from trimtab.model.vpa.types import VPAConditionType
-from trimtab.operator.settings.recommender import EstimationSettings
 from trimtab.operator.settings.settings import NamespaceRules
+from trimtab.operator.settings.vertical import EstimationSettings
 from trimtab.operator.vertical.cluster_view import ControlSnapshot, Targeted
 from trimtab.operator.vertical.estimation import Estimation
 from trimtab.operator.vertical.metrics import RecommenderMetrics
