@@ -554,5 +554,5 @@ row("Replica policies in an annotation that cannot be read hold a scale down", w
 
 # Two replicas that share out the namespaces.
 SHARED = Group("shards", {"leader_elect": True, "shards": 2})
-row("An HPA whose shard this replica holds is decided", web(), hpa(CPU), use("90m"), group=SHARED)
-row("An HPA whose shard another replica holds is left to it", web(), hpa(CPU), use("90m"), group=SHARED)
+row("An HPA in a shard of this replica is decided", web(), hpa(CPU), use("90m"), group=SHARED)
+row("An HPA in the shard of another replica is left to it", web(), hpa(CPU), use("90m"), group=SHARED)
