@@ -106,10 +106,6 @@ def ways(tmp_path: Path) -> list[dict[str, Any]]:
     ]
 
 
-ONLY_WITH = {"split_namespaces": "shards", "shard_seed": "shards"}
-"""Read only where there is more than one shard."""
-
-
 @pytest.mark.parametrize("component", COMPONENTS)
 def test_a_component_reads_the_settings_that_name_it(
     component: str, tmp_path: Path, ways: list[dict[str, Any]], monkeypatch: pytest.MonkeyPatch
@@ -124,7 +120,6 @@ def test_a_component_reads_the_settings_that_name_it(
     if component != "horizontal":  # every process checks them at its start
         monkeypatch.setattr(operator, "decision_config", unnoticed(decision_config))
     read = reads(component, tmp_path).union(*(reads(component, tmp_path, **way) for way in ways))
-    read |= {name for name, other in ONLY_WITH.items() if other in read}
     assert read == {each.name for each in read_by(component)}
 
 

@@ -7,7 +7,7 @@ Rules over the users' namespaces, over cluster-scoped objects and over our own n
 from dataclasses import dataclass
 from typing import Any, Final
 
-from trimtab.cluster.leases.layout import MOST_SHARDS
+from trimtab.cluster.leases.family import MOST_SHARDS
 from trimtab.install import names
 from trimtab.install.template import (
     Both,
@@ -73,48 +73,28 @@ def _scales(*verbs: str) -> Each:
 _LEASES = "coordination.k8s.io"
 
 
-# RBAC cannot restrict creation by name.
-_CREATE_LEASES = _rule(_LEASES, ("leases",), "create")
-_LIVE, _DRY = Not(Val("dryRun")), Val("dryRun")
+# RBAC cannot restrict creation by name. Who takes a Lease lists them all.
+_SHARE_LEASES = _rule(_LEASES, ("leases",), "create", "list")
+_ENDINGS: Final = (*map(str, range(MOST_SHARDS)), *(f"member-{number}" for number in range(MOST_SHARDS)))
 
 
-def _over(*names: Tree) -> Rule:
-    return _rule(_LEASES, ("leases",), "get", "update", named=names)
+def _leases(
+    *name: str | Val, condition: Condition | None = None, endings: tuple[str, ...] = _ENDINGS
+) -> tuple[Tree, ...]:
+    """Return the rules over the Leases of a program, or over those of its dry run.
 
-
-def _publish(*name: str | Val) -> Rule:
-    """Return the rule to publish settings where `extraArgs` turns leader election off."""
-    return _rule(_LEASES, ("leases",), "patch", named=(Text(*name, "-settings"),))
-
-
-def _lease(*name: str | Val) -> tuple[Tree, ...]:
-    """Return the rules over the Lease of a program, or over that of its dry run."""
-    dry = (*name, "-dry-run")
-    return (
-        If(_LIVE, _over(Text(*name))),
-        If(_LIVE, _publish(*name)),
-        If(_DRY, _over(Text(*dry))),
-        If(_DRY, _publish(*dry)),
-    )
-
-
-def _leases(value: str, condition: Condition | None, *name: str | Val) -> tuple[Tree, ...]:
-    """Return the rules of a program that may be sharded: over one Lease, or over those of its shards."""
-    sharded = Val(value)
+    They do not depend on the number of shards, so that replicas with another number can still renew theirs in a rollout.
+    Settings are published where `extraArgs` turns leader election off.
+    """
     rules: list[Tree] = []
-    for mode, ending in ((_LIVE, ""), (_DRY, "-dry-run")):
+    for mode, part in ((Not(Val("dryRun")), "-"), (Val("dryRun"), "-dry-run-")):
         met = mode if condition is None else Both(condition, mode)
-        kinds = [f"{ending}-{kind}-{number}" for kind in ("shard", "member") for number in range(MOST_SHARDS)]
+        named = tuple(Text(*name, part, ending) for ending in endings)
         rules += [
-            If(Both(met, Not(sharded)), _over(Text(*name, ending) if ending else Text(*name))),
-            If(Both(met, Not(sharded)), _publish(*name, *([ending] if ending else []))),
-            If(Both(met, sharded), _over(*(Text(*name, kind) for kind in kinds))),
+            If(met, _rule(_LEASES, ("leases",), "get", "update", named=named)),
+            If(met, _rule(_LEASES, ("leases",), "patch", named=(Text(*name, part, "settings"),))),
         ]
     return tuple(rules)
-
-
-def _sharing(value: str) -> tuple[Tree, ...]:
-    return _CREATE_LEASES, If(Val(value), _rule(_LEASES, ("leases",), "list"))
 
 
 def _list_namespaces(value: str) -> Tree:
@@ -212,8 +192,8 @@ RIGHTS: Final[dict[str, Rights]] = {
             _list_namespaces("horizontal.shards"),
         ),
         home=(
-            *_sharing("horizontal.shards"),
-            *_leases("horizontal.shards", None, "trimtab-horizontal"),
+            _SHARE_LEASES,
+            *_leases("trimtab-horizontal"),
         ),
     ),
     names.RECOMMENDER: Rights(
@@ -231,11 +211,9 @@ RIGHTS: Final[dict[str, Rights]] = {
         ),
         cluster=(_NODES, _list_namespaces("vertical.recommender.shards")),
         home=(
-            *_sharing("vertical.recommender.shards"),
-            *_leases("vertical.recommender.shards", Not(_RECOMMENDER_NAME), "trimtab-recommender"),
-            *_leases(
-                "vertical.recommender.shards", _RECOMMENDER_NAME, "trimtab-recommender-", _RECOMMENDER_NAME
-            ),
+            _SHARE_LEASES,
+            *_leases("trimtab-recommender", condition=Not(_RECOMMENDER_NAME)),
+            *_leases("trimtab-recommender-", _RECOMMENDER_NAME, condition=_RECOMMENDER_NAME),
         ),
     ),
     names.UPDATER: Rights(
@@ -253,7 +231,7 @@ RIGHTS: Final[dict[str, Rights]] = {
         ),
         cluster=(_NODES,),
         # The webhook check creates a pod in a dry run.
-        home=(_CREATE_LEASES, *_lease("trimtab-updater"), _rule("", ("pods",), "create")),
+        home=(_SHARE_LEASES, *_leases("trimtab-updater", endings=("0",)), _rule("", ("pods",), "create")),
         # For admissionCheck lease.
         status=(_rule("coordination.k8s.io", ("leases",), "get", named=names.STATUS_LEASE),),
     ),

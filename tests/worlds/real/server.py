@@ -29,7 +29,7 @@ ACCOUNTS = {
     "upstream": ("kube-system", "horizontal-pod-autoscaler"),
     "ours": ("trimtab", "trimtab-horizontal"),
 }
-LEASES = {"upstream": ("kube-system", "kube-controller-manager"), "ours": ("trimtab", "trimtab-horizontal")}
+LEASES = {"upstream": ("kube-system", "kube-controller-manager"), "ours": ("trimtab", "trimtab-horizontal-0")}
 METRICS_GROUPS = ("metrics.k8s.io", "custom.metrics.k8s.io", "external.metrics.k8s.io")
 VPA_PROGRAMS = ("recommender", "updater", "admission")
 UPSTREAM_VPA = User("vpa", "vpa", "system:masters")

@@ -22,7 +22,8 @@ from trimtab.decide.horizontal.metrics.combine import (
     policy_memory,
     proposal_context,
 )
-from trimtab.decide.horizontal.metrics.kinds import counts_pods
+from trimtab.decide.horizontal.metrics.kinds import Proposal, counts_pods
+from trimtab.decide.horizontal.metrics.pods import ProposalOutcome
 from trimtab.decide.horizontal.observation.observation import (
     Observation,
     ScaleFailure,
@@ -315,6 +316,11 @@ def _change_reason(builder: DecisionBuilder, asked: int, result: Normalized) -> 
         return f"{metrics.name} asks for {metrics.replicas}"
     if asked > current:
         return f"{metrics.name} above target"
+    if any(
+        isinstance(one, Proposal) and one.outcome is ProposalOutcome.BELOW_ACTIVATION
+        for one in metrics.proposals
+    ):
+        return "All metrics below target or activation"
     return "All metrics that count below target" if metrics.fallbacks else "All metrics below target"
 
 

@@ -9,7 +9,7 @@ from collections.abc import Mapping
 from typing import Any, Final
 
 import trimtab
-from trimtab.cluster.leases.layout import MOST_SHARDS
+from trimtab.cluster.leases.family import MOST_SHARDS
 from trimtab.install.values import types
 from trimtab.install.values.chart_value import ChartValue, put
 from trimtab.install.values.program_values import values_of_program

@@ -10,6 +10,7 @@ from typing import Any, Generic, NamedTuple, TypeVar
 
 from trimtab.model.core.pod import MEMORY
 from trimtab.model.field_errors import FieldError, FieldPath, FieldWarning, forbidden, invalid, required
+from trimtab.model.hpa.metric_fields import validate_activation
 from trimtab.model.hpa.types import (
     ContainerResourceMetricSource,
     ContainerResourceMetricStatus,
@@ -52,6 +53,8 @@ _TARGET_TYPES = {
     "averageValue": MetricTargetType.AVERAGE_VALUE,
     "value": MetricTargetType.VALUE,
 }
+_OF_SPEC = {"target", "activation"}
+"""What a source has and its status has not."""
 _CONTAINER_RESOURCES = frozenset({"cpu", "memory", "ephemeral-storage"})
 _QUOTA_RESOURCES = frozenset(
     {f"{prefix}{name}" for prefix in ("requests.", "limits.") for name in _CONTAINER_RESOURCES}
@@ -103,7 +106,7 @@ class MetricKind(Generic[S]):
     def __init__(self) -> None:
         self.field = self.type_name[:1].lower() + self.type_name[1:]
         """The same field in JSON."""
-        self._identity = tuple(name for name in self.source_type.__struct_fields__ if name != "target")
+        self._identity = tuple(name for name in self.source_type.__struct_fields__ if name not in _OF_SPEC)
 
     def source(self, metric: MetricSpec) -> S | None:
         """Return the source in the field of this type, if it is set."""
@@ -113,6 +116,10 @@ class MetricKind(Generic[S]):
     def part(self, metric: MetricSpec | MetricStatus) -> Any:
         """Return the source or its value in the field of this type, if it is set."""
         return getattr(metric, self.attribute)
+
+    def has(self, field: str) -> bool:
+        """Return whether sources of this type have a field, by its name in JSON."""
+        return field in self.source_type.__struct_encode_fields__
 
     def identity(self, metric: MetricSpec | MetricStatus) -> tuple[object, ...]:
         """Return what source and status have in common."""
@@ -135,6 +142,10 @@ class MetricKind(Generic[S]):
 
     def identifier(self, source: S) -> MetricIdentifier | None:
         """Return the name and the selector in a metrics API, unless it is a resource."""
+        return None
+
+    def activation(self, source: S) -> Quantity | None:
+        """Return the number up to which the metric asks for nothing, if it has one."""
         return None
 
     def measured(self, source: S) -> Measured:
@@ -205,7 +216,13 @@ class _OfName(MetricKind[N]):
         # As upstream, leave the selector unchecked: a bad one shows as a condition at run time.
         name, missing = source.metric.name, "must specify a metric name"
         errors = names.check_name(name, path.child("metric", "name"), names.path_segment_problems, missing)
-        return errors + self.validate_target(source.target, path.child("target"))
+        errors += self.validate_target(source.target, path.child("target"))
+        if source.activation is not None:
+            errors += validate_activation(source.activation, path.child("activation"))
+        return errors
+
+    def activation(self, source: N) -> Quantity | None:
+        return source.activation
 
 
 class ObjectKind(_OfName[ObjectMetricSource]):

@@ -99,6 +99,8 @@ class ObjectMetricSource(Wire):
     described_object: CrossVersionObjectReference = CrossVersionObjectReference()
     target: MetricTarget = MetricTarget()
     metric: MetricIdentifier = MetricIdentifier()
+    activation: Quantity | None = None
+    """With minReplicas 0: the metric asks for pods only above it (autoscaling.trimtab.dev only)."""
 
 
 class PodsMetricSource(Wire):
@@ -106,6 +108,7 @@ class PodsMetricSource(Wire):
 
     metric: MetricIdentifier = MetricIdentifier()
     target: MetricTarget = MetricTarget()
+    activation: Quantity | None = None
 
 
 class ResourceMetricSource(Wire):
@@ -128,6 +131,7 @@ class ExternalMetricSource(Wire):
 
     metric: MetricIdentifier = MetricIdentifier()
     target: MetricTarget = MetricTarget()
+    activation: Quantity | None = None
 
 
 class MetricLoss(Wire):

@@ -30,8 +30,8 @@ from trimtab.operator.settings.settings import LOOPS, Settings, declared
         pytest.param(Settings.of(leader_elect_resource_name="mine"), "mine", id="as given"),
         pytest.param(
             Settings.of(leader_elect_resource_name="mine", recommender_name="hot", dry_run=True),
-            "mine",
-            id="as given, whatever else is set",
+            "mine-dry-run",
+            id="as given, but for a dry run",
         ),
         pytest.param(
             Settings.of(components=("recommender", "admission"), recommender_name="hot"),

@@ -11,6 +11,8 @@ from trimtab.decide.horizontal.explain.reason import DecisionReason, knows_repli
 from trimtab.decide.horizontal.explain.units import (
     Edges,
     edges_of,
+    format_activation,
+    format_edge,
     format_result,
     format_value,
 )
@@ -217,13 +219,13 @@ def _metric(observation: Observation, decision: Decision, index: int) -> MetricE
 def _more(proposal: Proposal, edges: Edges) -> str:
     if not edges.up:
         return "0"
-    return format_value(proposal, edges.up) if isfinite(edges.up) else ""
+    return format_edge(proposal, edges.up) if isfinite(edges.up) else ""
 
 
 def _fewer(proposal: Proposal, edges: Edges) -> str:
     if edges.down < 0 or (not edges.down and not edges.includes_down):
         return ""
-    text = format_value(proposal, edges.down)
+    text = format_edge(proposal, edges.down)
     return f"at {text} or less" if edges.includes_down else f"below {text}"
 
 
@@ -241,6 +243,8 @@ def _notes(proposal: Proposal, edges: Edges) -> list[str]:
     if proposal.rejected_samples:
         name, rule = proposal.rejected_samples[0]
         notes.append(f"{counted(len(proposal.rejected_samples), 'sample')} refused, first {name}: {rule}")
+    if proposal.activation is not None:
+        notes.append(f"nothing up to {format_activation(proposal)}, its activation")
     if not proposal.value:
         notes.append("every sample is zero")
     return notes
@@ -248,7 +252,7 @@ def _notes(proposal: Proposal, edges: Edges) -> list[str]:
 
 def _between(proposal: Proposal, ends: tuple[float, float]) -> str:
     low, high = ends
-    return f"above {format_value(proposal, low)} up to {format_value(proposal, high)}"
+    return f"above {format_edge(proposal, low)} up to {format_edge(proposal, high)}"
 
 
 def _limit(trace: DecisionTrace) -> str:

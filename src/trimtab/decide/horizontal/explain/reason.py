@@ -98,6 +98,7 @@ _OUTCOMES = {
     ProposalOutcome.DIRECTION_UNSURE: DecisionReason.DIRECTION_UNSURE,
     ProposalOutcome.NO_READY_PODS: DecisionReason.NO_READY_PODS,
     ProposalOutcome.FROM_ZERO: DecisionReason.IDLE_AT_ZERO,
+    ProposalOutcome.BELOW_ACTIVATION: DecisionReason.IDLE_AT_ZERO,
     ProposalOutcome.PROPOSED: DecisionReason.ENOUGH,
 }
 

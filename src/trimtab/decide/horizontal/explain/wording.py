@@ -14,12 +14,14 @@ from trimtab.decide.horizontal.explain.change_reason import (
     afterwards,
     deciding_policy,
     describe_change,
+    describe_inactive,
     extra_pods_text,
 )
 from trimtab.decide.horizontal.explain.reason import DecisionReason, reason_for
-from trimtab.decide.horizontal.explain.units import format_value
+from trimtab.decide.horizontal.explain.units import format_edge
 from trimtab.decide.horizontal.metrics.combine import LossFallback
 from trimtab.decide.horizontal.metrics.kinds import Failure, Proposal
+from trimtab.decide.horizontal.metrics.pods import ProposalOutcome
 from trimtab.decide.horizontal.observation.observation import Observation
 from trimtab.decide.horizontal.observation.plugin_answers import INVALID_POLICIES, NODES_UNREADABLE
 from trimtab.decide.horizontal.selection.selection import foreign_pods
@@ -129,6 +131,13 @@ def _specific_text(observation: Observation, decision: Decision, reason: Decisio
         case DecisionReason.REPLICA_POLICY:
             policy = observation.policy_answers[decision.trace.winning_policy or 0]
             return f"{policy.name} asks for that many: {policy.reason}"
+        case DecisionReason.IDLE_AT_ZERO:
+            inactive = [
+                describe_inactive(result, label_of(metric))
+                for metric, result in zip(observation.hpa.spec.metrics, decision.trace.proposals, strict=True)
+                if isinstance(result, Proposal) and result.outcome is ProposalOutcome.BELOW_ACTIVATION
+            ]
+            return f"{SUMMARIES[reason]}: {'; '.join(inactive)}" if inactive else ""
         case _:
             return ""
 
@@ -300,7 +309,7 @@ def _condition(observation: Observation, decision: Decision, change: AdvisedChan
 
 
 def _amount(proposal: Proposal, change: AdvisedChange) -> str:
-    text = format_value(proposal, change.amount)
+    text = format_edge(proposal, change.amount)
     if change.act == Act.METRIC_ABOVE:
         return f"above {text}" if change.amount else "above 0"
     return f"below {text}" if change.act == Act.METRIC_BELOW else f"at {text} or less"

@@ -136,6 +136,7 @@ def proposal_context(
         limits=limits_at(now, settings, rules, observation.clock_offset),
         # A pod that the strategy leaves out, or that cannot be shown to be owned, is not averaged in as a stray.
         averages_strays=not rules.ours and strategy == SelectionStrategy.LABEL_SELECTOR,
+        may_sleep=observation.hpa.spec.min_replicas == 0 and observation.gates.hpa_scale_to_zero,
         all_left_out="" if selection.pods else _describe_left_out(selection, strategy, rules),
     )
 

@@ -39,6 +39,7 @@ def _validate_metric(metric: MetricSpec, path: FieldPath) -> Iterator[FieldError
             continue
         if (identifier := kind.identifier(source)) is not None:
             yield from _validate_identifier(identifier, path.child(kind.field, "metric"))
+        yield from quantity_errors(kind.activation(source), path.child(kind.field, "activation"))
         yield from quantity_errors(source.target.value, path.child(kind.field, "target", "value"))
         yield from quantity_errors(
             source.target.average_value, path.child(kind.field, "target", "averageValue")

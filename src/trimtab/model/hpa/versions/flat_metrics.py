@@ -33,7 +33,7 @@ def nested_spec(metric: Mapping[str, Any]) -> Json:
             if not kind.target.both and "averageValue" in target and target.get("value") == "0":
                 # The flat form cannot leave the value out. Converted back, its 0 would not pass validation.
                 del target["value"]
-            target["type"] = kind.target.type_of(target)
+            target["type"] = str(kind.target.type_of(target))  # a plain text, as in every manifest
     return out
 
 
