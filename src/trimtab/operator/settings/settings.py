@@ -224,9 +224,9 @@ def compat_defaults(compat: str) -> dict[str, Any]:
 
 def reject_invalid(settings: Settings) -> None:
     """Raise ValueError with the flag's name if no process can start with these settings."""
+    reject_long_timeout(settings.admission)
     for group in (settings, *(getattr(settings, name) for name, _ in _groups() if name)):
         reject_bad_values(group)
-    reject_long_timeout(settings.admission)
     for each in declared():
         for namespace in settings.value(each.name) if each.form is NAMESPACE else ():
             # The API server answers with an empty list for such a namespace: nothing else would show the mistake.
