@@ -8,21 +8,19 @@ have one name, `[1]` means the second metric of the spec.
 import json
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any, Generic, TypeVar
+from typing import Any
 
 import msgspec
 
 from trimtab.model.core.meta import annotations_of, replace_annotations
 from trimtab.model.field_errors import FieldError, FieldPath, aggregate, invalid
 from trimtab.model.hpa.defaults import DEFAULT_CPU_UTILIZATION, cpu_utilization_metric
-from trimtab.model.hpa.metric_fields import default_loss, validate_activation, validate_loss, validate_max_age
+from trimtab.model.hpa.metric_fields import validate_activation, validate_loss, validate_max_age
 from trimtab.model.hpa.metric_kinds import KINDS, kind_of, name_of
 from trimtab.model.hpa.types import HorizontalPodAutoscalerSpec, MetricLoss, MetricSpec
 from trimtab.model.json import shape, wire
 from trimtab.model.json.wire import Json, without_members
 from trimtab.model.quantity import Quantity
-
-T = TypeVar("T")
 
 
 class MetricAnnotationError(ValueError):
@@ -33,8 +31,24 @@ class MetricAnnotationError(ValueError):
         self.annotation = annotation
 
 
+def load_annotation(name: str, text: str) -> Any:
+    """Return the JSON of an annotation, or raise MetricAnnotationError."""
+    try:
+        return json.loads(text)
+    except (ValueError, RecursionError) as error:
+        raise MetricAnnotationError(name, f"it is no JSON: {error}") from None
+
+
+def shape_errors(content: Any, kind: type[Any], path: FieldPath) -> list[FieldError]:
+    """Return why JSON is no value of a type, fields included that the type has not."""
+    return shape.misfits(content, kind, path) or [
+        invalid(field, "", f"unknown field; did you mean {near}?" if near else "unknown field")
+        for field, near in shape.unknown_fields(content, kind, path)
+    ]
+
+
 @dataclass(frozen=True)
-class MetricAnnotation(Generic[T]):
+class MetricAnnotation:
     """The annotation of one metric field."""
 
     name: str
@@ -45,13 +59,15 @@ class MetricAnnotation(Generic[T]):
     """What the values are, in the plural, for messages."""
     consequence: str
     """What follows from an annotation that cannot be used."""
-    parse: Callable[[FieldPath, Any], T | list[FieldError]]
-    """Return the value that JSON means, or its errors."""
+    kind: type[Any]
+    """The type of a value."""
+    validate: Callable[[Any, FieldPath], list[FieldError]]
+    """Return the errors of a value."""
     is_in_source: bool = False
     """Whether the field is beside the target, in the sources that have it."""
 
-    def parse_values(self, text: str, metrics: Sequence[MetricSpec]) -> tuple[T | None, ...]:
-        """Return the value for each metric.
+    def parse_values(self, text: str, metrics: Sequence[MetricSpec]) -> tuple[Any, ...]:
+        """Return the value for each metric in JSON, or None.
 
         Raise MetricAnnotationError if the text is wrong.
         """
@@ -93,9 +109,10 @@ class MetricAnnotation(Generic[T]):
 
         Raise MetricAnnotationError if the text is wrong.
         """
-        values = self.parse_values(text, spec.metrics)
-        filled = self._filled([wire.to_builtins(metric) for metric in spec.metrics], values)
-        metrics = wire.convert(filled, tuple[MetricSpec, ...])
+        metrics = tuple(
+            metric if value is None else wire.convert(self.write(wire.to_builtins(metric), value), MetricSpec)
+            for metric, value in zip(spec.metrics, self.parse_values(text, spec.metrics), strict=True)
+        )
         return msgspec.structs.replace(spec, metrics=metrics)
 
     def into_annotation(self, data: Mapping[str, Any]) -> Json:
@@ -122,31 +139,25 @@ class MetricAnnotation(Generic[T]):
         spec = data.get("spec") or {}
         metrics = spec.get("metrics") or []
         typed = [wire.convert(dict(metric), MetricSpec) for metric in metrics]
-        filled = self._filled(metrics, self.parse_values(annotations[self.name], typed))
+        filled = [
+            dict(metric) if value is None else self.write(metric, value)
+            for metric, value in zip(metrics, self.parse_values(annotations[self.name], typed), strict=True)
+        ]
         rest = replace_annotations(data, without_members(annotations, (self.name,)))
         return {**rest, "spec": {**spec, "metrics": filled}}
 
-    def _filled(self, metrics: Sequence[Mapping[str, Any]], values: Sequence[T | None]) -> list[Json]:
-        return [
-            dict(metric) if value is None else self.write(metric, wire.to_builtins(value))
-            for metric, value in zip(metrics, values, strict=True)
-        ]
-
-    def _parse(self, text: str) -> dict[str, T]:
-        try:
-            content = json.loads(text)
-        except (ValueError, RecursionError) as error:
-            raise self._error(f"it is no JSON: {error}") from None
+    def _parse(self, text: str) -> Json:
+        content = load_annotation(self.name, text)
         if not isinstance(content, dict):
             given = shape.describe(content)
             raise self._error(f"it must be an object from metric names to {self.values}, not {given}")
-        values: dict[str, T] = {}
         for name, value in content.items():
-            parsed = self.parse(FieldPath(name), value)
-            if isinstance(parsed, list):
-                raise self._error(aggregate(parsed))
-            values[name] = parsed
-        return values
+            path = FieldPath(name)
+            if errors := shape_errors(value, self.kind, path) or self.validate(
+                wire.convert(value, self.kind), path
+            ):
+                raise self._error(aggregate(errors))
+        return content
 
     def _values_by_key(self, metrics: Sequence[Mapping[str, Any]]) -> Json:
         """Return the values by metric name, or by position where several metrics have one name."""
@@ -161,59 +172,38 @@ class MetricAnnotation(Generic[T]):
         return MetricAnnotationError(self.name, message)
 
 
-def _parse_loss(path: FieldPath, content: Any) -> MetricLoss | list[FieldError]:
-    errors = shape.misfits(content, MetricLoss, path) or [
-        invalid(field, "", "unknown field; policy, maxAgeSeconds and replicas are known")
-        for field, _ in shape.unknown_fields(content, MetricLoss)
-    ]
-    if errors:
-        return errors
-    loss = wire.convert(default_loss(content), MetricLoss)
-    return validate_loss(loss, path) or loss
-
-
-def _parse_max_age(path: FieldPath, content: Any) -> int | list[FieldError]:
-    errors = shape.misfits(content, int, path)
-    return errors or validate_max_age(content, path) or int(content)
-
-
-def _parse_activation(path: FieldPath, content: Any) -> Quantity | list[FieldError]:
-    errors = shape.misfits(content, Quantity, path)
-    if errors:
-        return errors
-    activation = wire.convert(content, Quantity)
-    return validate_activation(activation, path) or activation
-
-
-ON_LOSS = MetricAnnotation[MetricLoss](
+ON_LOSS = MetricAnnotation(
     name="autoscaling.trimtab.dev/on-loss",
     field="onLoss",
     values="policies",
     consequence="every metric that is lost holds",
-    parse=_parse_loss,
+    kind=MetricLoss,
+    validate=validate_loss,
 )
 """`{"sqs_messages": {"policy": "Ignore"}}`."""
 
-MAX_AGE = MetricAnnotation[int](
+MAX_AGE = MetricAnnotation(
     name="autoscaling.trimtab.dev/max-age-seconds",
     field="maxAgeSeconds",
     values="seconds",
     consequence="the operator's limits hold for every metric",
-    parse=_parse_max_age,
+    kind=int,
+    validate=validate_max_age,
 )
 """`{"sqs_messages": 600}`."""
 
-ACTIVATION = MetricAnnotation[Quantity](
+ACTIVATION = MetricAnnotation(
     name="autoscaling.trimtab.dev/activation",
     field="activation",
     values="quantities",
     consequence="any value above 0 asks for a pod",
-    parse=_parse_activation,
+    kind=Quantity,
+    validate=validate_activation,
     is_in_source=True,
 )
 """`{"sqs_messages": "5"}`."""
 
-METRIC_ANNOTATIONS: tuple[MetricAnnotation[Any], ...] = (ON_LOSS, MAX_AGE, ACTIVATION)
+METRIC_ANNOTATIONS: tuple[MetricAnnotation, ...] = (ON_LOSS, MAX_AGE, ACTIVATION)
 """Every metric field of Trimtab's own; a new field is one more entry."""
 
 

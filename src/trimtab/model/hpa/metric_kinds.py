@@ -35,7 +35,7 @@ from trimtab.model.hpa.validation.reference import ReferenceOptions, validate_re
 from trimtab.model.json.wire import Wire
 from trimtab.model.labels import names
 from trimtab.model.labels.requirement import Requirement
-from trimtab.model.labels.selector import LabelSelector, Selector, SelectorError, go_string
+from trimtab.model.labels.selector import Selector, SelectorError, go_string
 from trimtab.model.quantity import Quantity
 from trimtab.model.readable import quantity_of_bytes
 
@@ -107,11 +107,6 @@ class MetricKind(Generic[S]):
         self.field = self.type_name[:1].lower() + self.type_name[1:]
         """The same field in JSON."""
         self._identity = tuple(name for name in self.source_type.__struct_fields__ if name not in _OF_SPEC)
-
-    def source(self, metric: MetricSpec) -> S | None:
-        """Return the source in the field of this type, if it is set."""
-        found: S | None = getattr(metric, self.attribute)
-        return found
 
     def part(self, metric: MetricSpec | MetricStatus) -> Any:
         """Return the source or its value in the field of this type, if it is set."""
@@ -354,11 +349,10 @@ def label_of(metric: MetricSpec) -> str:
     return (kind and kind.label(kind.part(metric))) or metric.type
 
 
-def selector_of(metric: MetricSpec) -> LabelSelector | None:
-    """Return the selector of a metric's series, or None if it has none."""
+def identifier_of(metric: MetricSpec) -> MetricIdentifier | None:
+    """Return the name and the selector of a metric in a metrics API, or None if it is a resource."""
     kind = kind_of(metric)
-    identifier = None if kind is None else kind.identifier(kind.part(metric))
-    return None if identifier is None else identifier.selector
+    return None if kind is None else kind.identifier(kind.part(metric))
 
 
 def measured_by(metric: MetricSpec | MetricStatus) -> Measured:
@@ -407,8 +401,7 @@ def status_of(metric: MetricSpec, index: int, statuses: tuple[MetricStatus, ...]
 def plain_names(text: str, metrics: Iterable[MetricSpec]) -> str:
     """Return a text of upstream's with labels instead of selectors in Go's notation, which stands after `(` or `/`."""
     for metric in metrics:
-        kind = kind_of(metric)
-        identifier = None if kind is None else kind.identifier(kind.part(metric))
+        identifier = identifier_of(metric)
         if identifier is not None and ("&LabelSelector{" in text or "nil" in text):
             selector, label = go_string(identifier.selector), label_of(metric)
             for before in (f"{identifier.name}({selector})", f"{identifier.name}/{selector}"):

@@ -133,7 +133,7 @@ class Kind(Generic[S]):
 
     def propose(self, metric: MetricSpec, samples: MetricSamples, context: Context) -> Proposal | Failure:
         """Return the replicas that a metric asks for, or why it cannot be used."""
-        source = self.model.source(metric)
+        source: S | None = self.model.part(metric)
         try:
             if source is None:
                 raise Misconfigured(_NO_SOURCE)
@@ -277,7 +277,7 @@ class _OneNumber(Kind[N]):
     """One number for the whole workload."""
 
     def counts_pods(self, metric: MetricSpec) -> bool:
-        source = self.model.source(metric)
+        source: N | None = self.model.part(metric)
         return source is None or not self._is_average(source.target)
 
     def _is_average(self, target: MetricTarget) -> bool:

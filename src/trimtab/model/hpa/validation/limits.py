@@ -34,7 +34,7 @@ def validate_limits(spec: HorizontalPodAutoscalerSpec) -> list[FieldError]:
 
 def _validate_metric(metric: MetricSpec, path: FieldPath) -> Iterator[FieldError]:
     for kind in KINDS.values():
-        source = kind.source(metric)
+        source = kind.part(metric)
         if source is None:
             continue
         if (identifier := kind.identifier(source)) is not None:

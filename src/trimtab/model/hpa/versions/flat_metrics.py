@@ -1,65 +1,47 @@
 """Conversion of metrics between nested (v2) and flat form (v1's annotations, v2beta1).
 
-The types of `v1` serve both directions. Data must be canonical, so that it has the zeros that v1 cannot leave out.
+The types of `v1` serve both directions. Data must be canonical, so that it has the zeros that v1 cannot leave out. `numbers` is the
+field of v2 that holds them: `target` in `spec.metrics`, `current` in `status.currentMetrics`.
 """
 
 from collections.abc import Mapping
 from typing import Any
 
-from trimtab.model.hpa.metric_kinds import KINDS
+from trimtab.model.hpa.metric_kinds import KINDS, MetricKind
 from trimtab.model.hpa.versions import v1
 from trimtab.model.json.wire import Json
 
-_SPEC_FIELDS = {kind.field: v1.flat_paths(kind, "target") for kind in KINDS.values()}
-_STATUS_FIELDS = {kind.field: v1.flat_paths(kind, "current") for kind in KINDS.values()}
 
-
-def flat_spec(metric: Mapping[str, Any]) -> Json:
-    """Write a metric of `spec.metrics` flat, without the type of its target."""
-    return _flat(metric, _SPEC_FIELDS)
-
-
-def flat_status(metric: Mapping[str, Any]) -> Json:
-    """Write a metric of `status.currentMetrics` flat."""
-    return _flat(metric, _STATUS_FIELDS)
-
-
-def nested_spec(metric: Mapping[str, Any]) -> Json:
-    """Read a flat metric of a spec."""
-    out = _nested(metric, _SPEC_FIELDS)
+def flat_metric(metric: Mapping[str, Any], numbers: str) -> Json:
+    """Write a metric flat, without the type of its target."""
+    out: Json = {"type": metric["type"]}
     for kind in KINDS.values():
-        if kind.field in out:
-            target = out[kind.field].setdefault("target", {})
-            if not kind.target.both and "averageValue" in target and target.get("value") == "0":
-                # The flat form cannot leave the value out. Converted back, its 0 would not pass validation.
-                del target["value"]
-            target["type"] = str(kind.target.type_of(target))  # a plain text, as in every manifest
+        if kind.field in metric:
+            paths = v1.flat_paths(kind, numbers)
+            values = {name: _get(metric[kind.field], path) for name, path in paths.items()}
+            out[kind.field] = {name: value for name, value in values.items() if value is not None}
     return out
 
 
-def nested_status(metric: Mapping[str, Any]) -> Json:
-    """Read a flat metric of a status."""
-    return _nested(metric, _STATUS_FIELDS)
-
-
-def _flat(metric: Mapping[str, Any], fields: Mapping[str, Mapping[str, v1.Path]]) -> Json:
+def nested_metric(metric: Mapping[str, Any], numbers: str) -> Json:
+    """Read a flat metric."""
     out: Json = {"type": metric["type"]}
-    for source, names in fields.items():
-        if source in metric:
-            values = {name: _get(metric[source], path) for name, path in names.items()}
-            out[source] = {name: value for name, value in values.items() if value is not None}
+    for kind in KINDS.values():
+        if kind.field in metric:
+            out[kind.field] = {}
+            for name, path in v1.flat_paths(kind, numbers).items():
+                if metric[kind.field].get(name) is not None:
+                    _put(out[kind.field], path, metric[kind.field][name])
+            if numbers == "target":
+                _complete(out[kind.field].setdefault("target", {}), kind)
     return out
 
 
-def _nested(metric: Mapping[str, Any], fields: Mapping[str, Mapping[str, v1.Path]]) -> Json:
-    out: Json = {"type": metric["type"]}
-    for source, names in fields.items():
-        if source in metric:
-            out[source] = {}
-            for name, path in names.items():
-                if metric[source].get(name) is not None:
-                    _put(out[source], path, metric[source][name])
-    return out
+def _complete(target: Json, kind: MetricKind[Any]) -> None:
+    if not kind.target.both and "averageValue" in target and target.get("value") == "0":
+        # The flat form cannot leave the value out. Converted back, its 0 would not pass validation.
+        del target["value"]
+    target["type"] = str(kind.target.type_of(target))  # a plain text, as in every manifest
 
 
 def _get(data: Mapping[str, Any], path: v1.Path) -> Any:

@@ -4,14 +4,13 @@ autoscaling/v1 has a field for CPU utilization only, and keeps everything else i
 read but never served; its metrics have the form of v1's annotations. (v2beta2 is v2 under an older name.)
 """
 
-from datetime import datetime
 from typing import TYPE_CHECKING, Any
 
 import msgspec
 
-from trimtab.model.core.meta import CrossVersionObjectReference, ObjectMeta
+from trimtab.model.core.meta import ObjectMeta
 from trimtab.model.hpa.metric_kinds import KINDS, MetricKind
-from trimtab.model.hpa.types import HpaCondition
+from trimtab.model.hpa.types import HpaCondition, ReplicaBounds, ReplicaStatus
 from trimtab.model.json.wire import Wire
 from trimtab.model.quantity import Quantity
 
@@ -102,24 +101,17 @@ else:
     V1MetricSpec, V1MetricStatus = _flat_metric(FLAT_SOURCES), _flat_metric(FLAT_STATUSES)
 
 
-class V1HorizontalPodAutoscalerSpec(Wire):
+class V1HorizontalPodAutoscalerSpec(ReplicaBounds):
     """What the user asks for, except what is in annotations."""
 
-    scale_target_ref: CrossVersionObjectReference = CrossVersionObjectReference()
-    min_replicas: int | None = None
-    max_replicas: int = 0
     target_cpu_utilization_percentage: int | None = msgspec.field(
         default=None, name="targetCPUUtilizationPercentage"
     )
 
 
-class V1HorizontalPodAutoscalerStatus(Wire):
+class V1HorizontalPodAutoscalerStatus(ReplicaStatus):
     """What the autoscaler last observed and did."""
 
-    observed_generation: int | None = None
-    last_scale_time: datetime | None = None
-    current_replicas: int = 0
-    desired_replicas: int = 0
     current_cpu_utilization_percentage: int | None = msgspec.field(
         default=None, name="currentCPUUtilizationPercentage"
     )
@@ -135,22 +127,15 @@ class V1HorizontalPodAutoscaler(Wire):
     status: V1HorizontalPodAutoscalerStatus = V1HorizontalPodAutoscalerStatus()
 
 
-class V2beta1HorizontalPodAutoscalerSpec(Wire):
+class V2beta1HorizontalPodAutoscalerSpec(ReplicaBounds):
     """What the user asks for, in v2beta1."""
 
-    scale_target_ref: CrossVersionObjectReference = CrossVersionObjectReference()
-    min_replicas: int | None = None
-    max_replicas: int = 0
     metrics: tuple[V1MetricSpec, ...] = ()
 
 
-class V2beta1HorizontalPodAutoscalerStatus(Wire):
+class V2beta1HorizontalPodAutoscalerStatus(ReplicaStatus):
     """What the autoscaler last observed and did, in v2beta1."""
 
-    observed_generation: int | None = None
-    last_scale_time: datetime | None = None
-    current_replicas: int = 0
-    desired_replicas: int = 0
     current_metrics: tuple[V1MetricStatus, ...] = ()
     conditions: tuple[HpaCondition, ...] = ()
 

@@ -199,7 +199,7 @@ def query_for(metric: MetricSpec, namespace: str, pod_selector: str) -> Query | 
     """Return the query of a metric, or None if a kind has to be looked up first."""
     kind = kind_of(metric)
     try:
-        match None if kind is None else kind.source(metric):
+        match None if kind is None else kind.part(metric):
             case None:
                 return _NOT_SET
             case ObjectMetricSource():
