@@ -94,14 +94,16 @@ class MetricAnnotation:
     def read(self, metric: Mapping[str, Any]) -> Any:
         """Return the field of a metric in JSON, or None if it is not set."""
         part = metric.get(_source_field(metric)) if self.is_in_source else metric
-        return None if part is None else part.get(self.field)
+        return part.get(self.field) if isinstance(part, Mapping) else None
 
     def write(self, metric: Mapping[str, Any], value: Any) -> Json:
         """Return a metric in JSON with the field, or without it if the value is None."""
         if self.is_in_source:
             field = _source_field(metric)
             part = metric.get(field)
-            return dict(metric) if part is None else {**metric, field: _with_member(part, self.field, value)}
+            if not isinstance(part, Mapping):
+                return dict(metric)
+            return {**metric, field: _with_member(part, self.field, value)}
         return _with_member(metric, self.field, value)
 
     def apply(self, spec: HorizontalPodAutoscalerSpec, text: str) -> HorizontalPodAutoscalerSpec:
