@@ -19,8 +19,7 @@ def upstreams(compat: str) -> frozenset[str]:
     Raise ValueError if one is unknown, or if two versions of Kubernetes are named.
     """
     names = [part.strip() for part in compat.split(",") if part.strip()]
-    unknown = [name for name in names if name not in KNOWN]
-    if unknown:
+    if unknown := [name for name in names if name not in KNOWN]:
         raise ValueError(f"--compat: {unknown[0]!r} is not known; known are: {', '.join(KNOWN)}")
     versions = sorted({name for name in names if name in KUBERNETES})
     if len(versions) > 1:
