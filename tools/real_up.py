@@ -28,8 +28,8 @@ from trimtab.clock import FastClock
 from trimtab.cluster.client import Client
 from trimtab.cluster.config import load_kubeconfig
 from trimtab.cluster.http import HttpTransport
-from trimtab.lab.data_plane import DataPlane, DataPlaneConfig
-from trimtab.lab.metrics.server import MetricsServer
+from trimtab_lab.data_plane import DataPlane, DataPlaneConfig
+from trimtab_lab.metrics.server import MetricsServer
 
 SAMPLE_SECONDS: Final = 5.0
 """Time cannot be played in advance here, so pods are measured more often than by metrics-server."""

@@ -8,8 +8,8 @@ from tests.lab.answers import Reply, Script, Step, encode_body, play, request_he
 from tests.lab.recording import answers_of_1_37, recorded
 from tests.lab.scripts import SCRIPTS
 from trimtab.clock import VirtualClock
-from trimtab.lab.apiserver.server import Server
 from trimtab.model.core.server_rules import KUBERNETES_1_36, KUBERNETES_1_37, ServerRules
+from trimtab_lab.apiserver.server import Server
 
 
 async def on_the_lab(clock: VirtualClock, script: Script, rules: ServerRules = KUBERNETES_1_36):

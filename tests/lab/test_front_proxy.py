@@ -6,9 +6,9 @@ import ssl
 from datetime import UTC, datetime
 
 from trimtab.clock import SystemClock
-from trimtab.lab.apiserver.certificates import make_server_pair, server_tls
-from trimtab.lab.apiserver.server import Server
-from trimtab.lab.serve import ServedLab
+from trimtab_lab.apiserver.certificates import make_server_pair, server_tls
+from trimtab_lab.apiserver.server import Server
+from trimtab_lab.serve import ServedLab
 
 CONFIG = "/api/v1/namespaces/kube-system/configmaps/extension-apiserver-authentication"
 

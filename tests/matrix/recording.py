@@ -13,10 +13,10 @@ from trimtab.adapter.adapter import AdapterComponent
 from trimtab.clock import VirtualClock
 from trimtab.cluster.client import Client
 from trimtab.dashboard.dashboard import Dashboard
-from trimtab.lab.apiserver.server import Server
 from trimtab.model.crds import all_crds
 from trimtab.operator.operator import Operator, Parts
 from trimtab.operator.settings.settings import Settings, declared
+from trimtab_lab.apiserver.server import Server
 
 NAMES = frozenset(field.name for field, _ in declared())
 SECONDS = 90.0

@@ -21,14 +21,14 @@ from trimtab.cluster.client import Client
 from trimtab.cluster.config import load_kubeconfig
 from trimtab.cluster.http import HttpTransport
 from trimtab.cluster.resource import DEPLOYMENTS
-from trimtab.lab.data_plane import DataPlaneConfig
-from trimtab.lab.load.plan import LoadPlan, WorkloadLoad
-from trimtab.lab.metrics.server import MetricsServer
 from trimtab.model.crds import all_crds
 from trimtab.operator.horizontal.config import decision_config
 from trimtab.operator.horizontal.controller import HpaController
 from trimtab.operator.runtime import Runtime
 from trimtab.operator.settings.settings import Settings
+from trimtab_lab.data_plane import DataPlaneConfig
+from trimtab_lab.load.plan import LoadPlan, WorkloadLoad
+from trimtab_lab.metrics.server import MetricsServer
 
 pytestmark = pytest.mark.real
 NAMES = ("same-labels", "tolerance", "to-zero", "one-series")

@@ -16,12 +16,12 @@ from trimtab.cluster.client import Client, DeleteOptions, ListOptions
 from trimtab.cluster.config import load_kubeconfig
 from trimtab.cluster.http import HttpTransport
 from trimtab.cluster.resource import Json, Resource
-from trimtab.lab.controllers.base import kinds
-from trimtab.lab.data_plane import DataPlane, DataPlaneConfig
-from trimtab.lab.load.curves import constant
-from trimtab.lab.load.plan import LoadPlan, WorkloadLoad
-from trimtab.lab.metrics.server import MetricsServer
-from trimtab.lab.nodes.node_pool import NodePool
+from trimtab_lab.controllers.base import kinds
+from trimtab_lab.data_plane import DataPlane, DataPlaneConfig
+from trimtab_lab.load.curves import constant
+from trimtab_lab.load.plan import LoadPlan, WorkloadLoad
+from trimtab_lab.metrics.server import MetricsServer
+from trimtab_lab.nodes.node_pool import NodePool
 
 pytestmark = pytest.mark.real
 BATCH = {"lab.trimtab.dev/run-seconds": "1"}

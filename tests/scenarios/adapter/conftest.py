@@ -17,8 +17,8 @@ from tests.support.cluster import as_admin
 from tools.peers.cluster import WORKLOAD_CONTROLLERS, RealCluster
 from trimtab.cluster.config import load_kubeconfig
 from trimtab.cluster.http import HttpTransport
-from trimtab.lab.apiserver.server import Server
-from trimtab.lab.serve import ServedLab
+from trimtab_lab.apiserver.server import Server
+from trimtab_lab.serve import ServedLab
 
 Scenario = Callable[[ServedStage], Awaitable[None]]
 Play = Callable[[Scenario], None]

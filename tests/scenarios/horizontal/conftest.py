@@ -19,10 +19,10 @@ from tools.peers.cluster import WORKLOAD_CONTROLLERS, RealCluster
 from trimtab.clock import VirtualClock
 from trimtab.cluster.config import load_kubeconfig
 from trimtab.cluster.http import HttpTransport
-from trimtab.lab.apiserver.server import LAB_GATES, Server
 from trimtab.model.core.server_rules import KUBERNETES_1_36, ServerRules
 from trimtab.model.feature_gates import FeatureGates
 from trimtab.operator.horizontal import dry_run, reconciler
+from trimtab_lab.apiserver.server import LAB_GATES, Server
 
 Scenario = Callable[[Stage], Awaitable[None]]
 Play = Callable[[Scenario], None]

@@ -14,9 +14,9 @@ from tests.support.objects import deployment, owner_of, pod, pod_spec, statefuls
 from trimtab.clock import Clock
 from trimtab.cluster.client import Client, DeleteOptions, ListOptions
 from trimtab.cluster.resource import DEPLOYMENTS, JOBS, PODS, REPLICA_SETS, STATEFUL_SETS, Json, Resource
-from trimtab.lab.data_plane import DataPlane, DataPlaneConfig
-from trimtab.lab.nodes.node_pool import NodePool
-from trimtab.lab.nodes.pod_lifecycle import PREFIX, Timing
+from trimtab_lab.data_plane import DataPlane, DataPlaneConfig
+from trimtab_lab.nodes.node_pool import NodePool
+from trimtab_lab.nodes.pod_lifecycle import PREFIX, Timing
 
 #: Pods younger than this count by rules of their own (the initialization period of CPU); a scenario begins after it.
 SETTLED_SECONDS = 360.0

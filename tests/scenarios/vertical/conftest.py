@@ -18,8 +18,8 @@ from tools.peers.cluster import WORKLOAD_CONTROLLERS, RealCluster
 from trimtab.clock import VirtualClock
 from trimtab.cluster.config import load_kubeconfig
 from trimtab.cluster.http import HttpTransport
-from trimtab.lab.apiserver.server import Server
 from trimtab.model.core.server_rules import KUBERNETES_1_36, ServerRules
+from trimtab_lab.apiserver.server import Server
 
 Scenario = Callable[[Stage], Awaitable[None]]
 Play = Callable[[Scenario], None]

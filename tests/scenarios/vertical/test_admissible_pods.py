@@ -8,7 +8,6 @@ from tests.support.cluster import as_admin
 from trimtab.clock import VirtualClock
 from trimtab.cluster.client import Client
 from trimtab.cluster.discovery import Discovery
-from trimtab.lab.apiserver.server import Server
 from trimtab.model.core.server_rules import (
     KUBERNETES_1_34,
     KUBERNETES_1_36,
@@ -16,6 +15,7 @@ from trimtab.model.core.server_rules import (
     ServerRules,
     rules_of,
 )
+from trimtab_lab.apiserver.server import Server
 
 NAMESPACES, PODS_EACH = 60, 5
 

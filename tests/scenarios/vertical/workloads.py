@@ -16,8 +16,8 @@ from trimtab.clock import Clock
 from trimtab.cluster import errors
 from trimtab.cluster.client import Client, DeleteOptions, ListOptions
 from trimtab.cluster.resource import DAEMON_SETS, NODES, PODS, STATEFUL_SETS, Json
-from trimtab.lab.nodes.node_pool import NodePool
 from trimtab.model.times import format_time
+from trimtab_lab.nodes.node_pool import NodePool
 
 AT_ONCE = DeleteOptions(grace_seconds=0)
 WITH_PODS = DeleteOptions(propagation="Foreground")

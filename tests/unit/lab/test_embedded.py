@@ -7,18 +7,18 @@ import pytest
 from tests.unit.lab.controllers.builders import names, play, pods, virtual, workload
 from trimtab.clock import SystemClock, VirtualClock
 from trimtab.cluster.cache.subscriptions import CacheEvent
-from trimtab.lab.controllers.base.kinds import PODS
-from trimtab.lab.controllers.base.write_through_cache import WriteThroughCache
-from trimtab.lab.data_plane import DataPlaneConfig, NotSettledError
-from trimtab.lab.embedded import EmbeddedCluster
-from trimtab.lab.load.curves import Daily
-from trimtab.lab.load.plan import LoadPlan, WorkloadLoad
-from trimtab.lab.metrics.apis import MetricsApis
-from trimtab.lab.metrics.server import API_SERVICES, MetricsApp
-from trimtab.lab.metrics.values import MetricValues
 from trimtab.model.json import wire
 from trimtab.model.metrics_api import DescribedObject
 from trimtab.model.quantity import Quantity
+from trimtab_lab.controllers.base.kinds import PODS
+from trimtab_lab.controllers.base.write_through_cache import WriteThroughCache
+from trimtab_lab.data_plane import DataPlaneConfig, NotSettledError
+from trimtab_lab.embedded import EmbeddedCluster
+from trimtab_lab.load.curves import Daily
+from trimtab_lab.load.plan import LoadPlan, WorkloadLoad
+from trimtab_lab.metrics.apis import MetricsApis
+from trimtab_lab.metrics.server import API_SERVICES, MetricsApp
+from trimtab_lab.metrics.values import MetricValues
 
 BUSY = DataPlaneConfig(
     plan=LoadPlan(

@@ -14,13 +14,13 @@ from trimtab.cluster.client import Client
 from trimtab.cluster.leases.layout import ShardLayout
 from trimtab.cluster.resource import LEASES, Json, Resource
 from trimtab.cluster.transport.in_process import InProcessTransport
-from trimtab.lab.apiserver.request import RequestUser
-from trimtab.lab.apiserver.server import Server
 from trimtab.model.crds import all_crds
 from trimtab.operator.horizontal.inputs.kinds import NATIVE_HPAS, OWN_HPAS
 from trimtab.operator.process import make_elector, make_shards
 from trimtab.operator.settings.settings import Settings
 from trimtab.operator.vertical.kinds import VPAS
+from trimtab_lab.apiserver.request import RequestUser
+from trimtab_lab.apiserver.server import Server
 
 PODS = Resource("", "v1", "pods", "Pod", Json)
 RBAC = "rbac.authorization.k8s.io"

@@ -8,7 +8,7 @@ import pytest
 
 from tests.unit.lab.api import CONFIG_MAPS, RefusedError, config_map, running
 from trimtab.clock import VirtualClock
-from trimtab.lab.apiserver.request import ApiResponse
+from trimtab_lab.apiserver.request import ApiResponse
 
 HOOKS = "/apis/admissionregistration.k8s.io/v1/{}webhookconfigurations"
 

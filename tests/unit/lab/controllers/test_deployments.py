@@ -11,8 +11,9 @@ from tests.unit.lab.controllers.builders import (
     watch_pods,
     workload,
 )
-from trimtab.lab.controllers.base.kinds import REPLICA_SETS, UpdateStrategy
-from trimtab.lab.controllers.rollout import (
+from trimtab.model.json import wire
+from trimtab_lab.controllers.base.kinds import REPLICA_SETS, UpdateStrategy
+from trimtab_lab.controllers.rollout import (
     ReplicaSetSize,
     RolloutLimits,
     rollout_limits,
@@ -20,7 +21,6 @@ from trimtab.lab.controllers.rollout import (
     scale_proportionally,
     scale_up_new,
 )
-from trimtab.model.json import wire
 
 
 @virtual()

@@ -11,9 +11,9 @@ from trimtab.clock import VirtualClock
 from trimtab.cluster.client import Client
 from trimtab.cluster.errors import TransportError
 from trimtab.cluster.transport.in_process import InProcessTransport
-from trimtab.lab.controllers.base.kinds import PODS
-from trimtab.lab.data_plane import DataPlane, DataPlaneConfig
-from trimtab.lab.embedded import EmbeddedCluster
+from trimtab_lab.controllers.base.kinds import PODS
+from trimtab_lab.data_plane import DataPlane, DataPlaneConfig
+from trimtab_lab.embedded import EmbeddedCluster
 
 BYSTANDER = DataPlaneConfig(pools=(), has_controllers=False)
 """The embedded cluster's own workload side stands by: the one under test is another client."""

@@ -6,10 +6,12 @@ from pathlib import Path
 import pytest
 
 from tests.unit.lab.controllers.builders import pods, virtual, workload
-from trimtab.lab.controllers.base.kinds import LabPod, LabPodMeta
-from trimtab.lab.data_plane import DataPlaneConfig
-from trimtab.lab.load.curves import Moment, Recorded, constant
-from trimtab.lab.load.plan import (
+from trimtab.model.json import wire
+from trimtab.model.quantity import Quantity
+from trimtab_lab.controllers.base.kinds import LabPod, LabPodMeta
+from trimtab_lab.data_plane import DataPlaneConfig
+from trimtab_lab.load.curves import Moment, Recorded, constant
+from trimtab_lab.load.plan import (
     HotShard,
     Leader,
     LoadPlan,
@@ -22,9 +24,7 @@ from trimtab.lab.load.plan import (
     read_plan,
     read_points,
 )
-from trimtab.lab.load.usage import Backlog, load_shares, noise
-from trimtab.model.json import wire
-from trimtab.model.quantity import Quantity
+from trimtab_lab.load.usage import Backlog, load_shares, noise
 
 START = datetime(2026, 1, 5, tzinfo=UTC)  # a Monday
 

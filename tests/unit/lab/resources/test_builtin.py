@@ -2,11 +2,11 @@
 
 import pytest
 
-from trimtab.lab.apiserver.discovery import SUBRESOURCES
-from trimtab.lab.apiserver.server import LAB_GATES
-from trimtab.lab.resources.builtin import builtin_resources
-from trimtab.lab.schemas.shapes import kinds
-from trimtab.lab.tables.columns import BUILTIN
+from trimtab_lab.apiserver.discovery import SUBRESOURCES
+from trimtab_lab.apiserver.server import LAB_GATES
+from trimtab_lab.resources.builtin import builtin_resources
+from trimtab_lab.schemas.shapes import kinds
+from trimtab_lab.tables.columns import BUILTIN
 
 RESOURCES = {(resource.group, resource.plural): resource for resource in builtin_resources(LAB_GATES)}
 

@@ -6,8 +6,8 @@ import pytest
 import yaml
 
 from tests.unit.model.crds.objects import BAD, HPA, SCOPE, VPA, changed
-from trimtab.lab.crd import cel, schema
 from trimtab.model.crds import CRDS
+from trimtab_lab.crd import cel, schema
 
 SCHEMAS = {
     (f"{crd.group}/{crd.version}", crd.kind.__name__): crd.manifest()["spec"]["versions"][0]["schema"][

@@ -1,0 +1,234 @@
+"""The shapes of objects: which fields exist, their types, and how lists and maps merge.
+
+Built-in kinds come from `builtin.json` (names and types only, renewed by `tools/lab_schemas.py`); custom ones from the
+schema of their definition. Pruning, field validation, strategic merge, server-side apply and OpenAPI all use them.
+"""
+
+from dataclasses import dataclass, field, replace
+from functools import cache
+from importlib import resources
+from typing import Any, Literal
+
+from trimtab.model.hpa.selection_strategy import FIELD, PROPOSED
+from trimtab_lab.storage.codec import JsonObject, decode
+
+Scalar = Literal["string", "integer", "number", "boolean", "int-or-string", "quantity", "time"]
+Form = Literal["object", "map", "list", "any"] | Scalar
+PREFIX = "#/definitions/"
+META = "io.k8s.apimachinery.pkg.apis.meta.v1."
+EXTENSIONS = "io.k8s.apiextensions-apiserver.pkg.apis.apiextensions.v1."
+#: Types whose JSON differs from their Go struct. The API accepts any value of the named form.
+SPECIAL: dict[str, Form] = {
+    "io.k8s.apimachinery.pkg.util.intstr.IntOrString": "int-or-string",
+    "io.k8s.apimachinery.pkg.api.resource.Quantity": "quantity",
+    META + "Time": "time",
+    META + "MicroTime": "time",
+    META + "FieldsV1": "any",
+    "io.k8s.apimachinery.pkg.runtime.RawExtension": "any",
+    EXTENSIONS + "JSON": "any",
+    EXTENSIONS + "JSONSchemaPropsOrArray": "any",
+    EXTENSIONS + "JSONSchemaPropsOrBool": "any",
+    EXTENSIONS + "JSONSchemaPropsOrStringArray": "any",
+}
+#: Proposed fields of autoscaling/v2, which the lab serves as a future API server would.
+SEED_FIELDS: dict[str, dict[str, JsonObject]] = {
+    f"io.k8s.api.autoscaling.{version}.HorizontalPodAutoscalerSpec": {
+        FIELD: {"type": "string"},
+        PROPOSED: {"type": "string"},
+    }
+    for version in ("v1", "v2")
+}
+#: Fields of Kubernetes 1.37. Strategies drop them under the rules of an older version.
+NEWER_FIELDS: dict[str, dict[str, JsonObject]] = {
+    "io.k8s.api.autoscaling.v2.HorizontalPodAutoscalerCondition": {
+        "observedGeneration": {"type": "integer", "format": "int64"}
+    }
+}
+
+
+@dataclass(slots=True)
+class Shape:
+    """A type: its form, its fields or items, and how two values merge."""
+
+    form: Form
+    type_name: str = ""
+    fields: dict[str, "Shape"] = field(default_factory=dict)
+    values: "Shape | None" = None
+    items: "Shape | None" = None
+    list_type: str = "atomic"
+    map_keys: tuple[str, ...] = ()
+    key_defaults: JsonObject = field(default_factory=dict)
+    is_atomic_map: bool = False
+    merge_key: str = ""
+    patch_strategy: frozenset[str] = frozenset()
+    keeps_unknown: bool = False
+    #: Fields that a typed server leaves out when they are empty.
+    omitted: frozenset[str] = frozenset()
+
+    def child(self, name: str) -> "Shape":
+        """Return the shape of a field or of a map's values."""
+        found = self.fields.get(name)
+        if found is not None:
+            return found
+        return self.values if self.values is not None else ANY
+
+    def item(self) -> "Shape":
+        """Return the shape of a list's items."""
+        return self.items if self.items is not None else ANY
+
+
+ANY = Shape("any", keeps_unknown=True)
+
+
+@cache
+def definitions() -> dict[str, JsonObject]:
+    """Return the schemas of built-in types, with the proposed fields."""
+    table: dict[str, JsonObject] = _load("builtin.json")
+    for name, extra in (SEED_FIELDS | NEWER_FIELDS).items():
+        table[name]["properties"].update(extra)
+    return table
+
+
+@cache
+def kinds() -> dict[tuple[str, str, str], str]:
+    """Return the type name of each (group, version, kind)."""
+    return {
+        (gvk["group"], gvk["version"], gvk["kind"]): name
+        for name, schema in definitions().items()
+        for gvk in schema.get("x-kubernetes-group-version-kind", ())
+    }
+
+
+@cache
+def shape_of_kind(group: str, version: str, kind: str) -> Shape:
+    """Return the shape of a built-in kind, or `ANY` if it is unknown."""
+    name = kinds().get((group, version, kind))
+    return shape_of_type(name) if name else ANY
+
+
+_shapes: dict[str, Shape] = {}
+
+
+def shape_of_type(name: str) -> Shape:
+    """Return the shape of a built-in type. A type may refer to itself."""
+    shape = _shapes.get(name)
+    if shape is None:
+        form = SPECIAL.get(name)
+        shape = _shapes[name] = Shape(form or "any", name, keeps_unknown=form == "any")
+        if form is None:
+            _fill(shape, definitions().get(name, {}))
+            shape.omitted = _omitted_fields(name)
+    return shape
+
+
+@cache
+def messages() -> dict[str, dict[str, list[str]]]:
+    """Return the fields of each Go type by protobuf number.
+
+    A field is its JSON name, its kind, and `k` if an empty value is kept.
+    """
+    table: dict[str, dict[str, list[str]]] = _load("protobuf.json")
+    return table
+
+
+def _load(name: str) -> Any:
+    return decode(resources.files(__package__).joinpath(name).read_bytes())
+
+
+def _omitted_fields(type_name: str) -> frozenset[str]:
+    short = type_name.removeprefix("io.k8s.api.").replace(META, "meta.v1.")
+    fields = messages().get(short, {}).values()
+    return frozenset(name for name, kind, kept in fields if not kept and not kind.startswith("m:"))
+
+
+def _fill(shape: Shape, schema: JsonObject) -> None:
+    """Complete a shape in place, so that a type that contains itself finds its shape."""
+    kind = schema.get("type")
+    if "properties" in schema:
+        shape.form = "object"
+        shape.fields = {name: _field_shape(child) for name, child in schema["properties"].items()}
+    elif isinstance(schema.get("additionalProperties"), dict):
+        shape.form = "map"
+        shape.values = _field_shape(schema["additionalProperties"])
+    elif kind == "array":
+        shape.form = "list"
+        shape.items = _field_shape(schema.get("items", {}))
+    elif kind in ("string", "integer", "number", "boolean"):
+        shape.form = kind
+    else:
+        shape.form = "any"
+        shape.keeps_unknown = True
+    shape.is_atomic_map = schema.get("x-kubernetes-map-type") == "atomic"
+
+
+def _field_shape(schema: JsonObject) -> Shape:
+    """Return the shape of a field: the shape of its type, with the merge rules of the field."""
+    reference = schema.get("$ref")
+    if reference:
+        shape = shape_of_type(reference.removeprefix(PREFIX))
+        if len(schema) == 1:
+            return shape
+        shape = replace(shape)
+    else:
+        shape = Shape("any")
+        _fill(shape, schema)
+    shape.list_type = schema.get("x-kubernetes-list-type", "atomic")
+    shape.map_keys = tuple(schema.get("x-kubernetes-list-map-keys", ()))
+    if set(shape.map_keys) in ({"containerPort", "protocol"}, {"port", "protocol"}):
+        shape.key_defaults = {"protocol": "TCP"}
+    shape.merge_key = schema.get("x-kubernetes-patch-merge-key", "")
+    strategy = schema.get("x-kubernetes-patch-strategy", "")
+    shape.patch_strategy = frozenset(strategy.split(",")) if strategy else frozenset()
+    shape.is_atomic_map = shape.is_atomic_map or schema.get("x-kubernetes-map-type") == "atomic"
+    return shape
+
+
+def shape_of_structural(schema: JsonObject) -> Shape:
+    """Return the shape of a structural schema."""
+    shape = Shape("any")
+    kind = schema.get("type")
+    additional = schema.get("additionalProperties")
+    if schema.get("x-kubernetes-int-or-string"):
+        shape.form = "int-or-string"
+    elif kind == "object" and (isinstance(additional, dict) or additional is True):
+        shape.form = "map"
+        shape.values = ANY if additional is True else shape_of_structural(additional)
+    elif kind == "object":
+        shape.form = "object"
+        shape.fields = {
+            name: shape_of_structural(child) for name, child in schema.get("properties", {}).items()
+        }
+    elif kind == "array":
+        shape.form, shape.items = "list", shape_of_structural(schema.get("items", {}))
+        shape.list_type = schema.get("x-kubernetes-list-type", "atomic")
+        shape.map_keys = tuple(schema.get("x-kubernetes-list-map-keys", ()))
+        item_fields = schema.get("items", {}).get("properties", {})
+        shape.key_defaults = {
+            key: item_fields[key]["default"]
+            for key in shape.map_keys
+            if "default" in item_fields.get(key, {})
+        }
+    elif kind in ("string", "integer", "number", "boolean"):
+        shape.form = kind
+    shape.is_atomic_map = schema.get("x-kubernetes-map-type") == "atomic"
+    shape.keeps_unknown = bool(schema.get("x-kubernetes-preserve-unknown-fields")) or shape.form == "any"
+    if schema.get("x-kubernetes-embedded-resource"):
+        shape.fields = {**object_fields(), **shape.fields}
+    return shape
+
+
+def custom_shape(schema: JsonObject) -> Shape:
+    """Return the shape of a custom resource: its schema with type and metadata."""
+    shape = shape_of_structural(schema)
+    shape.form = "object"
+    shape.fields = {**shape.fields, **object_fields()}
+    return shape
+
+
+def object_fields() -> dict[str, Shape]:
+    """Return the fields that every object has."""
+    return {
+        "apiVersion": Shape("string"),
+        "kind": Shape("string"),
+        "metadata": shape_of_type(META + "ObjectMeta"),
+    }
