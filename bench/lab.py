@@ -12,7 +12,7 @@ from trimtab.cluster.config import load_kubeconfig
 from trimtab.cluster.http import HttpTransport
 from trimtab.cluster.resource import Json
 from trimtab.model.quantity import Quantity
-from trimtab_lab.controllers.base.kinds import PODS
+from trimtab_lab.controllers.kinds import PODS
 from trimtab_lab.data_plane import DataPlaneConfig
 from trimtab_lab.embedded import EmbeddedCluster
 from trimtab_lab.load.curves import Daily

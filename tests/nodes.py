@@ -7,7 +7,7 @@ from typing import Any
 from trimtab.cluster.client import Client, DeleteOptions
 from trimtab.cluster.errors import NotFound
 from trimtab.cluster.resource import Resource
-from trimtab_lab.controllers.base.kinds import (
+from trimtab_lab.controllers.kinds import (
     DAEMON_SETS,
     DEPLOYMENTS,
     JOBS,

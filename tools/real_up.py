@@ -65,7 +65,7 @@ class RealStage:
 @asynccontextmanager
 async def real_cluster(clock: FastClock, real: RealCluster) -> AsyncIterator[OpenCluster]:
     """Run the lab's nodes on a real API server, and its metrics behind the real aggregator."""
-    config = DataPlaneConfig(has_controllers=False, sample_seconds=SAMPLE_SECONDS)
+    config = DataPlaneConfig(sample_seconds=SAMPLE_SECONDS)
     client = Client(clock, HttpTransport(clock, load_kubeconfig(clock, str(real.kubeconfig), environ={})))
     try:
         async with DataPlane(client, config) as side, MetricsServer(side) as metrics:

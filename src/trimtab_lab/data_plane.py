@@ -1,21 +1,21 @@
-"""The data plane: controllers, nodes, load and metric values, as clients of a cluster.
+"""The data plane: nodes, scheduler, elections, load and metric values, as clients of a cluster.
 
-It runs on the lab's API server and on a real one. Switch its controllers off where the real ones run.
+It runs on the lab's API server and on a real one.
 """
 
 import asyncio
-from contextlib import AsyncExitStack, suppress
+from collections.abc import Sequence
 from dataclasses import dataclass, field
-from types import TracebackType
 
 from trimtab.cluster.cache.watch import WatchPace
 from trimtab.cluster.client import Client
-from trimtab_lab.controllers.base.caches import Caches
-from trimtab_lab.controllers.leader_labels import LeaderElections
-from trimtab_lab.controllers.manager import ControllerManager, workload_queues
+from trimtab_lab.controllers.controller import stop
+from trimtab_lab.controllers.work_queue import WorkQueue
 from trimtab_lab.load.load import Load
 from trimtab_lab.load.plan import LoadPlan
 from trimtab_lab.metrics.values import MetricValues
+from trimtab_lab.nodes.caches import Caches
+from trimtab_lab.nodes.elections import LeaderElections
 from trimtab_lab.nodes.kubelet import Kubelet, NodeConfig
 from trimtab_lab.nodes.scheduler import Scheduler
 
@@ -25,53 +25,51 @@ _IDLE_POLLS = 2
 
 
 class NotSettledError(Exception):
-    """Controllers still had work when the time was up. The message names them."""
+    """There was still work when the time was up. The message names who has it."""
 
 
 @dataclass(frozen=True)
 class DataPlaneConfig(NodeConfig):
-    """The nodes, the load on them, and whether controllers run."""
+    """The nodes, and the load on them."""
 
     plan: LoadPlan = field(default_factory=LoadPlan)
-    has_controllers: bool = True
     pace: WatchPace = field(default_factory=WatchPace)
 
 
 class DataPlane:
-    """Controllers, nodes and load on one cluster. Use it as an async context manager."""
+    """Nodes and load on one cluster. Use it as an async context manager.
 
-    def __init__(self, client: Client, setting: DataPlaneConfig = DataPlaneConfig()) -> None:  # noqa: B008 - a frozen value
+    `controllers` are the queues of a server in this process; `settle` waits for them too.
+    """
+
+    def __init__(
+        self,
+        client: Client,
+        setting: DataPlaneConfig = DataPlaneConfig(),  # noqa: B008 - a frozen value
+        controllers: Sequence[WorkQueue] = (),
+    ) -> None:
         self.client = client
         self.values = MetricValues()
         self.caches = Caches(client, setting.pace)
         self.load = Load(client.clock.now(), self.values, setting.plan, holder=self._lease_holder)
-        scheduler = Scheduler(self.caches)
         self.kubelet = Kubelet(self.caches, self.load, setting)
         self.elections = LeaderElections(self.caches, self.load)
-        self._manager = ControllerManager(
-            self.caches.to_run(has_controllers=setting.has_controllers),
-            [
-                *(workload_queues(self.caches) if setting.has_controllers else ()),
-                scheduler.queue,
-                self.kubelet.queue,
-                self.elections.queue,
-            ],
-        )
-        self._stack = AsyncExitStack()
+        self._queues = [Scheduler(self.caches).queue, self.kubelet.queue, self.elections.queue]
+        self._controllers = controllers
+        self._tasks: list[asyncio.Task[None]] = []
 
     async def __aenter__(self) -> "DataPlane":
-        async with AsyncExitStack() as stack:
-            await self.kubelet.register()
-            await stack.enter_async_context(self._manager)
-            samples = asyncio.create_task(self.kubelet.run_samples())
-            stack.push_async_callback(_stop, samples)
-            self._stack = stack.pop_all()
+        await self.kubelet.register()
+        self._tasks = [asyncio.create_task(cache.informer.run()) for cache in self.caches.all]
+        # A queue that runs before the first list is complete would act on a part of the objects.
+        for cache in self.caches.all:
+            await cache.informer.wait_synced()
+        self._tasks += [asyncio.create_task(queue.run()) for queue in self._queues]
+        self._tasks.append(asyncio.create_task(self.kubelet.run_samples()))
         return self
 
-    async def __aexit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
-        await self._stack.aclose()
+    async def __aexit__(self, *_: object) -> None:
+        await stop(self._tasks, self._queues)
 
     async def settle(self, seconds: float = SETTLE_SECONDS) -> None:
         """Wait until no pod starts or stops and no controller has work."""
@@ -79,17 +77,11 @@ class DataPlane:
         idle_polls = 0
         while idle_polls < _IDLE_POLLS:
             await self.client.clock.sleep(_POLL_SECONDS)
-            idle_polls = idle_polls + 1 if self._manager.is_idle else 0
+            busy = [queue.name for queue in (*self._controllers, *self._queues) if not queue.is_idle]
+            idle_polls = 0 if busy else idle_polls + 1
             if self.client.clock.monotonic() > deadline:
-                busy = [queue.name for queue in self._manager.queues if not queue.is_idle]
                 raise NotSettledError(f"after {seconds:g} s there is still work to do: {', '.join(busy)}")
 
     def _lease_holder(self, namespace: str, name: str) -> str:
         lease = self.caches.leases.get(name, namespace)
         return lease.spec.holder_identity if lease is not None else ""
-
-
-async def _stop(task: asyncio.Task[None]) -> None:
-    task.cancel()
-    with suppress(asyncio.CancelledError):
-        await task

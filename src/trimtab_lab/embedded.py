@@ -59,10 +59,10 @@ class EmbeddedCluster:
         tracks_fields: bool = True,
     ) -> None:
         self.clock = clock
-        self.server = Server(clock, seed=seed, gates=gates, tracks_fields=tracks_fields)
+        self.server = Server(clock, seed=seed, gates=gates, tracks_fields=tracks_fields, has_controllers=True)
         admin = {"authorization": f"Bearer {self.server.tokens.admin}", "user-agent": "trimtab-lab"}
         self.client = Client(clock, InProcessTransport(self.server, headers=admin), seed=seed)
-        self.side = DataPlane(self.client, with_changes(setting, pace=PACE))
+        self.side = DataPlane(self.client, with_changes(setting, pace=PACE), self.server.controllers.queues)
         self.served = ServedLab(self.server, address) if address is not None else None
         self._stack = AsyncExitStack()
 
@@ -80,7 +80,7 @@ class EmbeddedCluster:
         async with AsyncExitStack() as stack:
             await stack.enter_async_context(self.served or self.server)
             self.server.metrics.source = self.side.kubelet.samples
-            await serve_in_process(self.server, self.client, self.values)
+            await serve_in_process(self.server, self.client, self.values, self.side.caches.pods)
             await stack.enter_async_context(self.side)
             self._stack = stack.pop_all()
         return self

@@ -68,7 +68,7 @@ async def at_work(client: Client, stories: tuple[Story, ...]) -> AsyncIterator[N
         leader_elect=False,
         sync_period=timedelta(seconds=1),
     )
-    setting = DataPlaneConfig(has_controllers=False, sample_seconds=1.0, plan=plan)
+    setting = DataPlaneConfig(sample_seconds=1.0, plan=plan)
     async with passing_nodes(client, setting) as side, MetricsServer(side) as metrics:
         await metrics.register()
         operator = HpaController(Runtime(client.clock, client, settings), config=decision_config(settings))

@@ -189,7 +189,7 @@ async def soak(
         for crd in all_crds():
             await client.create(CRDS, crd)
         await clock.sleep(5)
-        setting = DataPlaneConfig(has_controllers=False, sample_seconds=5.0)
+        setting = DataPlaneConfig(sample_seconds=5.0)
         side = await stack.enter_async_context(passing_nodes(client, setting))
         metrics = await stack.enter_async_context(MetricsServer(side))
         await metrics.register()

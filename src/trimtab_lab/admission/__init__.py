@@ -1,7 +1,7 @@
 """Admission: plugins change or reject a write before it is stored.
 
-`AdmissionChain` calls the plugins in order: `pod_resources` (LimitRanger, PodResizeValidator), `webhooks`, whose rules and
-selectors are in `matching`, and `role_escalation`. Validation that belongs to a kind is in `resources`.
+`AdmissionChain` calls the plugins in order: `pod_resources` (LimitRanger, PodResizeValidator) and `webhooks`, whose rules and
+selectors are in `matching`. Validation that belongs to a kind is in `resources`.
 """
 
 from collections.abc import Sequence

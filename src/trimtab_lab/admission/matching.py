@@ -1,16 +1,40 @@
-"""Which webhooks a write concerns: rules, selectors and match conditions."""
+"""Which webhooks a write concerns: rules, selectors, and the match conditions of our own webhooks.
 
+Match conditions are in CEL, so each other one counts as met.
+"""
+
+from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Any
 
 from trimtab.model.labels.selector import Selector
 from trimtab_lab.admission import AdmissionAttributes
-from trimtab_lab.crd.cel import EVALUATION_ERRORS, compile_rule, to_cel
 from trimtab_lab.resources.workloads import selector_of
 from trimtab_lab.storage.codec import JsonObject
 from trimtab_lab.storage.store import ObjectStore
 
 GROUP = "admissionregistration.k8s.io"
+
+
+def _always(_attributes: AdmissionAttributes) -> bool:
+    return True
+
+
+def _has_controller(attributes: AdmissionAttributes) -> bool:
+    references = (attributes.obj or {}).get("metadata", {}).get("ownerReferences") or ()
+    return any(reference.get("controller") for reference in references)
+
+
+HAS_CONTROLLER = (
+    "has(object.metadata.ownerReferences) && "
+    "object.metadata.ownerReferences.exists(owner, has(owner.controller) && owner.controller)"
+)
+#: The match conditions of our own webhooks.
+CONDITIONS: dict[str, Callable[[AdmissionAttributes], bool]] = {
+    HAS_CONTROLLER: _has_controller,
+    f"request.kind.kind != 'Pod' || ({HAS_CONTROLLER})": lambda attributes: (
+        attributes.request.resource.kind != "Pod" or _has_controller(attributes)
+    ),
+}
 
 
 @dataclass(frozen=True)
@@ -22,7 +46,7 @@ class Hook:
     rules: tuple[JsonObject, ...]
     namespaces: Selector
     objects: Selector
-    conditions: tuple[JsonObject, ...]
+    conditions: tuple[str, ...]
     ignores_failure: bool
     is_reinvoked: bool
     timeout_seconds: int
@@ -57,7 +81,7 @@ class Hooks:
         labels = [obj["metadata"].get("labels") or {} for obj in objects]
         if not hook.objects.is_empty and not any(map(hook.objects.matches, labels)):
             return False
-        return all(_holds(condition, attributes) for condition in hook.conditions)
+        return all(CONDITIONS.get(condition, _always)(attributes) for condition in hook.conditions)
 
     def _namespace_labels(self, attributes: AdmissionAttributes) -> dict[str, str]:
         """Return the labels of the namespace, or of the object if it is a namespace."""
@@ -77,7 +101,7 @@ def _read(configuration: JsonObject) -> tuple[Hook, ...]:
             tuple(hook.get("rules") or ()),
             selector_of(hook.get("namespaceSelector") or {}),
             selector_of(hook.get("objectSelector") or {}),
-            tuple(hook.get("matchConditions") or ()),
+            tuple(condition["expression"] for condition in hook.get("matchConditions") or ()),
             hook.get("failurePolicy") == "Ignore",
             hook.get("reinvocationPolicy") == "IfNeeded",
             hook.get("timeoutSeconds", 10),
@@ -110,26 +134,3 @@ def _matches_rule(rule: JsonObject, attributes: AdmissionAttributes) -> bool:
 def _matches_resource(pattern: str, plural: str, subresource: str) -> bool:
     name, _, part = pattern.partition("/")
     return name in ("*", plural) and part in ("*", subresource)
-
-
-def _holds(condition: JsonObject, attributes: AdmissionAttributes) -> bool:
-    """Evaluate a match condition. A condition that cannot be evaluated matches."""
-    compiled = compile_rule(condition.get("expression", ""))
-    if compiled.program is None:
-        return True
-    info, user = attributes.request.info, attributes.request.user
-    request = {
-        "operation": attributes.operation,
-        "namespace": info.namespace,
-        "name": info.name,
-        "userInfo": {"username": user.name, "groups": list(user.groups)},
-    }
-    scope: dict[str, Any] = {
-        "object": to_cel(attributes.obj, {}),
-        "oldObject": to_cel(attributes.old, {}),
-        "request": to_cel(request, {}),
-    }
-    try:
-        return bool(compiled.program.evaluate(scope))
-    except EVALUATION_ERRORS:
-        return True

@@ -2,13 +2,10 @@
 
 from collections.abc import Iterator
 
-from trimtab.decide.vertical.resources.limit_ranges import LimitRanges
-from trimtab.decide.vertical.resources.pod_rules import container_violations, pod_totals, pod_violations
-from trimtab.model.core.objects import LimitRange, LimitRangeItem, Node
-from trimtab.model.core.pod import CPU, MEMORY, PodSpec
-from trimtab.model.json import wire
+from trimtab.model.quantity import Quantity
 from trimtab_lab.admission import AdmissionAttributes, AdmissionPlugin
 from trimtab_lab.apiserver.errors import forbidden
+from trimtab_lab.resources.amounts import CPU_AND_MEMORY, Amounts, amounts_of, pod_total, range_violations
 from trimtab_lab.storage.codec import JsonObject
 from trimtab_lab.storage.store import ObjectStore
 
@@ -29,8 +26,8 @@ class LimitRanger(AdmissionPlugin):
         if obj is None or not _applies(attributes):
             return None
         set_here: list[str] = []
-        for limit_range in self._ranges(attributes):
-            default = _merged(limit_range)
+        for limits in self._ranges(attributes):
+            default = _merged(limits)
             for words, field in (("container", "containers"), ("init container", "initContainers")):
                 for container in obj["spec"].get(field) or ():
                     set_here += _fill(container, default, words)
@@ -44,16 +41,15 @@ class LimitRanger(AdmissionPlugin):
         obj = attributes.obj
         if obj is None or not _applies(attributes):
             return
-        spec = wire.convert(obj["spec"], PodSpec)
-        for limit_range in self._ranges(attributes):
-            messages = [message for item in limit_range.spec.limits for message in _violations(spec, item)]
+        for limits in self._ranges(attributes):
+            messages = [message for item in limits for message in _violations(obj["spec"], item)]
             if messages:
                 reason = messages[0] if len(messages) == 1 else f"[{', '.join(dict.fromkeys(messages))}]"
                 raise forbidden("pods", "", obj["metadata"].get("name", ""), reason)
 
-    def _ranges(self, attributes: AdmissionAttributes) -> list[LimitRange]:
+    def _ranges(self, attributes: AdmissionAttributes) -> list[list[JsonObject]]:
         entries = self._store.resource(RANGES).all(attributes.request.info.namespace)
-        return [wire.convert(entry.decoded(), LimitRange) for entry in entries]
+        return [entry.decoded()["spec"].get("limits") or [] for entry in entries]
 
 
 def _applies(attributes: AdmissionAttributes) -> bool:
@@ -65,12 +61,12 @@ def _applies(attributes: AdmissionAttributes) -> bool:
     return not is_deleting and (attributes.operation, attributes.request.info.subresource) in writes
 
 
-def _merged(limit_range: LimitRange) -> dict[str, dict[str, str]]:
+def _merged(limits: list[JsonObject]) -> dict[str, dict[str, str]]:
     default: dict[str, dict[str, str]] = {"limits": {}, "requests": {}}
-    for item in limit_range.spec.limits:
-        if item.type == "Container":
-            default["requests"].update({name: str(amount) for name, amount in item.default_request.items()})
-            default["limits"].update({name: str(amount) for name, amount in item.default.items()})
+    for item in limits:
+        if item.get("type") == "Container":
+            default["requests"].update(item.get("defaultRequest") or {})
+            default["limits"].update(item.get("default") or {})
     return default
 
 
@@ -85,19 +81,14 @@ def _fill(container: JsonObject, default: dict[str, dict[str, str]], words: str)
             yield f"{', '.join(sorted(missing))} {kind[:-1]} for {words} {container['name']}"
 
 
-def _violations(spec: PodSpec, item: LimitRangeItem) -> Iterator[str]:
-    if item.type == "Container":
-        ranges = LimitRanges(container=item)
-        bare = PodSpec(containers=spec.containers)
-        for container in (*spec.containers, *spec.init_containers):
-            for violation in container_violations(container, bare, ranges):
-                yield violation.message
-    elif item.type == "Pod":
-        ranges = LimitRanges(pod=item)
-        # Validation compares pod-level resources with the containers; here they only count.
-        totals = pod_totals(spec)
-        for violation in pod_violations(PodSpec(resources=totals), ranges):
-            yield violation.message
+def _violations(spec: JsonObject, item: JsonObject) -> Iterator[str]:
+    if item.get("type") == "Container":
+        for container in (*spec["containers"], *(spec.get("initContainers") or ())):
+            yield from range_violations(
+                item, amounts_of(container, "requests"), amounts_of(container, "limits")
+            )
+    elif item.get("type") == "Pod":
+        yield from range_violations(item, pod_total(spec, "requests"), pod_total(spec, "limits"))
 
 
 class PodResizeValidator(AdmissionPlugin):
@@ -118,16 +109,19 @@ class PodResizeValidator(AdmissionPlugin):
         entry = self._store.get(NODES, node_name)
         if entry is None:
             raise forbidden("pods", "", name, f'node "{node_name}" not found')
-        short = list(_shortages(wire.convert(obj["spec"], PodSpec), wire.convert(entry.decoded(), Node)))
+        allocatable = entry.decoded().get("status", {}).get("allocatable") or {}
+        short = list(_shortages(pod_total(obj["spec"], "requests"), allocatable))
         if short:
             reason = f"node didn't have enough allocatable resources: {'; '.join(short)}"
             raise forbidden("pods", "", name, reason, {"reason": "NodeCapacity"})
 
 
-def _shortages(spec: PodSpec, node: Node) -> Iterator[str]:
-    requests = pod_totals(spec).requests
-    for resource, count in ((CPU, "milli_value"), (MEMORY, "value")):
-        request, allocatable = requests.get(resource), node.status.allocatable.get(resource)
-        has = getattr(allocatable, count)() if allocatable is not None else 0
-        if request is not None and getattr(request, count)() > has:
-            yield f"{resource}, requested: {getattr(request, count)()}, allocatable: {has}"
+def _shortages(requests: Amounts, allocatable: JsonObject) -> Iterator[str]:
+    for name in CPU_AND_MEMORY:
+        if name in requests:
+            request, node = requests[name], Quantity.parse(str(allocatable.get(name, 0)))
+            asked, has = (
+                amount.milli_value() if name == "cpu" else amount.value() for amount in (request, node)
+            )
+            if asked > has:
+                yield f"{name}, requested: {asked}, allocatable: {has}"

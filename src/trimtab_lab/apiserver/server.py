@@ -5,20 +5,19 @@ memory and owned by one event loop.
 """
 
 import asyncio
-import contextlib
 import logging
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
+from functools import partial
 from types import TracebackType
 
 from trimtab.clock import Clock
-from trimtab.model.core.server_rules import KUBERNETES_1_36, ServerRules
+from trimtab.model.core.server_rules import KUBERNETES_1_37, ServerRules
 from trimtab.model.feature_gates import FeatureGates
 from trimtab_lab.admission import AdmissionChain
 from trimtab_lab.admission.pod_resources import LimitRanger, PodResizeValidator
-from trimtab_lab.admission.role_escalation import RoleEscalation
 from trimtab_lab.admission.webhooks import Webhooks
 from trimtab_lab.apiserver.aggregator import Aggregation
-from trimtab_lab.apiserver.authentication import Tokens, impersonation_of
+from trimtab_lab.apiserver.authentication import Tokens
 from trimtab_lab.apiserver.bootstrap import first_objects, put_object
 from trimtab_lab.apiserver.errors import StatusError, internal, too_large_body
 from trimtab_lab.apiserver.outbound import Outbound
@@ -28,14 +27,21 @@ from trimtab_lab.apiserver.request import (
     ApiRequest,
     ApiResponse,
     RequestInfo,
-    RequestUser,
     parse_path,
     parse_query,
     verb_of,
 )
 from trimtab_lab.apiserver.routes import NonResourceRoutes, ResourceRoutes
+from trimtab_lab.controllers.controller import Controller, Controllers, Lag, seeded_lag, stop
+from trimtab_lab.controllers.daemon_sets import DaemonSetController
+from trimtab_lab.controllers.deployments import DeploymentController
 from trimtab_lab.controllers.disruption import DisruptionController
 from trimtab_lab.controllers.garbage_collector import GarbageCollector
+from trimtab_lab.controllers.jobs import JobController
+from trimtab_lab.controllers.kinds import DEPLOYMENTS, JOBS, REPLICA_SETS, REPLICATION_CONTROLLERS
+from trimtab_lab.controllers.objects import Objects
+from trimtab_lab.controllers.replica_sets import ReplicaSetController
+from trimtab_lab.controllers.stateful_sets import StatefulSetController
 from trimtab_lab.crd.definitions import DefinitionKeeper
 from trimtab_lab.handlers.context import HandlerContext
 from trimtab_lab.handlers.selectors import selected_name
@@ -56,12 +62,23 @@ LAB_GATES = FeatureGates.of(
 )
 
 
+#: The controllers of workloads, which only a server that is asked for them runs.
+WORKLOADS: tuple[Callable[[Objects, Clock, Lag], Controller], ...] = (
+    partial(DeploymentController, DEPLOYMENTS),
+    partial(ReplicaSetController, REPLICA_SETS),
+    partial(ReplicaSetController, REPLICATION_CONTROLLERS),
+    StatefulSetController,
+    DaemonSetController,
+    partial(JobController, JOBS),
+)
+
+
 class Server:
     """An in-memory Kubernetes API server.
 
     Use it as an async context manager, which runs its garbage collector and its disruption budgets as tasks. With a
     `seed` every uid, token and generated name repeats, so that equal runs give equal bytes. `rules` are those of a version of
-    Kubernetes.
+    Kubernetes. With `has_controllers` it also runs the controllers of workloads.
     """
 
     def __init__(
@@ -70,9 +87,10 @@ class Server:
         *,
         seed: int | None = None,
         gates: FeatureGates = LAB_GATES,
-        rules: ServerRules = KUBERNETES_1_36,
+        rules: ServerRules = KUBERNETES_1_37,
         history: int = HISTORY,
         tracks_fields: bool = True,
+        has_controllers: bool = False,
     ) -> None:
         self.clock = clock
         self.identities = Identities(seed)
@@ -85,7 +103,6 @@ class Server:
             LimitRanger(self.store),
             Webhooks(self.store, self.identities, self.outbound),
             PodResizeValidator(self.store),
-            RoleEscalation(self.store, self.authorizer),
         )
         self._context = HandlerContext(
             clock, self.registry, self.store, self.identities, AdmissionChain(plugins), tracks_fields, rules
@@ -97,6 +114,11 @@ class Server:
         self._definitions = DefinitionKeeper(self.store, self.registry)
         self._collector = GarbageCollector(self.store, self.registry, self._resources.deletes)
         self._budgets = DisruptionController(self.store)
+        objects = Objects(self.store, self.request, self.tokens.admin)
+        lag = seeded_lag(seed)
+        self.controllers = Controllers(
+            [make(objects, clock, lag) for make in WORKLOADS] if has_controllers else []
+        )
         self._tasks: list[asyncio.Task[None]] = []
         for obj in first_objects():
             self.put(obj)
@@ -107,16 +129,14 @@ class Server:
 
     async def __aenter__(self) -> "Server":
         self._tasks = [asyncio.create_task(self._collector.run()), asyncio.create_task(self._budgets.run())]
+        await self.controllers.__aenter__()
         return self
 
     async def __aexit__(
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
-        for task in self._tasks:
-            task.cancel()
-        for task in self._tasks:
-            with contextlib.suppress(asyncio.CancelledError):
-                await task
+        await self.controllers.__aexit__()
+        await stop(self._tasks)
         for objects in self.store.resources():
             objects.watch_cache.expire_all()
         await self.outbound.close()
@@ -147,7 +167,7 @@ class Server:
     async def _handle(self, request: ApiRequest) -> ApiResponse:
         if len(request.body) > MAX_BODY:
             raise too_large_body(f"Request entity too large: limit is {MAX_BODY}")
-        request.user = self._authenticate(request)
+        request.user = self.tokens.authenticate(request)
         info = parse_path(request.path)
         verb = verb_of(request, info)
         self._authorize(request, info, verb)
@@ -156,15 +176,6 @@ class Server:
         if self.aggregation.serves(info.group, info.version):
             return await self.aggregation.forward(request, info.group, info.version)
         return await self._resources.handle(request, info, verb)
-
-    def _authenticate(self, request: ApiRequest) -> RequestUser:
-        user = self.tokens.authenticate(request)
-        impersonation = impersonation_of(request)
-        if impersonation is None:
-            return user
-        for attributes in impersonation.needed:
-            self.authorizer.check(user, attributes)
-        return impersonation.user
 
     def _authorize(self, request: ApiRequest, info: RequestInfo, verb: str) -> None:
         if not info.is_resource:

@@ -1,22 +1,23 @@
 """The DaemonSet controller: one pod on each node that may run it."""
 
-from collections.abc import Collection
+from collections.abc import Collection, Mapping, Sequence
 
-from trimtab.cluster.cache.subscriptions import Delta
+from trimtab.clock import Clock
 from trimtab.cluster.resource import Json
-from trimtab.model.core.objects import Node
 from trimtab.model.json import wire
-from trimtab_lab.controllers.base.caches import Caches
-from trimtab_lab.controllers.base.kinds import (
+from trimtab_lab.controllers.controller import Controller, Lag
+from trimtab_lab.controllers.kinds import (
     DAEMON_SETS,
+    NODES,
+    PODS,
     LabPod,
     LabPodSpec,
     LabWorkload,
     owner_reference,
     scaled_value,
 )
-from trimtab_lab.controllers.base.placement import node_mismatch
-from trimtab_lab.controllers.base.pods import (
+from trimtab_lab.controllers.objects import Key, Objects
+from trimtab_lab.controllers.pods import (
     REVISION_HASH_LABEL,
     count_available,
     is_active,
@@ -26,10 +27,9 @@ from trimtab_lab.controllers.base.pods import (
     next_available_in,
     seconds_until_available,
 )
-from trimtab_lab.controllers.base.status_writer import StatusPatcher
-from trimtab_lab.controllers.base.work_queue import WorkQueue
-from trimtab_lab.controllers.base.write_through_cache import Key, key_of
 from trimtab_lab.controllers.revisions import RevisionHistory, pod_revision
+from trimtab_lab.nodes.placement import node_mismatch
+from trimtab_lab.storage.watch_cache import WatchCacheEvent
 
 #: What DaemonSet pods tolerate, so that they run on nodes which other pods must leave.
 TOLERATIONS = tuple(
@@ -45,87 +45,90 @@ TOLERATIONS = tuple(
 )
 
 
-class DaemonSetController:
+class DaemonSetController(Controller):
     """Keeps one pod per matching node. With `maxSurge` it replaces one pod at a time."""
 
-    def __init__(self, caches: Caches) -> None:
-        self._clock = caches.clock
-        self._daemon_sets = caches.daemon_sets
-        self._pods = caches.pods
-        self._nodes = caches.nodes
-        self._history = RevisionHistory(caches, DAEMON_SETS)
-        self._statuses = StatusPatcher(caches.daemon_sets)
-        self.queue = WorkQueue("daemonsets", caches.clock, self.reconcile)
-        self._daemon_sets.subscribe(self.queue.add_object)
-        self._pods.subscribe(self.queue.controller_handler("DaemonSet"))
-        self._nodes.subscribe(self._on_node_event)
+    def __init__(self, objects: Objects, clock: Clock, lag: Lag) -> None:
+        super().__init__(DAEMON_SETS, objects, clock, lag)
+        self._history = RevisionHistory(objects, DAEMON_SETS)
 
-    def _on_node_event(self, _delta: Delta[Node]) -> None:
-        for daemon_set in self._daemon_sets.all():
-            self.queue.add(key_of(daemon_set))
+    def on_other(self, storage: str, change: WatchCacheEvent) -> None:
+        """Enqueue all DaemonSets when a node changes."""
+        if storage == "nodes":
+            for daemon_set in self.objects.all(DAEMON_SETS):
+                self.enqueue((daemon_set.metadata.namespace, daemon_set.metadata.name))
 
     async def reconcile(self, key: Key) -> None:
         """Create, delete and update the pods of one DaemonSet, and write its status."""
-        namespace, name = key
-        daemon_set = self._daemon_sets.get(name, namespace)
-        if daemon_set is None or daemon_set.metadata.deletion_timestamp is not None:
-            return
-        current = await self._history.current(daemon_set)
-        revision = current.metadata.labels.get(REVISION_HASH_LABEL, "")
-        spec = _pod_spec(daemon_set)
-        nodes = [node.metadata.name for node in self._nodes.all() if not node_mismatch(spec, node)]
-        await self._manage_pods(daemon_set, nodes, revision)
-        await self._rolling_update(daemon_set, nodes, revision)
-        await self._statuses.write(daemon_set, self._status(daemon_set, nodes, revision))
-        pods = self._pods.owned(daemon_set.metadata.uid)
-        wait = next_available_in(pods, daemon_set.spec.min_ready_seconds, self._clock.now())
+        while True:
+            daemon_set = self.objects.get(DAEMON_SETS, key)
+            if daemon_set is None or daemon_set.metadata.deletion_timestamp is not None:
+                return
+            current = await self._history.current(daemon_set)
+            revision = current.metadata.labels.get(REVISION_HASH_LABEL, "")
+            spec = _pod_spec(daemon_set)
+            nodes = [node.metadata.name for node in self.objects.all(NODES) if not node_mismatch(spec, node)]
+            if not await self._step(daemon_set, nodes, revision):
+                break
+        await self.objects.write_status(DAEMON_SETS, daemon_set, self._status(daemon_set, nodes, revision))
+        pods = self.objects.owned(PODS, daemon_set.metadata.uid)
+        wait = next_available_in(pods, daemon_set.spec.min_ready_seconds, self.clock.now())
         if wait is not None:
             self.queue.add_after(key, wait)
 
     def _pods_by_node(self, daemon_set: LabWorkload) -> dict[str, list[LabPod]]:
         by_node: dict[str, list[LabPod]] = {}
-        for pod in self._pods.owned(daemon_set.metadata.uid):
+        for pod in self.objects.owned(PODS, daemon_set.metadata.uid):
             by_node.setdefault(assigned_node(pod), []).append(pod)
         return by_node
 
-    async def _manage_pods(self, daemon_set: LabWorkload, nodes: Collection[str], revision: str) -> None:
-        """Delete finished and surplus pods, and create the missing ones."""
-        now, by_node = self._clock.now(), self._pods_by_node(daemon_set)
+    async def _step(self, daemon_set: LabWorkload, nodes: Sequence[str], revision: str) -> bool:
+        """Create or delete one pod, and return whether that was needed. A webhook may take time over each."""
+        by_node = self._pods_by_node(daemon_set)
+        pod = self._surplus(by_node, nodes) or self._outdated(daemon_set, by_node, nodes, revision)
+        if pod is not None:
+            await self.objects.delete(PODS, pod)
+            return True
+        missing = next((node for node in nodes if not by_node.get(node)), None)
+        if missing is not None:
+            body = _new_pod(daemon_set, missing, revision)
+            await self.objects.create(PODS, body, daemon_set.metadata.namespace)
+        return missing is not None
+
+    def _surplus(self, by_node: Mapping[str, list[LabPod]], nodes: Sequence[str]) -> LabPod | None:
+        """Return a pod that has finished or should not be on its node."""
         for node, pods in by_node.items():
             finished = [pod for pod in pods if pod.is_finished and not is_terminating(pod)]
             surplus = [pod for pod in pods if is_active(pod)][1 if node in nodes else 0 :]
-            for pod in (*finished, *surplus):
-                await self._pods.delete(pod, now)
-        for node in nodes:
-            if not by_node.get(node):
-                body = _new_pod(daemon_set, node, revision)
-                await self._pods.create(body, daemon_set.metadata.namespace)
+            if finished or surplus:
+                return (finished or surplus)[0]
+        return None
 
-    async def _rolling_update(self, daemon_set: LabWorkload, nodes: Collection[str], revision: str) -> None:
-        """Delete pods of older revisions. Unavailable pods do not count against `maxUnavailable`."""
+    def _outdated(
+        self,
+        daemon_set: LabWorkload,
+        by_node: Mapping[str, list[LabPod]],
+        nodes: Sequence[str],
+        revision: str,
+    ) -> LabPod | None:
+        """Return a pod of an older revision. Unavailable pods do not count against `maxUnavailable`."""
         strategy = daemon_set.spec.update_strategy
         if strategy.type != "RollingUpdate":
-            return
-        now, by_node = self._clock.now(), self._pods_by_node(daemon_set)
+            return None
+        min_ready, now = daemon_set.spec.min_ready_seconds, self.clock.now()
         pods = [pod for node in nodes for pod in by_node.get(node, ()) if is_active(pod)]
-        min_ready = daemon_set.spec.min_ready_seconds
         available = [pod for pod in pods if seconds_until_available(pod, min_ready, now) == 0.0]
+        old = [pod for pod in pods if pod_revision(pod) != revision]
         limit = strategy.rolling_update.max_unavailable
         budget = max(scaled_value(limit, len(nodes), rounds_up=True), 1) - (len(nodes) - len(available))
-        for pod in pods:
-            if pod_revision(pod) == revision:
-                continue
-            if pod not in available:
-                await self._pods.delete(pod, now)
-            elif budget > 0:
-                budget -= 1
-                await self._pods.delete(pod, now)
+        unavailable = [pod for pod in old if pod not in available]
+        return next(iter(unavailable or (old if budget > 0 else ())), None)
 
     def _status(self, daemon_set: LabWorkload, nodes: Collection[str], revision: str) -> Json:
         by_node = self._pods_by_node(daemon_set)
         active = {node: [pod for pod in pods if is_active(pod)] for node, pods in by_node.items()}
         scheduled = [active[node][0] for node in nodes if active.get(node)]
-        available = count_available(scheduled, daemon_set.spec.min_ready_seconds, self._clock.now())
+        available = count_available(scheduled, daemon_set.spec.min_ready_seconds, self.clock.now())
         return {
             "desiredNumberScheduled": len(nodes),
             "currentNumberScheduled": len(scheduled),

@@ -1,31 +1,31 @@
 """The Deployment controller: one ReplicaSet per pod template, replaced step by step."""
 
 from collections.abc import Iterable, Sequence
+from dataclasses import replace
 from datetime import datetime, timedelta
 
 from trimtab.cluster import errors
-from trimtab.cluster.cache.subscriptions import Delta
 from trimtab.cluster.resource import Json
 from trimtab.model.json import wire
 from trimtab.model.times import ZERO_TIME, format_time
-from trimtab_lab.controllers.base.caches import Caches
-from trimtab_lab.controllers.base.kinds import (
+from trimtab_lab.controllers.controller import Controller
+from trimtab_lab.controllers.kinds import (
     DEPLOYMENTS,
-    LabPod,
+    PODS,
+    REPLICA_SETS,
     LabWorkload,
     WorkloadCondition,
     owner_reference,
 )
-from trimtab_lab.controllers.base.pods import (
+from trimtab_lab.controllers.objects import Key
+from trimtab_lab.controllers.pods import (
     POD_TEMPLATE_HASH_LABEL,
+    condition,
     is_active,
     is_same_template,
     next_available_in,
     template_hash,
 )
-from trimtab_lab.controllers.base.status_writer import StatusPatcher, condition
-from trimtab_lab.controllers.base.work_queue import WorkQueue
-from trimtab_lab.controllers.base.write_through_cache import Key
 from trimtab_lab.controllers.rollout import (
     ReplicaSetSize,
     RolloutLimits,
@@ -34,6 +34,7 @@ from trimtab_lab.controllers.rollout import (
     scale_proportionally,
     scale_up_new,
 )
+from trimtab_lab.storage.watch_cache import WatchCacheEvent
 
 REVISION = "deployment.kubernetes.io/revision"
 DESIRED_REPLICAS = "deployment.kubernetes.io/desired-replicas"
@@ -47,36 +48,25 @@ _OWN_ANNOTATIONS = (
 )
 
 
-class DeploymentController:
+class DeploymentController(Controller):
     """Keeps a ReplicaSet for the template of each Deployment and rolls out changes."""
 
-    def __init__(self, caches: Caches) -> None:
-        self._clock = caches.clock
-        self._deployments = caches.deployments
-        self._replica_sets = caches.replica_sets
-        self._pods = caches.pods
-        self._statuses = StatusPatcher(caches.deployments)
-        self.queue = WorkQueue("deployments", caches.clock, self.reconcile)
-        self._add_controller = self.queue.controller_handler("Deployment")
-        self._deployments.subscribe(self.queue.add_object)
-        self._replica_sets.subscribe(self._add_controller)
-        self._pods.subscribe(self._on_pod_event)
-
-    def _on_pod_event(self, delta: Delta[LabPod]) -> None:
+    def on_other(self, storage: str, change: WatchCacheEvent) -> None:
         """Enqueue the Deployment of a deleted pod, for which `Recreate` waits."""
-        if delta.new is None and delta.old is not None:
-            for owner in delta.old.metadata.owner_references:
-                rs = self._replica_sets.get(owner.name, delta.old.metadata.namespace)
-                if owner.kind == "ReplicaSet" and rs is not None:
-                    self._add_controller(Delta(delta.change, new=rs))
+        if storage == "pods" and change.action == "DELETED":
+            for uid in change.entry.owners:
+                owner = self.objects.store.by_uid(uid)
+                for above in owner[1].owners if owner is not None else ():
+                    deployment = self.objects.store.by_uid(above)
+                    if deployment is not None and deployment[0] == "deployments.apps":
+                        self.enqueue((deployment[1].namespace, deployment[1].name))
 
     async def reconcile(self, key: Key) -> None:
         """Take the next step of a rollout and write the status."""
-        namespace, name = key
-        deployment = self._deployments.get(name, namespace)
+        deployment = self.objects.get(DEPLOYMENTS, key)
         if deployment is None or deployment.metadata.deletion_timestamp is not None:
             return
-        replica_sets = sorted(self._replica_sets.owned(deployment.metadata.uid), key=_age)
+        replica_sets = sorted(self.objects.owned(REPLICA_SETS, deployment.metadata.uid), key=_age)
         new = _find_new(deployment, replica_sets)
         old = [rs for rs in replica_sets if rs is not new and rs.metadata.deletion_timestamp is None]
         if deployment.spec.paused or _is_scaling(deployment, replica_sets):
@@ -103,21 +93,26 @@ class DeploymentController:
             if not any(self._has_pods(rs) for rs in old):
                 await self._resize(deployment, new, replicas)
             return
+        # A ReplicaSet that was lowered a moment ago still has its pods, and they count for the surge.
+        present = [replace(_size(rs), desired=max(rs.spec.replicas, self._count_active(rs))) for rs in old]
+        new = await self._resize(deployment, new, scale_up_new(_size(new), present, replicas, limits))
         sizes = [_size(rs) for rs in old]
-        new = await self._resize(deployment, new, scale_up_new(_size(new), sizes, replicas, limits))
         lowered = scale_down_old(_size(new), sizes, replicas, limits)
         for rs in old:
             await self._resize(deployment, rs, lowered[rs.metadata.name])
 
+    def _count_active(self, rs: LabWorkload) -> int:
+        return sum(map(is_active, self.objects.owned(PODS, rs.metadata.uid)))
+
     def _has_pods(self, rs: LabWorkload) -> bool:
-        return any(not pod.is_finished for pod in self._pods.owned(rs.metadata.uid))
+        return any(not pod.is_finished for pod in self.objects.owned(PODS, rs.metadata.uid))
 
     async def _resize(self, deployment: LabWorkload, rs: LabWorkload, size: int) -> LabWorkload:
         annotations = _size_annotations(deployment)
         if rs.spec.replicas == size and (not size or annotations.items() <= rs.metadata.annotations.items()):
             return rs
         patch = {"metadata": {"annotations": annotations}, "spec": {"replicas": size}}
-        return await self._replica_sets.patch(rs, patch)
+        return await self.objects.patch(REPLICA_SETS, rs, patch)
 
     async def _ensure_new(
         self, deployment: LabWorkload, new: LabWorkload | None, old: list[LabWorkload]
@@ -127,10 +122,14 @@ class DeploymentController:
         if new is None:
             new = await self._create_replica_set(deployment, old, revision)
         elif _revision(new) < int(revision):
-            new = await self._replica_sets.patch(new, {"metadata": {"annotations": {REVISION: revision}}})
+            new = await self.objects.patch(
+                REPLICA_SETS, new, {"metadata": {"annotations": {REVISION: revision}}}
+            )
         revision = new.metadata.annotations.get(REVISION, revision)
         if deployment.metadata.annotations.get(REVISION) != revision:
-            await self._deployments.patch(deployment, {"metadata": {"annotations": {REVISION: revision}}})
+            await self.objects.patch(
+                DEPLOYMENTS, deployment, {"metadata": {"annotations": {REVISION: revision}}}
+            )
         return new
 
     async def _create_replica_set(
@@ -142,29 +141,30 @@ class DeploymentController:
         size = 0 if waits else scale_up_new(none, [_size(rs) for rs in old], replicas, limits)
         body = _new_replica_set(deployment, size, revision)
         try:
-            return await self._replica_sets.create(body, deployment.metadata.namespace)
+            return await self.objects.create(REPLICA_SETS, body, deployment.metadata.namespace)
         except errors.AlreadyExists:
             # Another template has the name. The collision count gives the next attempt another name.
             status = {"collisionCount": deployment.status.collision_count + 1}
-            await self._deployments.patch(deployment, {"status": status}, subresource="status")
+            await self.objects.patch(DEPLOYMENTS, deployment, {"status": status}, "status")
             raise
 
     async def _write_status(self, key: Key) -> None:
-        namespace, name = key
-        deployment = self._deployments.get(name, namespace)
+        deployment = self.objects.get(DEPLOYMENTS, key)
         if deployment is None:
             return
-        now = self._clock.now()
-        owned = self._replica_sets.owned(deployment.metadata.uid)
+        now = self.clock.now()
+        owned = self.objects.owned(REPLICA_SETS, deployment.metadata.uid)
         replica_sets = [rs for rs in owned if rs.metadata.deletion_timestamp is None]
         new = _find_new(deployment, replica_sets)
         status, is_complete = deployment_status(deployment, new, replica_sets, now)
-        await self._statuses.write(deployment, status)
+        await self.objects.write_status(DEPLOYMENTS, deployment, status)
         if is_complete:
             await self._clean_up(deployment, [rs for rs in replica_sets if rs is not new])
         elif not deployment.spec.paused:
             self.queue.add_after(key, float(deployment.spec.progress_deadline_seconds + 1), is_deadline=True)
-        pods = [pod for rs in replica_sets for pod in self._pods.owned(rs.metadata.uid) if is_active(pod)]
+        pods = [
+            pod for rs in replica_sets for pod in self.objects.owned(PODS, rs.metadata.uid) if is_active(pod)
+        ]
         wait = next_available_in(pods, deployment.spec.min_ready_seconds, now)
         if wait is not None:
             self.queue.add_after(key, wait)
@@ -173,7 +173,7 @@ class DeploymentController:
         """Delete empty ReplicaSets beyond `revisionHistoryLimit`."""
         empty = [rs for rs in sorted(old, key=_revision) if not rs.spec.replicas and not rs.status.replicas]
         for rs in empty[: max(len(empty) - deployment.spec.revision_history_limit, 0)]:
-            await self._replica_sets.delete(rs, self._clock.now())
+            await self.objects.delete(REPLICA_SETS, rs)
 
 
 def _find_new(deployment: LabWorkload, replica_sets: Iterable[LabWorkload]) -> LabWorkload | None:

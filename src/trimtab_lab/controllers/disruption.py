@@ -7,7 +7,7 @@ import asyncio
 import logging
 from collections.abc import Callable
 
-from trimtab_lab.controllers.base.kinds import scaled_value
+from trimtab_lab.controllers.kinds import scaled_value
 from trimtab_lab.resources.workloads import selector_of
 from trimtab_lab.storage.codec import JsonObject
 from trimtab_lab.storage.store import ObjectStore

@@ -7,57 +7,58 @@ from datetime import datetime
 from trimtab.cluster import errors
 from trimtab.cluster.resource import Json
 from trimtab.model.times import format_time
-from trimtab_lab.controllers.base.caches import Caches
-from trimtab_lab.controllers.base.kinds import JOBS, LabJob, LabPod, owner_reference
-from trimtab_lab.controllers.base.pods import (
+from trimtab_lab.controllers.controller import Controller
+from trimtab_lab.controllers.kinds import JOBS, PODS, LabJob, LabPod, owner_reference
+from trimtab_lab.controllers.objects import Key
+from trimtab_lab.controllers.pods import (
+    condition,
     in_deletion_order,
     is_active,
     is_ready,
     is_terminating,
     new_pod,
 )
-from trimtab_lab.controllers.base.status_writer import StatusPatcher, condition
-from trimtab_lab.controllers.base.work_queue import WorkQueue
-from trimtab_lab.controllers.base.write_through_cache import Key
+from trimtab_lab.storage.watch_cache import WatchCacheEvent
 
 FINALIZER = "batch.kubernetes.io/job-tracking"
 INDEX = "batch.kubernetes.io/job-completion-index"
 
 
-class JobController:
+class JobController(Controller):
     """Runs each Job to completion."""
 
-    def __init__(self, caches: Caches) -> None:
-        self._clock = caches.clock
-        self._jobs = caches.jobs
-        self._pods = caches.pods
-        self._statuses = StatusPatcher(caches.jobs)
-        self.queue = WorkQueue("jobs", caches.clock, self.reconcile)
-        self._jobs.subscribe(self.queue.add_object)
-        self._pods.subscribe(self.queue.controller_handler("Job"))
+    def on_other(self, storage: str, change: WatchCacheEvent) -> None:
+        """Enqueue the Job of a terminating pod, which may be gone and whose finalizer holds the pod."""
+        if storage == "pods" and change.entry.is_deleting and change.action != "DELETED":
+            pod = self.objects.read(PODS, change.entry)
+            for owner in pod.metadata.owner_references:
+                if owner.kind == "Job":
+                    self.enqueue((pod.metadata.namespace, owner.name))
 
     async def reconcile(self, key: Key) -> None:
         """Count finished pods, create or delete active ones, and write the status."""
-        namespace, name = key
-        job = self._jobs.get(name, namespace)
-        if job is None:
-            await self._release_orphans(key)
-            return
-        pods = self._pods.owned(job.metadata.uid)
-        if job.metadata.deletion_timestamp is not None or _is_finished(job):
-            await self._remove_finalizer(pod for pod in pods if not is_active(pod))
-            return
-        counts = count_pods(job, pods)
-        has_failed = counts.failed > job.spec.backoff_limit
-        is_done = not has_failed and _is_complete(job, pods, counts)
-        changes = next_changes(job, pods, counts, is_over=has_failed or is_done)
-        for pod in changes.delete:
-            await self._pods.delete(pod, self._clock.now())
-        for index in changes.create:
-            await self._pods.create(_new_pod(job, index), namespace)
-        pods = self._pods.owned(job.metadata.uid)
-        status = job_status(job, pods, counts, self._clock.now(), has_failed=has_failed, is_done=is_done)
-        await self._statuses.write(job, status)
+        while True:
+            job = self.objects.get(JOBS, key)
+            if job is None:
+                await self._release_orphans(key)
+                return
+            pods = self.objects.owned(PODS, job.metadata.uid)
+            if job.metadata.deletion_timestamp is not None or _is_finished(job):
+                await self._remove_finalizer(pod for pod in pods if not is_active(pod))
+                return
+            counts = count_pods(job, pods)
+            has_failed = counts.failed > job.spec.backoff_limit
+            is_done = not has_failed and _is_complete(job, pods, counts)
+            changes = next_changes(job, pods, counts, is_over=has_failed or is_done)
+            # A webhook may take time over each pod, so the rest is decided anew.
+            if changes.delete:
+                await self.objects.delete(PODS, changes.delete[0])
+            elif changes.create:
+                await self.objects.create(PODS, _new_pod(job, changes.create[0]), key[0])
+            else:
+                break
+        status = job_status(job, pods, counts, self.clock.now(), has_failed=has_failed, is_done=is_done)
+        await self.objects.write_status(JOBS, job, status)
         await self._remove_finalizer(counts.release)
 
     async def _remove_finalizer(self, pods: Iterable[LabPod]) -> None:
@@ -66,7 +67,7 @@ class JobController:
                 continue
             kept = [finalizer for finalizer in pod.metadata.finalizers if finalizer != FINALIZER]
             try:
-                await self._pods.patch(pod, {"metadata": {"finalizers": kept or None}})
+                await self.objects.patch(PODS, pod, {"metadata": {"finalizers": kept or None}})
             except (errors.NotFound, errors.Conflict):
                 continue  # the pod is gone, or another pod has its name
 
@@ -75,7 +76,7 @@ class JobController:
         namespace, name = key
         await self._remove_finalizer(
             pod
-            for pod in self._pods.all(namespace)
+            for pod in self.objects.all(PODS, namespace)
             if any(owner.kind == "Job" and owner.name == name for owner in pod.metadata.owner_references)
         )
 

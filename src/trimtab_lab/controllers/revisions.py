@@ -4,22 +4,21 @@ from typing import Any
 
 from trimtab.cluster import errors
 from trimtab.cluster.resource import Resource
-from trimtab_lab.controllers.base.caches import Caches
-from trimtab_lab.controllers.base.kinds import ControllerRevision, LabPod, LabWorkload, owner_reference
-from trimtab_lab.controllers.base.pods import REVISION_HASH_LABEL, is_same_template, template_hash
+from trimtab_lab.controllers.kinds import REVISIONS, ControllerRevision, LabPod, LabWorkload, owner_reference
+from trimtab_lab.controllers.objects import Objects
+from trimtab_lab.controllers.pods import REVISION_HASH_LABEL, is_same_template, template_hash
 
 
 class RevisionHistory:
     """The ControllerRevisions of one kind of workload."""
 
-    def __init__(self, caches: Caches, resource: Resource[LabWorkload]) -> None:
-        self._clock = caches.clock
-        self._revisions = caches.revisions
+    def __init__(self, objects: Objects, resource: Resource[LabWorkload]) -> None:
+        self._objects = objects
         self._resource = resource
 
     async def current(self, workload: LabWorkload) -> ControllerRevision:
         """Return the revision of the current template. Create it if the template is new."""
-        history = self._revisions.owned(workload.metadata.uid)
+        history = self._objects.owned(REVISIONS, workload.metadata.uid)
         latest = max((revision.revision for revision in history), default=0)
         same = [
             revision
@@ -31,24 +30,24 @@ class RevisionHistory:
         current = max(same, key=lambda revision: revision.revision)
         if current.revision < latest:
             # Going back to an old template makes it the newest again.
-            current = await self._revisions.patch(current, {"revision": latest + 1})
+            current = await self._objects.patch(REVISIONS, current, {"revision": latest + 1})
         return current
 
     def find(self, workload: LabWorkload, name: str) -> ControllerRevision | None:
         """Return a revision by name."""
-        history = self._revisions.owned(workload.metadata.uid)
+        history = self._objects.owned(REVISIONS, workload.metadata.uid)
         return next((revision for revision in history if revision.metadata.name == name), None)
 
     async def clean_up(self, workload: LabWorkload, in_use: set[str]) -> None:
         """Delete the oldest unused revisions beyond `revisionHistoryLimit`."""
         unused = [
             revision
-            for revision in self._revisions.owned(workload.metadata.uid)
+            for revision in self._objects.owned(REVISIONS, workload.metadata.uid)
             if revision.metadata.name not in in_use
         ]
         unused.sort(key=lambda revision: revision.revision)
         for revision in unused[: max(len(unused) - workload.spec.revision_history_limit, 0)]:
-            await self._revisions.delete(revision, self._clock.now())
+            await self._objects.delete(REVISIONS, revision)
 
     async def _create(self, workload: LabWorkload, number: int) -> ControllerRevision:
         collisions = workload.status.collision_count
@@ -66,7 +65,7 @@ class RevisionHistory:
                 "revision": number,
             }
             try:
-                return await self._revisions.create(body, workload.metadata.namespace)
+                return await self._objects.create(REVISIONS, body, workload.metadata.namespace)
             except errors.AlreadyExists:
                 collisions += 1
 

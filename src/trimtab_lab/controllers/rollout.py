@@ -3,7 +3,7 @@
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from trimtab_lab.controllers.base.kinds import UpdateStrategy, scaled_value
+from trimtab_lab.controllers.kinds import UpdateStrategy, scaled_value
 
 
 @dataclass(frozen=True, slots=True)

@@ -4,9 +4,11 @@ import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
+from trimtab.clock import Clock
 from trimtab.cluster.resource import Json
-from trimtab_lab.controllers.base.caches import Caches
-from trimtab_lab.controllers.base.kinds import (
+from trimtab_lab.controllers.controller import Controller, Lag
+from trimtab_lab.controllers.kinds import (
+    PODS,
     STATEFUL_SETS,
     ControllerRevision,
     LabPod,
@@ -14,7 +16,8 @@ from trimtab_lab.controllers.base.kinds import (
     owner_reference,
     scaled_value,
 )
-from trimtab_lab.controllers.base.pods import (
+from trimtab_lab.controllers.objects import Key, Objects
+from trimtab_lab.controllers.pods import (
     REVISION_HASH_LABEL,
     count_available,
     is_active,
@@ -23,47 +26,40 @@ from trimtab_lab.controllers.base.pods import (
     new_pod,
     next_available_in,
 )
-from trimtab_lab.controllers.base.status_writer import StatusPatcher
-from trimtab_lab.controllers.base.work_queue import WorkQueue
-from trimtab_lab.controllers.base.write_through_cache import Key, key_of
 from trimtab_lab.controllers.revisions import RevisionHistory, pod_revision, revision_template
 
 INDEX_LABEL = "apps.kubernetes.io/pod-index"
 NAME_LABEL = "statefulset.kubernetes.io/pod-name"
 
 
-class StatefulSetController:
+class StatefulSetController(Controller):
     """Keeps the pods of each StatefulSet. The lab has no storage, so it creates no volume claims."""
 
-    def __init__(self, caches: Caches) -> None:
-        self._clock = caches.clock
-        self._stateful_sets = caches.stateful_sets
-        self._pods = caches.pods
-        self._history = RevisionHistory(caches, STATEFUL_SETS)
-        self._statuses = StatusPatcher(caches.stateful_sets)
-        self.queue = WorkQueue("statefulsets", caches.clock, self.reconcile)
-        self._stateful_sets.subscribe(self.queue.add_object)
-        self._pods.subscribe(self.queue.controller_handler("StatefulSet"))
+    def __init__(self, objects: Objects, clock: Clock, lag: Lag) -> None:
+        super().__init__(STATEFUL_SETS, objects, clock, lag)
+        self._history = RevisionHistory(objects, STATEFUL_SETS)
 
     async def reconcile(self, key: Key) -> None:
-        """Take the next step of one StatefulSet and write its status."""
-        namespace, name = key
-        stateful_set = self._stateful_sets.get(name, namespace)
-        if stateful_set is None or stateful_set.metadata.deletion_timestamp is not None:
-            return
-        update = await self._history.current(stateful_set)
-        current = self._history.find(stateful_set, stateful_set.status.current_revision) or update
-        pods = self._pods_by_ordinal(stateful_set)
-        changes = next_changes(stateful_set, pods, current.metadata.name, update.metadata.name)
-        await self._apply(stateful_set, changes, current, update)
+        """Take the next steps of one StatefulSet and write its status."""
+        while True:
+            stateful_set = self.objects.get(STATEFUL_SETS, key)
+            if stateful_set is None or stateful_set.metadata.deletion_timestamp is not None:
+                return
+            update = await self._history.current(stateful_set)
+            current = self._history.find(stateful_set, stateful_set.status.current_revision) or update
+            pods = self._pods_by_ordinal(stateful_set)
+            changes = next_changes(stateful_set, pods, current.metadata.name, update.metadata.name)
+            if not (changes.delete or changes.create):
+                break
+            await self._apply(stateful_set, changes, current, update)
         await self._write_status(stateful_set, current, update)
-        wait = next_available_in(pods.values(), stateful_set.spec.min_ready_seconds, self._clock.now())
+        wait = next_available_in(pods.values(), stateful_set.spec.min_ready_seconds, self.clock.now())
         if wait is not None:
             self.queue.add_after(key, wait)
 
     def _pods_by_ordinal(self, stateful_set: LabWorkload) -> dict[int, LabPod]:
         name = stateful_set.metadata.name
-        pods = self._pods.owned(stateful_set.metadata.uid)
+        pods = self.objects.owned(PODS, stateful_set.metadata.uid)
         return {
             ordinal: pod for pod in pods if (ordinal := parse_ordinal(name, pod.metadata.name)) is not None
         }
@@ -75,13 +71,13 @@ class StatefulSetController:
         current: ControllerRevision,
         update: ControllerRevision,
     ) -> None:
-        for pod in changes.delete:
-            await self._pods.delete(pod, self._clock.now())
-        for ordinal, is_updated in changes.create:
+        """Delete or create one pod. A webhook may take time over each, so the rest is decided anew."""
+        for pod in changes.delete[:1]:
+            await self.objects.delete(PODS, pod)
+            return
+        for ordinal, is_updated in changes.create[:1]:
             body = _new_pod(stateful_set, ordinal, update if is_updated else current)
-            await self._pods.create(body, stateful_set.metadata.namespace)
-        if changes.create and not _is_ordered(stateful_set):
-            self.queue.add(key_of(stateful_set))
+            await self.objects.create(PODS, body, stateful_set.metadata.namespace)
 
     async def _write_status(
         self, stateful_set: LabWorkload, current: ControllerRevision, update: ControllerRevision
@@ -95,7 +91,7 @@ class StatefulSetController:
         status = {
             "replicas": len(pods),
             "readyReplicas": ready or None,
-            "availableReplicas": count_available(pods, spec.min_ready_seconds, self._clock.now()),
+            "availableReplicas": count_available(pods, spec.min_ready_seconds, self.clock.now()),
             "currentReplicas": sum(pod_revision(pod) == shown for pod in pods) or None,
             "updatedReplicas": updated or None,
             "currentRevision": shown,
@@ -103,7 +99,7 @@ class StatefulSetController:
             "observedGeneration": stateful_set.metadata.generation,
             "collisionCount": stateful_set.status.collision_count,
         }
-        await self._statuses.write(stateful_set, status)
+        await self.objects.write_status(STATEFUL_SETS, stateful_set, status)
         if is_complete:
             await self._history.clean_up(stateful_set, {update.metadata.name})
 

@@ -6,7 +6,6 @@ from typing import Any
 
 from trimtab.model.field_errors import FieldError
 from trimtab_lab.apiserver.errors import forbidden_field, invalid_value, required, unsupported_value
-from trimtab_lab.crd.cel import RULES, compile_rule
 from trimtab_lab.crd.strategy import CustomStrategy
 from trimtab_lab.resources.registry import Registry, ScalePaths, ServedResource, TableColumn, version_rank
 from trimtab_lab.resources.strategy import Strategy, condition
@@ -152,11 +151,6 @@ def _validate_node(schema: JsonObject, path: str, *, is_root: bool) -> list[Fiel
     if schema.get("x-kubernetes-list-type") == "map" and not schema.get("x-kubernetes-list-map-keys"):
         detail = "must not be empty if x-kubernetes-list-type is map"
         errors.append(required(f"{path}.x-kubernetes-list-map-keys", detail))
-    for index, rule in enumerate(schema.get(RULES) or ()):
-        problem = compile_rule(rule.get("rule", "")).problem
-        if problem:
-            where = f"{path}.{RULES}[{index}].rule"
-            errors.append(invalid_value(where, rule.get("rule", ""), f"compilation failed: {problem}"))
     return errors
 
 

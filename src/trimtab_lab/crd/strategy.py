@@ -1,10 +1,10 @@
-"""The rules of custom objects: defaults, schema and CEL of their definition."""
+"""The rules of custom objects: defaults, schema and rules of their definition."""
 
 from datetime import datetime
 from typing import Any
 
 from trimtab.model.field_errors import ErrorType, FieldError
-from trimtab_lab.crd.cel import MISSING, has_rules, validate_rules
+from trimtab_lab.crd.rules import MISSING, has_rules, violations
 from trimtab_lab.crd.schema import apply_defaults
 from trimtab_lab.crd.schema import validate as validate_schema
 from trimtab_lab.resources.strategy import Strategy
@@ -72,7 +72,7 @@ def _validate_rules(
     errors: list[FieldError], obj: JsonObject, schema: JsonObject, old: Any = MISSING
 ) -> list[FieldError]:
     if not any(error.type in BLOCKING for error in errors):
-        return validate_rules(obj, schema, old)
+        return list(violations(obj, schema, old))
     return [FieldError(ErrorType.INVALID, "<nil>", None, SKIPPED)] if has_rules(schema) else []
 
 

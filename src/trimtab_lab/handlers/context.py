@@ -3,7 +3,7 @@
 from dataclasses import dataclass
 
 from trimtab.clock import Clock
-from trimtab.model.core.server_rules import KUBERNETES_1_36, ServerRules
+from trimtab.model.core.server_rules import KUBERNETES_1_37, ServerRules
 from trimtab_lab.admission import AdmissionChain
 from trimtab_lab.apiserver.request import ApiResponse, ResourceRequest
 from trimtab_lab.handlers.views import choose_view
@@ -23,7 +23,7 @@ class HandlerContext:
     admission: AdmissionChain
     #: Whether plain writes update managedFields; server-side apply always does.
     tracks_fields: bool = True
-    rules: ServerRules = KUBERNETES_1_36
+    rules: ServerRules = KUBERNETES_1_37
 
     def find(self, request: ResourceRequest) -> Entry | None:
         """Return the object that the path names, or None."""

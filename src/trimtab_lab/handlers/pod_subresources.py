@@ -18,7 +18,7 @@ from trimtab_lab.handlers.context import HandlerContext
 from trimtab_lab.handlers.create_update import WriteHandler
 from trimtab_lab.handlers.delete import DeleteHandler, DeletionOptions
 from trimtab_lab.handlers.patch import read_edit, replace_by
-from trimtab_lab.resources.pod_spec import default_pod_level_requests, fill_in_pod_level
+from trimtab_lab.resources.amounts import complete_pod_level
 from trimtab_lab.resources.pods import validate_resize
 from trimtab_lab.resources.strategy import is_condition_true, keep_from, text_at
 from trimtab_lab.resources.workloads import selector_of
@@ -137,10 +137,7 @@ def _resized(spec: JsonObject, wanted: JsonObject, rules: ServerRules) -> JsonOb
         for container in merged.get(field) or ():
             for name in ("resources", "resizePolicy") if container["name"] in new else ():
                 keep_from(container, new[container["name"]], name)
-    if rules.completes_pod_level:
-        fill_in_pod_level(merged, rules)
-    else:
-        default_pod_level_requests(merged)
+    complete_pod_level(merged, rules)
     return merged
 
 

@@ -86,6 +86,8 @@ class Load:
         queue = model.load.queue if model is not None else None
         if queue is not None:
             self._values.remove(queue.metric, queue.labels)
+        for metric in model.load.metrics if model is not None else ():
+            self._values.remove(metric)
         if series is not None:
             self._values.remove(series.name, series.labels)
 
@@ -204,6 +206,10 @@ class Load:
         shares = load_shares(load.share, [pod.pod for pod in serving], self._holder)
         by_uid = {pod.uid: share for pod, share in zip(serving, shares, strict=True)}
         factor = self.factor(load.name)
+        for metric, curve in load.metrics.items():
+            total = curve.at(moment) * factor
+            each = {pod.pod.metadata.name: total * by_uid[pod.uid] for pod in serving}
+            self._values.set_of_pods(metric, load.target, each, moment.now)
         cores = load.cpu.at(moment) * factor if load.cpu is not None else 0.0
         backlog = self._backlogs.get(load.name)
         if load.queue is not None and backlog is not None:

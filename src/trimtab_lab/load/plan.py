@@ -14,6 +14,8 @@ A plan is a JSON or YAML document:
       cpu: {type: constant, value: "2"}
       share: {type: leader, share: 0.8}
       election: {every: 600}
+    - name: chat
+      metrics: {open_websockets: {type: ramp, start: "100", end: "900", lasts: 600}}
     - name: worker
       queue: {metric: queue_length, labels: {queue: mail}, arrivals: {type: constant, value: "20"}, rate: "5"}
     series:
@@ -112,7 +114,10 @@ class Election(Wire, frozen=True):
 
 
 class WorkloadLoad(Wire, frozen=True):
-    """The load of one workload: `cpu` in total over its ready pods, `cpu_per_pod` for each of them."""
+    """The load of one workload: `cpu` in total over its ready pods, `cpu_per_pod` for each of them.
+
+    `metrics` are custom metrics of the pods by name, each in total over the ready pods.
+    """
 
     name: str
     namespace: str = "default"
@@ -125,6 +130,7 @@ class WorkloadLoad(Wire, frozen=True):
     memory: MemoryLoad = MemoryLoad()
     queue: Queue | None = None
     election: Election | None = None
+    metrics: dict[str, Curve] = {}
     noise: float = 0.0
     others: dict[str, OtherContainer] = {}
 
@@ -194,7 +200,8 @@ def _with_points(load: WorkloadLoad, folder: Path | None) -> WorkloadLoad:
     cpu = _load_points(load.cpu, folder) if load.cpu is not None else None
     per_pod = _load_points(load.cpu_per_pod, folder) if load.cpu_per_pod is not None else None
     memory = replace(load.memory, total=_load_points(total, folder)) if total is not None else load.memory
-    return replace(load, queue=queue, cpu=cpu, cpu_per_pod=per_pod, memory=memory)
+    metrics = {name: _load_points(curve, folder) for name, curve in load.metrics.items()}
+    return replace(load, queue=queue, cpu=cpu, cpu_per_pod=per_pod, memory=memory, metrics=metrics)
 
 
 def _load_points(curve: Curve, folder: Path | None) -> Curve:

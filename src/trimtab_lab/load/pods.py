@@ -5,8 +5,8 @@ from typing import NamedTuple
 from zlib import crc32
 
 from trimtab.model.core.pod import ResourceRequirements
-from trimtab_lab.controllers.base.kinds import LabPod
-from trimtab_lab.controllers.base.pods import POD_TEMPLATE_HASH_LABEL, is_active, is_ready
+from trimtab_lab.controllers.kinds import LabPod
+from trimtab_lab.controllers.pods import POD_TEMPLATE_HASH_LABEL, is_active, is_ready
 
 _NO_LIMITS = ResourceRequirements()
 

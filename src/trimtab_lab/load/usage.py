@@ -6,7 +6,7 @@ A simulated day of 100 pods has half a million measurements, so `UsageModel.usag
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from typing import NamedTuple
 
-from trimtab_lab.controllers.base.kinds import LabPod
+from trimtab_lab.controllers.kinds import LabPod
 from trimtab_lab.load.curves import Moment
 from trimtab_lab.load.plan import Even, HotShard, Leader, Share, WorkloadLoad
 from trimtab_lab.load.pods import RunningPod

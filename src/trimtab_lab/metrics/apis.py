@@ -8,11 +8,11 @@ from trimtab.model.labels.selector import Selector, SelectorError
 from trimtab.model.times import format_time
 from trimtab_lab.apiserver.errors import StatusError, bad_request
 from trimtab_lab.apiserver.request import ApiRequest, ApiResponse, RequestInfo, parse_path, parse_query
-from trimtab_lab.controllers.base.kinds import LabPod
-from trimtab_lab.controllers.base.write_through_cache import WriteThroughCache
+from trimtab_lab.controllers.kinds import LabPod
 from trimtab_lab.metrics import usage
 from trimtab_lab.metrics.usage import ResourceMetrics, UsageSource
 from trimtab_lab.metrics.values import MetricValues, SeriesValue
+from trimtab_lab.nodes.write_through_cache import WriteThroughCache
 from trimtab_lab.storage.codec import JsonObject
 
 RESOURCE, CUSTOM, EXTERNAL = usage.GROUP, "custom.metrics.k8s.io", "external.metrics.k8s.io"

@@ -27,9 +27,11 @@ from trimtab_lab.apiserver.certificates import make_server_pair, server_tls
 from trimtab_lab.apiserver.errors import StatusError, bad_request, too_large_body
 from trimtab_lab.apiserver.request import MAX_BODY, ApiResponse
 from trimtab_lab.apiserver.server import Server
+from trimtab_lab.controllers.kinds import LabPod
 from trimtab_lab.data_plane import DataPlane
 from trimtab_lab.metrics.apis import CUSTOM, EXTERNAL, RESOURCE, VERSIONS, MetricsApis
 from trimtab_lab.metrics.values import MetricValues, SeriesValue
+from trimtab_lab.nodes.write_through_cache import WriteThroughCache
 from trimtab_lab.serve import LOOPBACK
 
 NAMESPACE, SERVICE = "kube-system", "lab-metrics"
@@ -89,12 +91,14 @@ class MetricsApp:
         return ApiResponse.of({"values": [wire.to_builtins(value) for value in self._values.all()]})
 
 
-async def serve_in_process(server: Server, client: Client, values: MetricValues) -> None:
+async def serve_in_process(
+    server: Server, client: Client, values: MetricValues, pods: WriteThroughCache[LabPod]
+) -> None:
     """Serve custom and external metrics through the aggregator of a lab's API server.
 
     The server itself serves metrics.k8s.io. Its APIServices name no service, as those of other built-in groups do.
     """
-    apis = MetricsApis(server.clock.now, values)
+    apis = MetricsApis(server.clock.now, values, pods=pods)
 
     async def backend(_method: str, target: str, _headers: Mapping[str, str], _body: bytes) -> ApiResponse:
         path, _, query = target.partition("?")

@@ -30,6 +30,7 @@ class MetricValues:
 
     def __init__(self) -> None:
         self._values: dict[tuple[Any, ...], SeriesValue] = {}
+        self._of_pods: dict[tuple[str, tuple[str, str]], list[tuple[Any, ...]]] = {}
 
     def set_external(
         self,
@@ -52,9 +53,9 @@ class MetricValues:
         *,
         described: DescribedObject,
         labels: Mapping[str, str] | None = None,
-    ) -> None:
-        """Set a metric of an object, such as a pod or an ingress."""
-        self.put(
+    ) -> tuple[Any, ...]:
+        """Set a metric of an object, such as a pod or an ingress, and return the identity of its series."""
+        return self.put(
             SeriesValue(
                 name=name,
                 value=as_quantity(value),
@@ -65,6 +66,21 @@ class MetricValues:
             )
         )
 
+    def set_of_pods(
+        self, name: str, workload: tuple[str, str], values: Mapping[str, float], now: datetime
+    ) -> None:
+        """Set a metric of all pods of a workload. Pods that are gone have no value any more."""
+        before = self._of_pods.get((name, workload), ())
+        for key in before:
+            self._values.pop(key, None)
+        described = [
+            (DescribedObject(kind="Pod", api_version="v1", namespace=workload[0], name=pod), value)
+            for pod, value in values.items()
+        ]
+        self._of_pods[name, workload] = [
+            self.set_custom(name, value, now, described=pod) for pod, value in described
+        ]
+
     def set_series(self, series: MetricCurve, value: float, now: datetime) -> None:
         """Set the value of a series of a load plan."""
         if series.object is not None:
@@ -72,9 +88,11 @@ class MetricValues:
         else:
             self.set_external(series.name, value, now, labels=series.labels, namespace=series.namespace)
 
-    def put(self, value: SeriesValue) -> None:
-        """Replace the value of a series."""
-        self._values[_identity(value)] = value
+    def put(self, value: SeriesValue) -> tuple[Any, ...]:
+        """Replace the value of a series, and return its identity."""
+        identity = _identity(value)
+        self._values[identity] = value
+        return identity
 
     def remove(self, name: str, labels: Mapping[str, str] | None = None) -> None:
         """Remove all series of a metric, or only the series with these labels."""

@@ -5,7 +5,7 @@ from dataclasses import dataclass
 
 from trimtab.model.core.objects import Node
 from trimtab.model.core.pod import ResourceList
-from trimtab_lab.controllers.base.kinds import LabPod
+from trimtab_lab.controllers.kinds import LabPod
 
 DEFAULT_MAX_PODS = 110
 
@@ -26,6 +26,10 @@ class Resources:
         total = used + requested
         names = ("pods", "cpu", "memory")
         return [name for name in names if total.amount(name) > self.amount(name)]
+
+    def share_of(self, total: "Resources") -> float:
+        """Return the part of a node's CPU and memory that these are, on average."""
+        return (self.cpu / max(total.cpu, 1) + self.memory / max(total.memory, 1)) / 2
 
     def amount(self, name: str) -> int:
         """Return the amount of a resource."""

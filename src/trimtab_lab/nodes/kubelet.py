@@ -11,18 +11,19 @@ from dataclasses import dataclass, field
 from trimtab.cluster import errors
 from trimtab.cluster.cache.subscriptions import CacheEvent, Delta
 from trimtab.model.times import ZERO_TIME
-from trimtab_lab.controllers.base.caches import Caches
-from trimtab_lab.controllers.base.kinds import LabPod
-from trimtab_lab.controllers.base.pods import is_ready
-from trimtab_lab.controllers.base.work_queue import WorkQueue
-from trimtab_lab.controllers.base.write_through_cache import Key, key_of
+from trimtab_lab.controllers.kinds import LabPod
+from trimtab_lab.controllers.objects import Key
+from trimtab_lab.controllers.pods import is_ready
+from trimtab_lab.controllers.work_queue import WorkQueue
 from trimtab_lab.load.load import Load
 from trimtab_lab.load.pods import RunningPod, RunningPods
+from trimtab_lab.nodes.caches import Caches
 from trimtab_lab.nodes.capacity import Resources, allocated_resources, node_allocatable
 from trimtab_lab.nodes.node_pool import NodePool, register_nodes
 from trimtab_lab.nodes.pod_lifecycle import LifecycleStep, Timing, next_step, page_cache
 from trimtab_lab.nodes.resize import IN_PROGRESS, PENDING, ResizeInputs, needs_resize, resize_step
 from trimtab_lab.nodes.usage_samples import UsageSamples
+from trimtab_lab.nodes.write_through_cache import key_of
 
 SAMPLE_SECONDS = 15.0
 """The time between two measurements, metrics-server's default resolution."""

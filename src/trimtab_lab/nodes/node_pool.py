@@ -3,11 +3,12 @@
 from trimtab.cluster import errors
 from trimtab.cluster.client import Client, PatchType
 from trimtab.cluster.resource import Json
+from trimtab.model.core.server_rules import KUBERNETES_1_37
 from trimtab.model.json.wire import Wire
 from trimtab.model.times import format_time
-from trimtab_lab.controllers.base.kinds import NODES
+from trimtab_lab.controllers.kinds import NODES
 
-KUBELET_VERSION = "v1.36.3"
+KUBELET_VERSION = KUBERNETES_1_37.version
 ATTEMPTS, RETRY_SECONDS = 5, 1.0
 
 

@@ -18,7 +18,7 @@ from trimtab.model.core.pod import (
 )
 from trimtab.model.json.wire import Wire
 from trimtab.model.quantity import Quantity
-from trimtab_lab.controllers.base.kinds import LabContainer, LabContainerStatus, LabPod
+from trimtab_lab.controllers.kinds import LabContainer, LabContainerStatus, LabPod
 from trimtab_lab.nodes.pod_status import pod_status
 
 PREFIX = "lab.trimtab.dev/"

@@ -5,8 +5,8 @@ from datetime import datetime
 
 from trimtab.cluster.resource import Json
 from trimtab.model.json import wire
-from trimtab_lab.controllers.base.kinds import LabContainerStatus, LabPod
-from trimtab_lab.controllers.base.status_writer import condition
+from trimtab_lab.controllers.kinds import LabContainerStatus, LabPod
+from trimtab_lab.controllers.pods import condition
 
 #: Conditions that follow from container states. All others are kept.
 DERIVED_CONDITIONS = ("PodReadyToStartContainers", "Initialized", "ContainersReady", "Ready", "PodScheduled")

@@ -18,8 +18,8 @@ from trimtab.model.core.pod import (
     ResourceRequirements,
 )
 from trimtab.model.json import wire
-from trimtab_lab.controllers.base.kinds import LabContainer, LabContainerStatus, LabPod
-from trimtab_lab.controllers.base.status_writer import condition
+from trimtab_lab.controllers.kinds import LabContainer, LabContainerStatus, LabPod
+from trimtab_lab.controllers.pods import condition
 from trimtab_lab.nodes.capacity import Resources, allocated_resources, spec_requests
 from trimtab_lab.nodes.pod_lifecycle import SIGKILL_EXIT_CODE, LifecycleStep, Timing, terminated_state
 from trimtab_lab.nodes.pod_status import DERIVED_CONDITIONS, pod_status

@@ -1,4 +1,4 @@
-"""A small scheduler: binds each pod to the first node, by name, that it fits on."""
+"""A small scheduler: binds each pod to the emptiest node that it fits on."""
 
 from collections import Counter
 from contextlib import suppress
@@ -10,14 +10,14 @@ from trimtab.cluster.cache.subscriptions import CacheEvent, Delta
 from trimtab.cluster.transport.transport import Request
 from trimtab.model.core.objects import Node
 from trimtab.model.json import wire
-from trimtab_lab.controllers.base.caches import Caches
-from trimtab_lab.controllers.base.kinds import PODS, LabPod
-from trimtab_lab.controllers.base.placement import node_mismatch
-from trimtab_lab.controllers.base.pods import is_active
-from trimtab_lab.controllers.base.status_writer import condition
-from trimtab_lab.controllers.base.work_queue import WorkQueue
-from trimtab_lab.controllers.base.write_through_cache import Key, key_of
+from trimtab_lab.controllers.kinds import PODS, LabPod
+from trimtab_lab.controllers.objects import Key
+from trimtab_lab.controllers.pods import condition, is_active
+from trimtab_lab.controllers.work_queue import WorkQueue
+from trimtab_lab.nodes.caches import Caches
 from trimtab_lab.nodes.capacity import node_allocatable, pod_requests, total_requests
+from trimtab_lab.nodes.placement import node_mismatch
+from trimtab_lab.nodes.write_through_cache import key_of
 
 _INSUFFICIENT = {"cpu": "Insufficient cpu", "memory": "Insufficient memory", "pods": "Too many pods"}
 
@@ -58,24 +58,23 @@ class Scheduler:
             self._unschedulable.pop(key, None)
             return
         reasons: Counter[str] = Counter()
+        fitting: list[tuple[float, int, str]] = []
         for node in self._caches.nodes.all():
-            node_reasons = self._filter(pod, node)
-            if not node_reasons:
-                await self._bind(pod, node.metadata.name)
-                self._unschedulable.pop(key, None)
-                return
-            reasons.update(node_reasons)
+            if mismatch := node_mismatch(pod.spec, node):
+                reasons[mismatch] += 1
+                continue
+            allocatable = node_allocatable(node)
+            used = total_requests(self._caches.pods_on(node.metadata.name))
+            insufficient = allocatable.insufficient(used, pod_requests(pod))
+            reasons.update(_INSUFFICIENT[name] for name in insufficient)
+            if not insufficient:
+                fitting.append((used.share_of(allocatable), used.pods, node.metadata.name))
+        if fitting:
+            await self._bind(pod, min(fitting)[2])
+            self._unschedulable.pop(key, None)
+            return
         self._unschedulable[key] = None
         await self._write_unschedulable(pod, reasons)
-
-    def _filter(self, pod: LabPod, node: Node) -> list[str]:
-        """Return why a pod does not fit on a node."""
-        mismatch = node_mismatch(pod.spec, node)
-        if mismatch:
-            return [mismatch]
-        used = total_requests(self._caches.pods_on(node.metadata.name))
-        insufficient = node_allocatable(node).insufficient(used, pod_requests(pod))
-        return [_INSUFFICIENT[name] for name in insufficient]
 
     async def _bind(self, pod: LabPod, node: str) -> None:
         meta = pod.metadata

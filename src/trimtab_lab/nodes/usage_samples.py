@@ -4,11 +4,11 @@ from collections.abc import Iterator, Mapping
 from datetime import datetime, timedelta
 
 from trimtab.model.quantity import Quantity
-from trimtab_lab.controllers.base.kinds import LabPod
-from trimtab_lab.controllers.base.write_through_cache import key_of
+from trimtab_lab.controllers.kinds import LabPod
 from trimtab_lab.load.pods import RunningContainer, RunningPod
 from trimtab_lab.load.usage import ContainerUsage, UsageByContainer
 from trimtab_lab.metrics.usage import UsageSample
+from trimtab_lab.nodes.write_through_cache import key_of
 
 
 class UsageSamples:

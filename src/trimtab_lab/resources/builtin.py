@@ -3,7 +3,7 @@
 from dataclasses import replace
 from typing import Any
 
-from trimtab.model.core.server_rules import KUBERNETES_1_36, ServerRules
+from trimtab.model.core.server_rules import KUBERNETES_1_37, ServerRules
 from trimtab.model.feature_gates import FeatureGates
 from trimtab_lab.crd.definitions import DefinitionStrategy
 from trimtab_lab.resources import (
@@ -24,6 +24,8 @@ RBAC = "rbac.authorization.k8s.io"
 AUTHENTICATION, AUTHORIZATION = "authentication.k8s.io", "authorization.k8s.io"
 WEBHOOKS, METRICS = "admissionregistration.k8s.io", "metrics.k8s.io"
 SCALE, GENERATION, EXTENSION = "status scale", "all generation", "cluster generation api-extensions"
+
+BINDINGS = ("RoleBinding", "ClusterRoleBinding")
 
 Row = tuple[str, str, str, str, str, type[Strategy]]
 #: Group, kind, short names, subresources, traits, strategy. The plural is the kind in lower case with an s.
@@ -108,7 +110,7 @@ def _build(row: Row) -> ServedResource:
 
 
 def builtin_resources(
-    gates: FeatureGates, rules: ServerRules = KUBERNETES_1_36
+    gates: FeatureGates, rules: ServerRules = KUBERNETES_1_37
 ) -> tuple[ServedResource, ...]:
     """Return the resources that are served before any definition is created."""
     by_rules: dict[str, dict[str, Any]] = {
@@ -118,5 +120,7 @@ def builtin_resources(
             "strategy": hpa.HpaStrategy(gates, rules),
         },
         "Pod": {"strategy": pods.PodStrategy(rules)},
+        "StatefulSet": {"strategy": workloads.StatefulSetStrategy(rules)},
+        **{kind: {"strategy": configuration.RbacStrategy(rules)} for kind in BINDINGS},
     }
     return tuple(replace(resource, **by_rules.get(resource.kind, {})) for resource in map(_build, ROWS))

@@ -3,6 +3,7 @@
 import base64
 from datetime import datetime
 
+from trimtab.model.core.server_rules import KUBERNETES_1_37, ServerRules
 from trimtab.model.field_errors import FieldError
 from trimtab_lab.apiserver.errors import forbidden_field, invalid_value, required, unsupported_value
 from trimtab_lab.resources.pod_spec import NOT_NEGATIVE
@@ -81,6 +82,9 @@ class LeaseStrategy(Strategy):
 class RbacStrategy(Strategy):
     """Roles and bindings."""
 
+    def __init__(self, rules: ServerRules = KUBERNETES_1_37) -> None:
+        self._immutable = "field is immutable" if rules.declared_replicas else "cannot change roleRef"
+
     def default(self, obj: JsonObject) -> None:
         """Fill in API groups of references."""
         if "roleRef" in obj:
@@ -131,7 +135,7 @@ class RbacStrategy(Strategy):
         if obj.get("roleRef") != old.get("roleRef"):
             go_names = {"apiGroup": "APIGroup", "kind": "Kind", "name": "Name"}
             shown = {go_names.get(name, name): value for name, value in (obj.get("roleRef") or {}).items()}
-            return [invalid_value("roleRef", shown, "cannot change roleRef")]
+            return [invalid_value("roleRef", shown, self._immutable)]
         return []
 
 

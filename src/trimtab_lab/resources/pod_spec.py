@@ -3,20 +3,7 @@
 import re
 from collections.abc import Iterator
 
-from trimtab.decide.vertical.resources import pod_rules
-from trimtab.decide.vertical.resources.limit_ranges import NO_LIMIT_RANGES
-from trimtab.decide.vertical.resources.pod_rules import (
-    SIZED,
-    PodRule,
-    complete_pod_level,
-    container_totals,
-    container_violations,
-    pod_violations,
-)
-from trimtab.model.core.pod import PodSpec
-from trimtab.model.core.server_rules import ServerRules
 from trimtab.model.field_errors import FieldError
-from trimtab.model.json import wire
 from trimtab.model.labels import names
 from trimtab.model.quantity import Quantity, QuantityError
 from trimtab_lab.apiserver.errors import (
@@ -26,6 +13,7 @@ from trimtab_lab.apiserver.errors import (
     required,
     unsupported_value,
 )
+from trimtab_lab.resources.amounts import CPU_AND_MEMORY, amounts_of, containers_total
 from trimtab_lab.resources.strategy import set_defaults
 from trimtab_lab.storage.codec import JsonObject
 
@@ -91,36 +79,6 @@ def default_requests(spec: JsonObject) -> None:
             set_defaults(container["resources"].setdefault("requests", {}), **limits)
 
 
-def default_pod_level_requests(spec: JsonObject) -> None:
-    """Set missing pod-level requests to the sum of the containers', else to the pod-level limits."""
-    resources = spec.get("resources")
-    if not isinstance(resources, dict) or not resources.get("limits"):
-        return
-    try:
-        totals = container_totals(wire.convert(spec, PodSpec)).requests
-    except wire.WireError:
-        return  # validation reports what is wrong
-    requests = {name: str(amount) for name, amount in totals.items() if name in SIZED}
-    limits = {name: amount for name, amount in resources["limits"].items() if name in SIZED}
-    resources["requests"] = {**limits, **requests, **(resources.get("requests") or {})}
-
-
-def fill_in_pod_level(spec: JsonObject, rules: ServerRules) -> None:
-    """Fill in the pod-level amounts that servers since 1.37 take from the containers."""
-    resources = spec.get("resources")
-    if not rules.completes_pod_level or not isinstance(resources, dict):
-        return
-    try:
-        completed = complete_pod_level(wire.convert(spec, PodSpec), rules).resources
-    except wire.WireError:
-        return  # validation reports what is wrong
-    assert completed is not None
-    for kind, amounts in (("requests", completed.requests), ("limits", completed.limits)):
-        if amounts:
-            texts = {name: str(amount) for name, amount in amounts.items()}
-            resources[kind] = {**texts, **(resources.get(kind) or {})}
-
-
 def validate_pod_level(spec: JsonObject, path: str) -> list[FieldError]:
     """Return what is wrong with pod-level resources, and with containers that exceed them."""
     resources = spec.get("resources")
@@ -130,19 +88,19 @@ def validate_pod_level(spec: JsonObject, path: str) -> list[FieldError]:
     if resources.get("claims"):
         detail = "claims may not be set for Resources at pod-level"
         errors.append(forbidden_field(f"{path}.resources.claims", detail))
-    try:
-        typed = wire.convert(spec, PodSpec)
-    except wire.WireError:
-        return errors
-    for violation in pod_violations(typed, NO_LIMIT_RANGES):
-        where = f"{path}.resources.requests[{violation.resource}]"
-        errors.append(invalid_value(where, resources["requests"][violation.resource], violation.message))
-    for index, container in enumerate(typed.containers):
-        for violation in container_violations(container, typed, NO_LIMIT_RANGES):
-            if violation.rule is PodRule.POD_LEVEL:
-                where = f"{path}.resources.containers[{index}][{violation.resource}].limits"
-                amount = str(container.resources.limits[violation.resource])
-                errors.append(invalid_value(where, amount, violation.message))
+    total, own = containers_total(spec, "requests"), amounts_of(spec, "requests")
+    for name in CPU_AND_MEMORY:
+        if name in total and name in own and total[name] > own[name]:
+            detail = f"must be greater than or equal to aggregate container requests of {total[name]}"
+            errors.append(invalid_value(f"{path}.resources.requests[{name}]", str(own[name]), detail))
+    most = amounts_of(spec, "limits")
+    for index, container in enumerate(spec.get("containers") or ()):
+        limits = amounts_of(container, "limits")
+        for name in CPU_AND_MEMORY:
+            if name in limits and name in most and limits[name] > most[name]:
+                where = f"{path}.resources.containers[{index}][{name}].limits"
+                detail = f"must be less than or equal to pod limits of {most[name]}"
+                errors.append(invalid_value(where, str(limits[name]), detail))
     return errors
 
 
@@ -209,14 +167,6 @@ def validate_resources(resources: JsonObject, path: str) -> list[FieldError]:
             detail = f"must be less than or equal to {name} limit of {limit}"
             errors.append(invalid_value(f"{path}.requests", str(request), detail))
     return errors
-
-
-def qos_class(spec: JsonObject, rules: ServerRules) -> str:
-    """Return the quality-of-service class of a pod."""
-    try:
-        return pod_rules.qos_class(wire.convert(spec, PodSpec), rules).value
-    except wire.WireError:
-        return "BestEffort"  # validation rejects the pod
 
 
 def validate_labels(labels: JsonObject | None, path: str) -> list[FieldError]:

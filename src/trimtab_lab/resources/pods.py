@@ -3,16 +3,14 @@
 from collections.abc import Mapping
 from datetime import datetime
 
-from trimtab.model.core.server_rules import KUBERNETES_1_36, ServerRules
+from trimtab.model.core.server_rules import KUBERNETES_1_37, ServerRules
 from trimtab.model.field_errors import FieldError
 from trimtab_lab.apiserver.errors import forbidden_field, invalid_value
+from trimtab_lab.resources.amounts import complete_pod_level, qos_class
 from trimtab_lab.resources.pod_spec import (
     containers_of,
-    default_pod_level_requests,
     default_pod_spec,
     default_requests,
-    fill_in_pod_level,
-    qos_class,
     validate_pod_level,
     validate_pod_spec,
     validate_resources,
@@ -35,7 +33,7 @@ NODE_TROUBLE = ("node.kubernetes.io/not-ready", "node.kubernetes.io/unreachable"
 class PodStrategy(Strategy):
     """Pods, whose spec is mostly immutable and whose deletion is graceful once a node runs them."""
 
-    def __init__(self, rules: ServerRules = KUBERNETES_1_36) -> None:
+    def __init__(self, rules: ServerRules = KUBERNETES_1_37) -> None:
         self._rules = rules
 
     is_graceful = True
@@ -57,7 +55,7 @@ class PodStrategy(Strategy):
         spec.setdefault("enableServiceLinks", True)
         default_requests(spec)
         if not self._rules.completes_pod_level:
-            default_pod_level_requests(spec)
+            complete_pod_level(spec, self._rules)
 
     def prepare_for_create(self, obj: JsonObject, now: datetime) -> None:
         """Start as Pending, with what the default admission plugins add."""
@@ -67,7 +65,7 @@ class PodStrategy(Strategy):
         for key in NODE_TROUBLE:
             if not any(_tolerates(existing, key) for existing in spec["tolerations"]):
                 spec["tolerations"].append({"key": key, **toleration})
-        fill_in_pod_level(spec, self._rules)
+        complete_pod_level(spec, self._rules)
         obj["status"] = {"phase": "Pending", "qosClass": qos_class(spec, self._rules)}
         if spec.get("schedulingGates"):
             message = "Scheduling is blocked due to non-empty scheduling gates"

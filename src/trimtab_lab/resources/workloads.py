@@ -3,6 +3,7 @@
 import re
 from datetime import datetime
 
+from trimtab.model.core.server_rules import KUBERNETES_1_37, ServerRules
 from trimtab.model.field_errors import FieldError
 from trimtab.model.json.wire import WireError, convert
 from trimtab.model.labels.selector import NOTHING, LabelSelector, Selector, SelectorError
@@ -169,6 +170,9 @@ class ReplicationControllerStrategy(ReplicaSetStrategy):
 class StatefulSetStrategy(WorkloadStrategy):
     """StatefulSets."""
 
+    def __init__(self, rules: ServerRules = KUBERNETES_1_37) -> None:
+        self._is_declared = rules.declared_replicas
+
     status_zeros = {"replicas": 0, "availableReplicas": 0}
     CHANGEABLE = (
         "replicas",
@@ -185,7 +189,10 @@ class StatefulSetStrategy(WorkloadStrategy):
         set_defaults(spec, replicas=1, podManagementPolicy="OrderedReady", revisionHistoryLimit=10)
         strategy = spec.setdefault("updateStrategy", {})
         if strategy.setdefault("type", "RollingUpdate") == "RollingUpdate":
-            strategy.setdefault("rollingUpdate", {}).setdefault("partition", 0)
+            rolling = strategy.setdefault("rollingUpdate", {})
+            rolling.setdefault("partition", 0)
+            if self._is_declared:
+                rolling.setdefault("maxUnavailable", 1)
         claims = spec.setdefault("persistentVolumeClaimRetentionPolicy", {})
         set_defaults(claims, whenDeleted="Retain", whenScaled="Retain")
 
@@ -197,6 +204,9 @@ class StatefulSetStrategy(WorkloadStrategy):
         )
         if before == after:
             return []
+        if self._is_declared:
+            changed = [name for name in {**before, **after} if before.get(name) != after.get(name)]
+            return [invalid_value(f"spec.{name}", after.get(name), IMMUTABLE) for name in changed]
         listed = ", ".join(f"'{name}'" for name in self.CHANGEABLE[:-1])
         detail = (
             f"updates to statefulset spec for fields other than {listed} and 'minReadySeconds' are forbidden"

@@ -90,12 +90,10 @@ class _OnCluster:
 class Controlled(_OnCluster):
     """Real controllers make the pods, and our node agent runs them as a client of the cluster."""
 
-    def __init__(self, clock: Clock, client: Client, namespace: str, *, has_controllers: bool) -> None:
+    def __init__(self, clock: Clock, client: Client, namespace: str) -> None:
         super().__init__(clock, client, namespace)
         # Load is the metrics stub's business here, so nobody measures.
-        setting = DataPlaneConfig(
-            pools=(ROOMY,), timing=AT_ONCE, sample_seconds=1e6, has_controllers=has_controllers
-        )
+        setting = DataPlaneConfig(pools=(ROOMY,), timing=AT_ONCE, sample_seconds=1e6)
         self._side = DataPlane(client, setting)
 
     async def open(self) -> None:
@@ -264,4 +262,4 @@ def make_workloads(by: Controllers, clock: Clock, client: Client, namespace: str
     """Return who makes the pods of this namespace."""
     if by is Controllers.PLAYED:
         return Played(clock, client, namespace)
-    return Controlled(clock, client, namespace, has_controllers=by is Controllers.LAB)
+    return Controlled(clock, client, namespace)

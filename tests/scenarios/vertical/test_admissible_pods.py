@@ -21,7 +21,7 @@ NAMESPACES, PODS_EACH = 60, 5
 
 
 async def on_the_lab(
-    clock: VirtualClock, seeds: range, pods: int, rules: ServerRules = KUBERNETES_1_36
+    clock: VirtualClock, seeds: range, pods: int, rules: ServerRules = KUBERNETES_1_37
 ) -> Found:
     found = Found()
     async with Server(clock, seed=1, rules=rules) as server:

@@ -51,8 +51,8 @@ class Workloads(Protocol):
 class Controlled(horizontal.Controlled):
     """Real controllers make the pods, and our node agent runs and resizes them as a client of the cluster."""
 
-    def __init__(self, clock: Clock, client: Client, namespace: str, *, has_controllers: bool) -> None:
-        super().__init__(clock, client, namespace, has_controllers=has_controllers)
+    def __init__(self, clock: Clock, client: Client, namespace: str) -> None:
+        super().__init__(clock, client, namespace)
         self._known: dict[str, str] = {}
         self._added: list[NodePool] = []
 
@@ -200,4 +200,4 @@ def make_workloads(by: Controllers, clock: Clock, client: Client, namespace: str
     """Return who makes the pods of this namespace."""
     if by is Controllers.PLAYED:
         return Played(clock, client, namespace)
-    return Controlled(clock, client, namespace, has_controllers=by is Controllers.LAB)
+    return Controlled(clock, client, namespace)

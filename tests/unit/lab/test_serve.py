@@ -9,7 +9,7 @@ from trimtab.clock import SystemClock
 from trimtab.cluster.client import Client
 from trimtab.cluster.config import load_kubeconfig
 from trimtab.cluster.http import HttpTransport
-from trimtab_lab.controllers.base.kinds import DEPLOYMENTS, PODS
+from trimtab_lab.controllers.kinds import DEPLOYMENTS, PODS
 from trimtab_lab.data_plane import DataPlaneConfig
 from trimtab_lab.embedded import EmbeddedCluster
 from trimtab_lab.nodes.pod_lifecycle import Timing

@@ -39,7 +39,7 @@ from trimtab.operator.settings.published import own_settings
 from trimtab.operator.settings.publisher import SettingsPublisher
 from trimtab.operator.settings.settings import Settings
 from trimtab.operator.vertical.wiring import VerticalRuntime, make_recommender, make_updater
-from trimtab_lab.controllers.base.kinds import DEPLOYMENTS, STATEFUL_SETS
+from trimtab_lab.controllers.kinds import DEPLOYMENTS, STATEFUL_SETS
 from trimtab_lab.data_plane import DataPlane, NotSettledError
 from trimtab_lab.load.plan import LoadPlan
 

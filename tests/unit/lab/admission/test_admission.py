@@ -95,11 +95,6 @@ async def test_deletes_and_updates_are_reviewed_with_the_old_object():
         pytest.param(
             {"namespaceSelector": {"matchLabels": {"watch": "me"}}}, {}, id="a namespace that is not selected"
         ),
-        pytest.param(
-            {"matchConditions": [{"name": "n", "expression": "object.metadata.name != 'a'"}]},
-            {},
-            id="a condition that fails",
-        ),
     ],
 )
 async def test_a_webhook_is_not_asked_about(hook, labels):

@@ -5,7 +5,7 @@ from typing import Any
 
 from trimtab.clock import VirtualClock
 from trimtab.model.core.pod import PodCondition
-from trimtab_lab.controllers.base.kinds import PODS, LabPod
+from trimtab_lab.controllers.kinds import PODS, LabPod
 from trimtab_lab.data_plane import DataPlaneConfig
 from trimtab_lab.embedded import EmbeddedCluster
 

@@ -12,7 +12,7 @@ from tests.unit.lab.controllers.builders import (
     workload,
 )
 from trimtab.model.json import wire
-from trimtab_lab.controllers.base.kinds import REPLICA_SETS, UpdateStrategy
+from trimtab_lab.controllers.kinds import REPLICA_SETS, UpdateStrategy
 from trimtab_lab.controllers.rollout import (
     ReplicaSetSize,
     RolloutLimits,
@@ -21,6 +21,8 @@ from trimtab_lab.controllers.rollout import (
     scale_proportionally,
     scale_up_new,
 )
+from trimtab_lab.data_plane import DataPlaneConfig
+from trimtab_lab.nodes.node_pool import NodePool
 
 
 @virtual()
@@ -99,7 +101,7 @@ async def test_old_replica_sets_are_kept_up_to_the_history_limit(cluster):
     assert len((await cluster.client.list(REPLICA_SETS)).items) == 3
 
 
-@virtual()
+@virtual(DataPlaneConfig(pools=(NodePool(count=2),)))
 async def test_scaling_down_deletes_the_newest_pods(cluster):
     await cluster.apply(workload("Deployment", "web", replicas=2))
     await cluster.settle()

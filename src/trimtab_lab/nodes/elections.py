@@ -6,14 +6,14 @@ It replaces the election that real programs hold among themselves. `load.usage` 
 from trimtab.cluster.cache.subscriptions import CacheEvent, Delta
 from trimtab.cluster.resource import Json
 from trimtab.model.times import format_micro_time
-from trimtab_lab.controllers.base.caches import Caches
-from trimtab_lab.controllers.base.kinds import LabPod
-from trimtab_lab.controllers.base.pods import is_active, is_ready
-from trimtab_lab.controllers.base.work_queue import WorkQueue
-from trimtab_lab.controllers.base.write_through_cache import Key
+from trimtab_lab.controllers.kinds import LabPod
+from trimtab_lab.controllers.objects import Key
+from trimtab_lab.controllers.pods import is_active, is_ready
+from trimtab_lab.controllers.work_queue import WorkQueue
 from trimtab_lab.load.load import Load
 from trimtab_lab.load.plan import Election
 from trimtab_lab.load.pods import workload_of
+from trimtab_lab.nodes.caches import Caches
 
 LEASE_SECONDS = 15
 

@@ -9,30 +9,18 @@ from collections.abc import Callable
 from contextlib import suppress
 from dataclasses import dataclass
 from datetime import datetime
-from typing import Any, Generic, Protocol, TypeVar, cast
+from typing import Any, Generic, TypeVar, cast
 
 import msgspec
 
 from trimtab.cluster import errors
 from trimtab.cluster.cache.informer import Informer
-from trimtab.cluster.cache.store import KeyIndex, by_owner, is_older
+from trimtab.cluster.cache.store import KeyIndex, is_older
 from trimtab.cluster.cache.subscriptions import Delta
 from trimtab.cluster.cache.watch import WatchPace
 from trimtab.cluster.client import Client, DeleteOptions, PatchType, Preconditions
 from trimtab.cluster.resource import Json, Resource
-from trimtab.model.core.meta import ObjectMeta
-
-Key = tuple[str, str]
-
-
-class LabObject(Protocol):
-    """An object of any kind with its metadata."""
-
-    @property
-    def metadata(self) -> ObjectMeta:
-        """Return the metadata."""
-        ...
-
+from trimtab_lab.controllers.objects import Key, LabObject
 
 T = TypeVar("T", bound=LabObject)
 
@@ -54,13 +42,7 @@ class WriteThroughCache(Generic[T]):
         self.resource = resource
         self.client = client
         self.informer: Informer[T] = Informer(client, resource, pace=pace)
-        self._owned: KeyIndex[T, str] = by_owner()
-        self._orphans: KeyIndex[T, str] = KeyIndex(
-            lambda obj: () if controller_uid(obj) else (obj.metadata.namespace,)
-        )
         self._corrections: dict[Key, _Correction[T]] = {}
-        self.informer.add_index(self._owned)
-        self.informer.add_index(self._orphans)
 
     def subscribe(self, handler: Callable[[Delta[T]], None]) -> None:
         """Call `handler` with every change of the cache."""
@@ -77,18 +59,6 @@ class WriteThroughCache(Generic[T]):
         store = self.informer.store
         cached = list(store) if namespace is None else list(store.in_namespace(namespace).values())
         return self._corrected(cached, lambda obj: namespace in (None, obj.metadata.namespace))
-
-    def owned(self, uid: str) -> list[T]:
-        """Return the objects that the owner controls, sorted by name."""
-        return self.indexed(self._owned, uid, lambda obj: uid == controller_uid(obj))
-
-    def orphans(self, namespace: str) -> list[T]:
-        """Return the objects of a namespace that have no controller."""
-        return self.indexed(
-            self._orphans,
-            namespace,
-            lambda obj: obj.metadata.namespace == namespace and not controller_uid(obj),
-        )
 
     def indexed(self, index: KeyIndex[T, Any], key: Any, belongs: Callable[[T], bool]) -> list[T]:
         """Return the objects under a key of an index, with our writes applied."""
@@ -168,8 +138,3 @@ class WriteThroughCache(Generic[T]):
 def key_of(obj: LabObject) -> Key:
     """Return namespace and name."""
     return (obj.metadata.namespace, obj.metadata.name)
-
-
-def controller_uid(obj: LabObject) -> str:
-    """Return the uid of the object's controller, or an empty text."""
-    return next((owner.uid for owner in obj.metadata.owner_references if owner.controller), "")

@@ -8,11 +8,12 @@ from typing import Any
 import msgspec
 
 from trimtab.cluster.resource import Json
+from trimtab.model.core.meta import Condition
 from trimtab.model.json import wire
 from trimtab.model.labels.selector import Selector
-from trimtab.model.times import ZERO_TIME
-from trimtab_lab.controllers.base.kinds import LabPod
-from trimtab_lab.controllers.base.write_through_cache import WriteThroughCache
+from trimtab.model.times import ZERO_TIME, format_time
+from trimtab_lab.controllers.kinds import PODS, LabPod
+from trimtab_lab.controllers.objects import Objects
 
 DELETION_COST = "controller.kubernetes.io/pod-deletion-cost"
 POD_TEMPLATE_HASH_LABEL = "pod-template-hash"
@@ -100,22 +101,16 @@ def _deletion_cost(pod: LabPod) -> int:
         return 0  # as upstream does
 
 
-async def claim_pods(
-    pods: WriteThroughCache[LabPod], namespace: str, owner: Json, selector: Selector
-) -> list[LabPod]:
-    """Adopt matching orphans, release pods that no longer match, and return the owner's pods."""
-    claimed: list[LabPod] = []
-    for pod in pods.owned(owner["uid"]):
-        if selector.matches(pod.metadata.labels):
-            claimed.append(pod)
-        elif not is_terminating(pod):
+async def claim_pods(objects: Objects, owner: Json, namespace: str, selector: Selector) -> None:
+    """Adopt matching orphans, and release pods that no longer match."""
+    for pod in objects.owned(PODS, owner["uid"]):
+        if not selector.matches(pod.metadata.labels) and not is_terminating(pod):
             kept = [ref for ref in pod.metadata.owner_references if ref.uid != owner["uid"]]
-            await pods.patch(pod, {"metadata": {"ownerReferences": wire.to_builtins(kept) or None}})
-    for pod in pods.orphans(namespace):
+            await objects.patch(PODS, pod, {"metadata": {"ownerReferences": wire.to_builtins(kept) or None}})
+    for pod in objects.orphans(PODS, namespace):
         if is_active(pod) and selector.matches(pod.metadata.labels):
             others = wire.to_builtins(pod.metadata.owner_references)
-            claimed.append(await pods.patch(pod, {"metadata": {"ownerReferences": [*others, owner]}}))
-    return claimed
+            await objects.patch(PODS, pod, {"metadata": {"ownerReferences": [*others, owner]}})
 
 
 def new_pod(
@@ -159,3 +154,20 @@ def _without_hash_label(template: Mapping[str, Any]) -> Json:
     }
     meta.pop("creationTimestamp", None)
     return {**template, "metadata": {**meta, "labels": labels}}
+
+
+def condition(
+    before: Iterable[Condition], kind: str, *, holds: bool, reason: str = "", message: str = "", now: datetime
+) -> Json:
+    """Return a condition. Its transition time changes only with its status."""
+    status = "True" if holds else "False"
+    since = next(
+        (former.last_transition_time for former in before if (former.type, former.status) == (kind, status)),
+        None,
+    )
+    body: Json = {"type": kind, "status": status, "lastTransitionTime": format_time(since or now)}
+    if reason:
+        body["reason"] = reason
+    if message:
+        body["message"] = message
+    return body

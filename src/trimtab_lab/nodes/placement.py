@@ -4,7 +4,7 @@ from collections.abc import Sequence
 
 from trimtab.model.core.objects import Node, Taint
 from trimtab.model.core.scheduling import find_untolerated_taint, matches_node_affinity
-from trimtab_lab.controllers.base.kinds import LabPodSpec
+from trimtab_lab.controllers.kinds import LabPodSpec
 
 UNSCHEDULABLE = "node.kubernetes.io/unschedulable"
 

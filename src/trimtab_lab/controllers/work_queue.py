@@ -6,15 +6,13 @@ One worker keeps runs under the virtual clock repeatable, and a lab needs no mor
 import asyncio
 import logging
 from collections.abc import Awaitable, Callable
-from typing import Any
 
 from trimtab.clock import Clock
 from trimtab.cluster import errors
-from trimtab.cluster.cache.subscriptions import Delta
-from trimtab_lab.controllers.base.write_through_cache import Key, key_of
+from trimtab_lab.controllers.objects import Key
 
 FIRST_RETRY, LONGEST_RETRY = 0.1, 60.0
-log = logging.getLogger("trimtab.lab.controllers.base.work_queue")
+log = logging.getLogger("trimtab.lab.controllers.work_queue")
 
 
 class WorkQueue:
@@ -56,23 +54,6 @@ class WorkQueue:
             is_deadline = is_deadline and not counts
         timer = asyncio.get_running_loop().call_later(seconds, self._fire, key)
         self._timers[key] = (moment, timer, not is_deadline)
-
-    def add_object(self, delta: Delta[Any]) -> None:
-        """Enqueue the object that changed. Deleted objects are enqueued, too."""
-        obj = delta.new if delta.new is not None else delta.old
-        if obj is not None:
-            self.add(key_of(obj))
-
-    def controller_handler(self, kind: str) -> Callable[[Delta[Any]], None]:
-        """Return an event handler that enqueues the controller of each object, if it has this kind."""
-
-        def handle(delta: Delta[Any]) -> None:
-            for obj in filter(None, (delta.old, delta.new)):
-                for owner in obj.metadata.owner_references:
-                    if owner.controller and owner.kind == kind:
-                        self.add((obj.metadata.namespace, owner.name))
-
-        return handle
 
     async def run(self) -> None:
         """Reconcile keys until cancelled."""
