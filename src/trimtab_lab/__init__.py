@@ -2,10 +2,10 @@
 
     embedded            a whole cluster in one object; `serve` puts its API server on a socket, `data_plane` is the rest
 
-    apiserver           the way in: HTTP, authentication, authorization, routes, aggregation
-    handlers            the verbs: get, list, watch, create, update, patch, delete, scale, eviction
-    admission           plugins and webhooks between a verb and the storage
-    resources           what is served, and the rules of each kind; `crd` for custom resources
+    apiserver           the way in: HTTP, access, routes, discovery, calls to other servers
+    handlers            the verbs: get, list, watch, create, update, patch, delete, and subresources
+    admission, webhooks what stands between a verb and the storage
+    kinds, crd          what is served, and the rules of each kind
     storage             objects, versions and the watch cache
 
     patches             JSON patch, merge patches, server-side apply
@@ -13,8 +13,8 @@
     tables              what `kubectl get` prints
     metrics             metrics.k8s.io, custom and external metrics
 
-    controllers         Deployments, StatefulSets, Jobs, garbage collection, disruption budgets
-    nodes, load         nodes without machines, and what their pods use
+    controllers         Deployments, StatefulSets, Jobs, garbage collection, disruption budgets, as tasks of the server
+    nodes, load         nodes without machines, and what their pods use, as clients
 
 A request passes the second block from top to bottom. `tests/lab` compares its responses with recordings of the real server.
 """

@@ -1,17 +1,18 @@
 """A lab on a socket: TLS, uvicorn, and its kubeconfig."""
 
 import base64
+import ssl
 from dataclasses import dataclass
+from datetime import datetime, timedelta
 from pathlib import Path
 from types import TracebackType
 
 import yaml
 
-from trimtab.serving.certificates import KeyPair
+from trimtab.serving.certificates import CLIENT, KeyPair, issue_with_own_authority
 from trimtab.serving.server import ClientLimits, HttpServer
-from trimtab.serving.tls import write_private
+from trimtab.serving.tls import load_pair, server_context, write_private
 from trimtab_lab.apiserver.asgi import MAX_HEADERS, ApiServerApp
-from trimtab_lab.apiserver.certificates import make_client_pair, make_server_pair, server_tls
 from trimtab_lab.apiserver.server import Server
 from trimtab_lab.storage.codec import JsonObject
 
@@ -118,3 +119,24 @@ def front_proxy_config_map(pair: KeyPair, client_ca_pem: str) -> JsonObject:
 def write_kubeconfig(path: Path, kubeconfig: JsonObject) -> None:
     """Write a kubeconfig of mode 0600."""
     write_private(path, yaml.safe_dump(kubeconfig, sort_keys=False))
+
+
+#: A lab runs for hours, so its certificates need not live longer.
+LIFETIME = timedelta(days=30)
+
+
+def make_server_pair(names: list[str], now: datetime) -> KeyPair:
+    """Return a new key pair for a server with these names and addresses."""
+    return issue_with_own_authority("trimtab-lab", names, now, LIFETIME)
+
+
+def make_client_pair(name: str, now: datetime) -> KeyPair:
+    """Return a new key pair that names a client."""
+    return issue_with_own_authority(name, [name], now, LIFETIME, CLIENT)
+
+
+def server_tls(pair: KeyPair) -> ssl.SSLContext:
+    """Return the TLS context of a server with this key pair."""
+    context = server_context()
+    load_pair(context, pair.certificate_pem, pair.key_pem)
+    return context

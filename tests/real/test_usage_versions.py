@@ -23,8 +23,8 @@ from trimtab.metrics.versions import USAGE_SECONDS
 from trimtab.model.times import format_time
 from trimtab.serving.server import served
 from trimtab.serving.tls import load_pair, server_context
-from trimtab_lab.apiserver.certificates import make_server_pair
 from trimtab_lab.metrics.server import API_SERVICES, NAMESPACE, SERVICES, api_service
+from trimtab_lab.serve import make_server_pair
 
 pytestmark = pytest.mark.real
 

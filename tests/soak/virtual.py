@@ -47,7 +47,7 @@ from trimtab_lab.apiserver.outbound import OutboundError
 from trimtab_lab.data_plane import DataPlaneConfig
 from trimtab_lab.embedded import PACE, EmbeddedCluster
 from trimtab_lab.load.load import Load
-from trimtab_lab.storage.watch_cache import WatchCache
+from trimtab_lab.storage.store import WatchCache
 
 OWN = "trimtab-system"
 COMPONENTS = ("horizontal", "recommender", "updater", "admission", "roles", "adapter", "dashboard")

@@ -42,9 +42,8 @@ from trimtab.operator.vertical.kinds import CHECKPOINTS, SCOPES, VPAS
 from trimtab_lab.apiserver.request import ApiResponse
 from trimtab_lab.data_plane import DataPlaneConfig
 from trimtab_lab.embedded import NAMESPACES, EmbeddedCluster
-from trimtab_lab.load.pods import RunningPod
-from trimtab_lab.load.usage import ContainerUsage, UsageByContainer
-from trimtab_lab.metrics.usage import UsageSample, UsageSource
+from trimtab_lab.load.usage import ContainerUsage, RunningPod, UsageByContainer
+from trimtab_lab.metrics.apis import UsageSample, UsageSource
 from trimtab_lab.nodes.node_pool import NodePool
 from trimtab_lab.nodes.pod_lifecycle import PREFIX, Timing
 

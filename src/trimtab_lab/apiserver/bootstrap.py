@@ -1,6 +1,6 @@
 """The objects of a new cluster: its namespaces and the default roles."""
 
-from trimtab_lab.handlers import metadata
+from trimtab_lab.handlers.bodies import fill_on_create
 from trimtab_lab.handlers.context import HandlerContext
 from trimtab_lab.storage.codec import JsonObject
 
@@ -74,6 +74,6 @@ def put_object(context: HandlerContext, obj: JsonObject) -> None:
     assert resource is not None, f"{obj['kind']} is built in"
     now = context.clock.now()
     resource.strategy.default(obj)
-    metadata.fill_on_create(obj, resource, context.identities.uid(), now)
+    fill_on_create(obj, resource, context.identities.uid(), now)
     resource.strategy.prepare_for_create(obj, now)
     context.store.commit(resource.storage, obj, resource.strategy.fields(obj))

@@ -4,7 +4,7 @@ from collections.abc import Callable
 from typing import Any
 
 from trimtab_lab.handlers.patch import APPLY_PATCH, JSON_PATCH, MERGE_PATCH, STRATEGIC_PATCH
-from trimtab_lab.resources.registry import Registry, ServedResource
+from trimtab_lab.kinds.registry import Registry, ServedResource
 from trimtab_lab.schemas.shapes import META, PREFIX, definitions, kinds
 from trimtab_lab.storage.codec import JsonObject, encode
 

@@ -14,7 +14,7 @@ from trimtab_lab.apiserver.errors import (
     invalid_value,
     unsupported_value,
 )
-from trimtab_lab.resources.registry import ServedResource
+from trimtab_lab.kinds.registry import ServedResource
 from trimtab_lab.storage.codec import JsonObject, encode
 
 #: Bytes of a body, as kube-apiserver's default limit.

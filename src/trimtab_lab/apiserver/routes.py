@@ -3,14 +3,23 @@
 from collections.abc import Awaitable, Callable
 
 from trimtab.model.core.server_rules import ServerRules
-from trimtab_lab.apiserver.access_reviews import GROUPS as REVIEW_GROUPS
-from trimtab_lab.apiserver.access_reviews import ReviewHandler
-from trimtab_lab.apiserver.aggregator import Aggregation
-from trimtab_lab.apiserver.authentication import AUTHENTICATION, Tokens, service_account_user
-from trimtab_lab.apiserver.discovery import SUBRESOURCES, DiscoveryDocuments, version_info, wants_aggregated
+from trimtab_lab.apiserver.access import (
+    AUTHENTICATION,
+    RbacAuthorizer,
+    ReviewHandler,
+    Tokens,
+    service_account_user,
+)
+from trimtab_lab.apiserver.access import GROUPS as REVIEW_GROUPS
+from trimtab_lab.apiserver.discovery import (
+    SUBRESOURCES,
+    Aggregation,
+    DiscoveryDocuments,
+    version_info,
+    wants_aggregated,
+)
 from trimtab_lab.apiserver.errors import StatusError, method_not_allowed, no_such_resource, not_acceptable
 from trimtab_lab.apiserver.openapi import OpenApi
-from trimtab_lab.apiserver.rbac import RbacAuthorizer
 from trimtab_lab.apiserver.request import (
     ApiRequest,
     ApiResponse,
@@ -22,14 +31,13 @@ from trimtab_lab.handlers.bodies import read_typed
 from trimtab_lab.handlers.context import HandlerContext
 from trimtab_lab.handlers.create_update import WriteHandler
 from trimtab_lab.handlers.delete import DeleteHandler
-from trimtab_lab.handlers.get_list import ReadHandler
 from trimtab_lab.handlers.patch import PatchHandler
-from trimtab_lab.handlers.pod_subresources import PodHandler
-from trimtab_lab.handlers.scale import ScaleHandler
+from trimtab_lab.handlers.read import ReadHandler
+from trimtab_lab.handlers.subresources import PodHandler, ScaleHandler
 from trimtab_lab.handlers.watch import WatchHandler
-from trimtab_lab.metrics.usage import GROUP as METRICS
-from trimtab_lab.metrics.usage import ResourceMetrics, ResourceMetricsHandler
-from trimtab_lab.resources.registry import Registry, ServedResource
+from trimtab_lab.kinds.registry import Registry, ServedResource
+from trimtab_lab.metrics.apis import GROUP as METRICS
+from trimtab_lab.metrics.apis import ResourceMetrics, ResourceMetricsHandler
 
 Handler = Callable[[ResourceRequest], Awaitable[ApiResponse]]
 

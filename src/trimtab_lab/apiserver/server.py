@@ -13,15 +13,12 @@ from types import TracebackType
 from trimtab.clock import Clock
 from trimtab.model.core.server_rules import KUBERNETES_1_37, ServerRules
 from trimtab.model.feature_gates import FeatureGates
-from trimtab_lab.admission import AdmissionChain
-from trimtab_lab.admission.pod_resources import LimitRanger, PodResizeValidator
-from trimtab_lab.admission.webhooks import Webhooks
-from trimtab_lab.apiserver.aggregator import Aggregation
-from trimtab_lab.apiserver.authentication import Tokens
+from trimtab_lab.admission import AdmissionChain, LimitRanger, PodResizeValidator
+from trimtab_lab.apiserver.access import Attributes, RbacAuthorizer, Tokens
 from trimtab_lab.apiserver.bootstrap import first_objects, put_object
+from trimtab_lab.apiserver.discovery import Aggregation
 from trimtab_lab.apiserver.errors import StatusError, internal, too_large_body
 from trimtab_lab.apiserver.outbound import Outbound
-from trimtab_lab.apiserver.rbac import Attributes, RbacAuthorizer
 from trimtab_lab.apiserver.request import (
     MAX_BODY,
     ApiRequest,
@@ -44,14 +41,13 @@ from trimtab_lab.controllers.replica_sets import ReplicaSetController
 from trimtab_lab.controllers.stateful_sets import StatefulSetController
 from trimtab_lab.crd.definitions import DefinitionKeeper
 from trimtab_lab.handlers.context import HandlerContext
-from trimtab_lab.handlers.selectors import selected_name
-from trimtab_lab.metrics.usage import ResourceMetrics
-from trimtab_lab.resources.builtin import builtin_resources
-from trimtab_lab.resources.registry import Registry
-from trimtab_lab.storage.codec import JsonObject
-from trimtab_lab.storage.identities import Identities
-from trimtab_lab.storage.store import ObjectStore
-from trimtab_lab.storage.watch_cache import HISTORY
+from trimtab_lab.handlers.read import selected_name
+from trimtab_lab.kinds.builtin import builtin_resources
+from trimtab_lab.kinds.registry import Registry
+from trimtab_lab.metrics.apis import ResourceMetrics
+from trimtab_lab.storage.codec import Identities, JsonObject
+from trimtab_lab.storage.store import HISTORY, ObjectStore
+from trimtab_lab.webhooks import Webhooks
 
 LOG = logging.getLogger("trimtab.lab.apiserver.server")
 #: The lab enables the gate of every proposed feature.

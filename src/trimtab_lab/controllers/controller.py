@@ -10,8 +10,7 @@ from trimtab.clock import Clock
 from trimtab.cluster.resource import Resource
 from trimtab_lab.controllers.objects import Key, Objects, storage_of
 from trimtab_lab.controllers.work_queue import WorkQueue
-from trimtab_lab.storage.store import Entry
-from trimtab_lab.storage.watch_cache import WatchCacheEvent
+from trimtab_lab.storage.store import Entry, WatchCacheEvent
 
 #: The longest time until controllers see a change, in seconds. Those of a real cluster read caches, which lag.
 LAG_SECONDS = 0.02

@@ -28,8 +28,8 @@ from trimtab_lab.controllers.pods import (
     seconds_until_available,
 )
 from trimtab_lab.controllers.revisions import RevisionHistory, pod_revision
-from trimtab_lab.nodes.placement import node_mismatch
-from trimtab_lab.storage.watch_cache import WatchCacheEvent
+from trimtab_lab.nodes.scheduler import node_mismatch
+from trimtab_lab.storage.store import WatchCacheEvent
 
 #: What DaemonSet pods tolerate, so that they run on nodes which other pods must leave.
 TOLERATIONS = tuple(

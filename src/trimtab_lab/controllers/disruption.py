@@ -8,10 +8,9 @@ import logging
 from collections.abc import Callable
 
 from trimtab_lab.controllers.kinds import scaled_value
-from trimtab_lab.resources.workloads import selector_of
+from trimtab_lab.kinds.workloads import selector_of
 from trimtab_lab.storage.codec import JsonObject
-from trimtab_lab.storage.store import ObjectStore
-from trimtab_lab.storage.watch_cache import WatchCacheEvent
+from trimtab_lab.storage.store import ObjectStore, WatchCacheEvent
 
 OwnerReplicas = Callable[[str], int | None]
 LOG = logging.getLogger("trimtab.lab.controllers.disruption")

@@ -11,10 +11,9 @@ from collections.abc import Awaitable, Callable
 from trimtab_lab.apiserver.errors import StatusError
 from trimtab_lab.apiserver.request import RequestInfo, RequestUser, ResourceRequest
 from trimtab_lab.handlers.delete import FOREGROUND, ORPHAN, DeleteHandler, DeletionOptions
-from trimtab_lab.resources.registry import Registry
+from trimtab_lab.kinds.registry import Registry
 from trimtab_lab.storage.codec import JsonObject
-from trimtab_lab.storage.store import Entry, ObjectStore
-from trimtab_lab.storage.watch_cache import WatchCacheEvent
+from trimtab_lab.storage.store import Entry, ObjectStore, WatchCacheEvent
 
 #: Seconds until a rejected deletion is retried.
 RETRY_SECONDS = 10.0

@@ -18,7 +18,7 @@ from trimtab_lab.controllers.pods import (
     is_terminating,
     new_pod,
 )
-from trimtab_lab.storage.watch_cache import WatchCacheEvent
+from trimtab_lab.storage.store import WatchCacheEvent
 
 FINALIZER = "batch.kubernetes.io/job-tracking"
 INDEX = "batch.kubernetes.io/job-completion-index"

@@ -16,8 +16,7 @@ from trimtab_lab.apiserver.errors import qualified
 from trimtab_lab.apiserver.request import ApiResponse
 from trimtab_lab.patches.merge import merge
 from trimtab_lab.storage.codec import encode
-from trimtab_lab.storage.store import Entry, ObjectStore
-from trimtab_lab.storage.watch_cache import WatchCacheEvent
+from trimtab_lab.storage.store import Entry, ObjectStore, WatchCacheEvent
 
 Key = tuple[str, str]
 Request = Callable[[str, str, str, Mapping[str, str], bytes], Awaitable[ApiResponse]]

@@ -15,7 +15,7 @@ from trimtab_lab.controllers.pods import (
     new_pod,
     next_available_in,
 )
-from trimtab_lab.storage.watch_cache import WatchCacheEvent
+from trimtab_lab.storage.store import WatchCacheEvent
 
 ReplicaSet = LabWorkload | LabReplicationController
 #: Pods created or deleted per reconcile, as upstream's burst.

@@ -8,7 +8,7 @@ from typing import Any
 
 from trimtab.model.field_errors import ErrorType, FieldError
 from trimtab_lab.apiserver.errors import duplicate_value, invalid_value, required, unsupported_value
-from trimtab_lab.schemas.prune import is_time
+from trimtab_lab.schemas.shapes import is_time
 from trimtab_lab.storage.codec import JsonObject, copy_of, encode
 
 #: Errors reported at most, so that a response stays small.

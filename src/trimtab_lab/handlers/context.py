@@ -7,8 +7,8 @@ from trimtab.model.core.server_rules import KUBERNETES_1_37, ServerRules
 from trimtab_lab.admission import AdmissionChain
 from trimtab_lab.apiserver.request import ApiResponse, ResourceRequest
 from trimtab_lab.handlers.views import choose_view
-from trimtab_lab.resources.registry import Registry
-from trimtab_lab.storage.identities import Identities
+from trimtab_lab.kinds.registry import Registry
+from trimtab_lab.storage.codec import Identities
 from trimtab_lab.storage.store import Entry, ObjectStore
 
 

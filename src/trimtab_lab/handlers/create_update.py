@@ -19,12 +19,18 @@ from trimtab_lab.apiserver.errors import (
     not_found,
 )
 from trimtab_lab.apiserver.request import ApiResponse, ResourceRequest
-from trimtab_lab.handlers import metadata
-from trimtab_lab.handlers.bodies import order_fields, read_object
+from trimtab_lab.handlers.bodies import (
+    fill_on_create,
+    keep_on_update,
+    metadata_errors,
+    metadata_update_errors,
+    order_fields,
+    read_object,
+)
 from trimtab_lab.handlers.context import HandlerContext
+from trimtab_lab.kinds.registry import ServedResource
+from trimtab_lab.kinds.strategy import keep_from
 from trimtab_lab.patches.managed_fields import Manager, track_update
-from trimtab_lab.resources.registry import ServedResource
-from trimtab_lab.resources.strategy import keep_from
 from trimtab_lab.storage.codec import JsonObject, copy_of
 from trimtab_lab.storage.store import Entry, key_of
 
@@ -67,14 +73,14 @@ class WriteHandler:
         self._generate_name(resource, obj)
         attributes = AdmissionAttributes("CREATE", request, obj, None)
         obj = await self._admission.mutate(attributes)
-        metadata.fill_on_create(obj, resource, self._context.identities.uid(), now)
+        fill_on_create(obj, resource, self._context.identities.uid(), now)
         if resource.has_status and not strategy.keeps_status_on_create:
             obj.pop("status", None)
         strategy.prepare_for_create(obj, now)
         _reject(
             resource,
             obj,
-            metadata.validate(obj, resource, self._context.rules) + strategy.validate_create(obj),
+            metadata_errors(obj, resource, self._context.rules) + strategy.validate_create(obj),
         )
         await self._admission.validate(attributes.with_object(obj))
         self._check_namespace(request)
@@ -133,7 +139,7 @@ class WriteHandler:
             keep_from(obj, old, "status")
         attributes = AdmissionAttributes("UPDATE", request, obj, old)
         obj = await self._admission.mutate(attributes)
-        metadata.keep_on_update(obj, old)
+        keep_on_update(obj, old)
         if is_status:
             strategy.prepare_for_status(obj, old)
         else:
@@ -142,7 +148,7 @@ class WriteHandler:
             if counts and _spec_differs(resource, obj, old):
                 obj["metadata"]["generation"] = old["metadata"].get("generation", 0) + 1
         validate = check or (strategy.validate_status if is_status else strategy.validate_update)
-        problems = metadata.validate_update(obj, old, self._context.rules)
+        problems = metadata_update_errors(obj, old, self._context.rules)
         _reject(resource, obj, problems + validate(obj, old))
         await self._admission.validate(attributes.with_object(obj))
         return order_fields(obj)

@@ -9,11 +9,10 @@ from trimtab_lab.apiserver.errors import bad_request, conflict, invalid, unsuppo
 from trimtab_lab.apiserver.request import ApiRequest, ApiResponse, ResourceRequest
 from trimtab_lab.handlers.bodies import decode_any
 from trimtab_lab.handlers.context import HandlerContext
-from trimtab_lab.handlers.get_list import ReadHandler
+from trimtab_lab.handlers.read import ReadHandler
 from trimtab_lab.handlers.views import choose_view
-from trimtab_lab.resources.registry import ServedResource
-from trimtab_lab.schemas.prune import prune
-from trimtab_lab.schemas.shapes import META, shape_of_type
+from trimtab_lab.kinds.registry import ServedResource
+from trimtab_lab.schemas.shapes import META, prune, shape_of_type
 from trimtab_lab.storage.codec import JsonObject
 from trimtab_lab.storage.store import Entry
 

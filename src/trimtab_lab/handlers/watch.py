@@ -6,12 +6,10 @@ from dataclasses import dataclass
 from trimtab_lab.apiserver.errors import StatusError, expired, too_large_version
 from trimtab_lab.apiserver.request import ApiResponse, ResourceRequest
 from trimtab_lab.handlers.context import HandlerContext
-from trimtab_lab.handlers.get_list import forbidden_list_option, parse_version
-from trimtab_lab.handlers.selectors import Filter
+from trimtab_lab.handlers.read import Filter, forbidden_list_option, parse_version
 from trimtab_lab.handlers.views import View, choose_view
 from trimtab_lab.storage.codec import JsonObject, decode, encode
-from trimtab_lab.storage.store import Entry, ResourceStore
-from trimtab_lab.storage.watch_cache import WatchCacheEvent, WatchStream, event_line
+from trimtab_lab.storage.store import Entry, ResourceStore, WatchCacheEvent, WatchStream, event_line
 
 #: Seconds between bookmarks on a quiet watch, as kube-apiserver's.
 BOOKMARK_SECONDS = 60.0

@@ -17,11 +17,11 @@ from trimtab_lab.load.plan import (
     Queue,
     WorkloadLoad,
 )
-from trimtab_lab.load.pods import RunningPod
 from trimtab_lab.load.usage import (
     NOISE_SECONDS,
     Backlog,
     LeaseHolder,
+    RunningPod,
     UsageByContainer,
     UsageModel,
     load_shares,

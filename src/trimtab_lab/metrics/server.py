@@ -23,7 +23,6 @@ from trimtab.serving.asgi import (
     send_response,
 )
 from trimtab.serving.server import HttpServer
-from trimtab_lab.apiserver.certificates import make_server_pair, server_tls
 from trimtab_lab.apiserver.errors import StatusError, bad_request, too_large_body
 from trimtab_lab.apiserver.request import MAX_BODY, ApiResponse
 from trimtab_lab.apiserver.server import Server
@@ -31,8 +30,8 @@ from trimtab_lab.controllers.kinds import LabPod
 from trimtab_lab.data_plane import DataPlane
 from trimtab_lab.metrics.apis import CUSTOM, EXTERNAL, RESOURCE, VERSIONS, MetricsApis
 from trimtab_lab.metrics.values import MetricValues, SeriesValue
-from trimtab_lab.nodes.write_through_cache import WriteThroughCache
-from trimtab_lab.serve import LOOPBACK
+from trimtab_lab.nodes.caches import WriteThroughCache
+from trimtab_lab.serve import LOOPBACK, make_server_pair, server_tls
 
 NAMESPACE, SERVICE = "kube-system", "lab-metrics"
 API_SERVICES: Resource[Json] = Resource(

@@ -12,7 +12,7 @@ from trimtab_lab.controllers.pods import is_active, is_ready
 from trimtab_lab.controllers.work_queue import WorkQueue
 from trimtab_lab.load.load import Load
 from trimtab_lab.load.plan import Election
-from trimtab_lab.load.pods import workload_of
+from trimtab_lab.load.usage import workload_of
 from trimtab_lab.nodes.caches import Caches
 
 LEASE_SECONDS = 15

@@ -20,9 +20,15 @@ from trimtab.model.core.pod import (
 from trimtab.model.json import wire
 from trimtab_lab.controllers.kinds import LabContainer, LabContainerStatus, LabPod
 from trimtab_lab.controllers.pods import condition
-from trimtab_lab.nodes.capacity import Resources, allocated_resources, spec_requests
-from trimtab_lab.nodes.pod_lifecycle import SIGKILL_EXIT_CODE, LifecycleStep, Timing, terminated_state
-from trimtab_lab.nodes.pod_status import DERIVED_CONDITIONS, pod_status
+from trimtab_lab.nodes.pod_lifecycle import (
+    DERIVED_CONDITIONS,
+    SIGKILL_EXIT_CODE,
+    LifecycleStep,
+    Timing,
+    pod_status,
+    terminated_state,
+)
+from trimtab_lab.nodes.scheduler import Resources, allocated_resources, spec_requests
 
 PENDING, IN_PROGRESS = "PodResizePending", "PodResizeInProgress"
 #: Seconds until the kubelet retries a memory limit below the usage.

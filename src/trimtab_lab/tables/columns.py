@@ -1,6 +1,6 @@
 """The columns of built-in kinds. Headers, order and priorities are API contract."""
 
-from trimtab_lab.resources.registry import TableColumn
+from trimtab_lab.kinds.registry import TableColumn
 from trimtab_lab.tables import cluster, workloads
 from trimtab_lab.tables.cells import Cells
 from trimtab_lab.tables.hpa import hpa_cells

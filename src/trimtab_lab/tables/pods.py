@@ -4,7 +4,7 @@ from datetime import datetime
 from typing import Any
 
 from trimtab.model.times import parse_time
-from trimtab_lab.resources.strategy import is_condition_true
+from trimtab_lab.kinds.strategy import is_condition_true
 from trimtab_lab.storage.codec import JsonObject
 from trimtab_lab.tables.cells import UNSET, age, age_of, name_of
 

@@ -5,8 +5,8 @@ from datetime import datetime
 from typing import Any
 
 from trimtab.model.times import parse_time
-from trimtab_lab.resources.registry import ServedResource, TableColumn
-from trimtab_lab.schemas.prune import is_time
+from trimtab_lab.kinds.registry import ServedResource, TableColumn
+from trimtab_lab.schemas.shapes import is_time
 from trimtab_lab.storage.codec import JsonObject
 from trimtab_lab.tables.cells import age
 from trimtab_lab.tables.columns import BUILTIN

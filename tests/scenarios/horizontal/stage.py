@@ -34,7 +34,7 @@ from trimtab.operator.process import acting_client
 from trimtab.operator.runtime import Runtime
 from trimtab.operator.settings.settings import Settings
 from trimtab_lab.apiserver.server import Server
-from trimtab_lab.resources.builtin import builtin_resources
+from trimtab_lab.kinds.builtin import builtin_resources
 
 __all__ = ["ALL_GATES", "NO_WINDOW", "Actor", "Stage"]
 

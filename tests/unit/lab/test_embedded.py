@@ -18,7 +18,7 @@ from trimtab_lab.load.plan import LoadPlan, WorkloadLoad
 from trimtab_lab.metrics.apis import MetricsApis
 from trimtab_lab.metrics.server import API_SERVICES, MetricsApp
 from trimtab_lab.metrics.values import MetricValues
-from trimtab_lab.nodes.write_through_cache import WriteThroughCache
+from trimtab_lab.nodes.caches import WriteThroughCache
 
 BUSY = DataPlaneConfig(
     plan=LoadPlan(

@@ -12,8 +12,7 @@ from tests.unit.lab.controllers.builders import (
     workload,
 )
 from trimtab.model.json import wire
-from trimtab_lab.controllers.kinds import REPLICA_SETS, UpdateStrategy
-from trimtab_lab.controllers.rollout import (
+from trimtab_lab.controllers.deployments import (
     ReplicaSetSize,
     RolloutLimits,
     rollout_limits,
@@ -21,6 +20,7 @@ from trimtab_lab.controllers.rollout import (
     scale_proportionally,
     scale_up_new,
 )
+from trimtab_lab.controllers.kinds import REPLICA_SETS, UpdateStrategy
 from trimtab_lab.data_plane import DataPlaneConfig
 from trimtab_lab.nodes.node_pool import NodePool
 

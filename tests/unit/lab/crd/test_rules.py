@@ -10,8 +10,8 @@ from hypothesis import strategies as st
 from tests.support.cel import holds
 from trimtab.model.crds import CRDS
 from trimtab.model.vpa.webhooks import MUTATING_WEBHOOKS
-from trimtab_lab.admission.matching import CONDITIONS
 from trimtab_lab.crd.rules import RULES, judge_of
+from trimtab_lab.webhooks import CONDITIONS
 
 
 def rules_in(node: Any) -> Iterator[str]:

@@ -16,10 +16,10 @@ from trimtab.cluster import errors
 from trimtab.model.json import wire
 from trimtab_lab.controllers.kinds import LabPod
 from trimtab_lab.data_plane import DataPlaneConfig
-from trimtab_lab.nodes.capacity import Resources
 from trimtab_lab.nodes.node_pool import NodePool
 from trimtab_lab.nodes.pod_lifecycle import Timing, backoff
 from trimtab_lab.nodes.resize import ResizeInputs, resize_step
+from trimtab_lab.nodes.scheduler import Resources
 
 SMALL = DataPlaneConfig(pools=(NodePool(name="small", count=1, cpu="1", memory="1Gi"),))
 SLOW = DataPlaneConfig(timing=Timing(start_seconds=5, ready_seconds=20))

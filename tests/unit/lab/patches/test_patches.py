@@ -7,8 +7,7 @@ from hypothesis import strategies as st
 from trimtab.model.times import parse_time
 from trimtab_lab.apiserver.errors import StatusError
 from trimtab_lab.patches import json_patch, managed_fields, merge
-from trimtab_lab.patches.field_sets import from_wire, leaves, show, to_wire
-from trimtab_lab.patches.managed_fields import Manager
+from trimtab_lab.patches.managed_fields import Manager, from_wire, leaves, show, to_wire
 from trimtab_lab.schemas.shapes import shape_of_kind
 
 DEPLOYMENT = shape_of_kind("apps", "v1", "Deployment")

@@ -4,7 +4,7 @@ import pytest
 
 from trimtab_lab.apiserver.discovery import SUBRESOURCES
 from trimtab_lab.apiserver.server import LAB_GATES
-from trimtab_lab.resources.builtin import builtin_resources
+from trimtab_lab.kinds.builtin import builtin_resources
 from trimtab_lab.schemas.shapes import kinds
 from trimtab_lab.tables.columns import BUILTIN
 

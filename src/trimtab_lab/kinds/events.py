@@ -2,7 +2,7 @@
 
 from collections.abc import Mapping
 
-from trimtab_lab.resources.strategy import Strategy, text_at
+from trimtab_lab.kinds.strategy import Strategy, text_at
 from trimtab_lab.storage.codec import JsonObject
 
 #: core/v1 name -> events.k8s.io/v1 name.

@@ -6,18 +6,33 @@ from typing import Any
 from trimtab.model.core.server_rules import KUBERNETES_1_37, ServerRules
 from trimtab.model.feature_gates import FeatureGates
 from trimtab_lab.crd.definitions import DefinitionStrategy
-from trimtab_lab.resources import (
-    configuration,
-    events,
-    hpa,
-    jobs,
-    namespaces_nodes,
-    pods,
-    services,
-    workloads,
+from trimtab_lab.kinds.configuration import (
+    ApiServiceStrategy,
+    DataStrategy,
+    LeaseStrategy,
+    LimitRangeStrategy,
+    NamespaceStrategy,
+    NodeStrategy,
+    RbacStrategy,
+    SecretStrategy,
+    ServiceStrategy,
+    WebhookStrategy,
 )
-from trimtab_lab.resources.registry import ALL_VERBS, ServedResource
-from trimtab_lab.resources.strategy import ReturnedStrategy, Strategy
+from trimtab_lab.kinds.events import EventStrategy
+from trimtab_lab.kinds.hpa import HpaStrategy
+from trimtab_lab.kinds.pods import POD_SUBRESOURCES, PodStrategy
+from trimtab_lab.kinds.registry import ALL_VERBS, ServedResource
+from trimtab_lab.kinds.strategy import ReturnedStrategy, Strategy
+from trimtab_lab.kinds.workloads import (
+    BudgetStrategy,
+    CronJobStrategy,
+    DaemonSetStrategy,
+    DeploymentStrategy,
+    JobStrategy,
+    ReplicaSetStrategy,
+    ReplicationControllerStrategy,
+    StatefulSetStrategy,
+)
 
 APPS, BATCH, POLICY = "apps", "batch", "policy"
 RBAC = "rbac.authorization.k8s.io"
@@ -33,34 +48,34 @@ Row = tuple[str, str, str, str, str, type[Strategy]]
 #: Traits: `cluster` is without namespace, `generation` counts changes of the spec, `all` and `api-extensions` are categories
 #: of `kubectl get`, `review` is created and never stored.
 ROWS: tuple[Row, ...] = (
-    ("", "Namespace", "ns", "status finalize", "cluster", namespaces_nodes.NamespaceStrategy),
-    ("", "Pod", "po", pods.SUBRESOURCES, GENERATION, pods.PodStrategy),
-    ("", "Node", "no", "status", "cluster", namespaces_nodes.NodeStrategy),
-    ("", "Service", "svc", "status", "all", services.ServiceStrategy),
+    ("", "Namespace", "ns", "status finalize", "cluster", NamespaceStrategy),
+    ("", "Pod", "po", POD_SUBRESOURCES, GENERATION, PodStrategy),
+    ("", "Node", "no", "status", "cluster", NodeStrategy),
+    ("", "Service", "svc", "status", "all", ServiceStrategy),
     ("", "Endpoints", "ep", "", "", Strategy),
-    ("", "ConfigMap", "cm", "", "", configuration.DataStrategy),
-    ("", "Secret", "", "", "", configuration.SecretStrategy),
+    ("", "ConfigMap", "cm", "", "", DataStrategy),
+    ("", "Secret", "", "", "", SecretStrategy),
     ("", "ServiceAccount", "sa", "token", "", ReturnedStrategy),
-    ("", "Event", "ev", "", "", events.EventStrategy),
-    ("", "LimitRange", "limits", "", "", configuration.LimitRangeStrategy),
+    ("", "Event", "ev", "", "", EventStrategy),
+    ("", "LimitRange", "limits", "", "", LimitRangeStrategy),
     ("", "ResourceQuota", "quota", "status", "", ReturnedStrategy),
-    ("", "ReplicationController", "rc", SCALE, GENERATION, workloads.ReplicationControllerStrategy),
+    ("", "ReplicationController", "rc", SCALE, GENERATION, ReplicationControllerStrategy),
     ("", "PersistentVolumeClaim", "pvc", "status", "", ReturnedStrategy),
-    (APPS, "Deployment", "deploy", SCALE, GENERATION, workloads.DeploymentStrategy),
-    (APPS, "ReplicaSet", "rs", SCALE, GENERATION, workloads.ReplicaSetStrategy),
-    (APPS, "StatefulSet", "sts", SCALE, GENERATION, workloads.StatefulSetStrategy),
-    (APPS, "DaemonSet", "ds", "status", GENERATION, workloads.DaemonSetStrategy),
+    (APPS, "Deployment", "deploy", SCALE, GENERATION, DeploymentStrategy),
+    (APPS, "ReplicaSet", "rs", SCALE, GENERATION, ReplicaSetStrategy),
+    (APPS, "StatefulSet", "sts", SCALE, GENERATION, StatefulSetStrategy),
+    (APPS, "DaemonSet", "ds", "status", GENERATION, DaemonSetStrategy),
     (APPS, "ControllerRevision", "", "", "", Strategy),
-    (BATCH, "Job", "", "status", GENERATION, jobs.JobStrategy),
-    (BATCH, "CronJob", "cj", "status", GENERATION, jobs.CronJobStrategy),
+    (BATCH, "Job", "", "status", GENERATION, JobStrategy),
+    (BATCH, "CronJob", "cj", "status", GENERATION, CronJobStrategy),
     ("autoscaling", "HorizontalPodAutoscaler", "hpa", "status", "all", Strategy),
-    (POLICY, "PodDisruptionBudget", "pdb", "status", "generation", workloads.BudgetStrategy),
-    ("coordination.k8s.io", "Lease", "", "", "", configuration.LeaseStrategy),
-    ("events.k8s.io", "Event", "ev", "", "", events.EventStrategy),
-    (RBAC, "Role", "", "", "", configuration.RbacStrategy),
-    (RBAC, "RoleBinding", "", "", "", configuration.RbacStrategy),
-    (RBAC, "ClusterRole", "", "", "cluster", configuration.RbacStrategy),
-    (RBAC, "ClusterRoleBinding", "", "", "cluster", configuration.RbacStrategy),
+    (POLICY, "PodDisruptionBudget", "pdb", "status", "generation", BudgetStrategy),
+    ("coordination.k8s.io", "Lease", "", "", "", LeaseStrategy),
+    ("events.k8s.io", "Event", "ev", "", "", EventStrategy),
+    (RBAC, "Role", "", "", "", RbacStrategy),
+    (RBAC, "RoleBinding", "", "", "", RbacStrategy),
+    (RBAC, "ClusterRole", "", "", "cluster", RbacStrategy),
+    (RBAC, "ClusterRoleBinding", "", "", "cluster", RbacStrategy),
     (AUTHENTICATION, "TokenReview", "", "", "cluster review", Strategy),
     (AUTHENTICATION, "SelfSubjectReview", "", "", "cluster review", Strategy),
     (AUTHORIZATION, "SubjectAccessReview", "", "", "cluster review", Strategy),
@@ -68,15 +83,15 @@ ROWS: tuple[Row, ...] = (
     (AUTHORIZATION, "SelfSubjectRulesReview", "", "", "cluster review", Strategy),
     (AUTHORIZATION, "LocalSubjectAccessReview", "", "", "review", Strategy),
     ("apiextensions.k8s.io", "CustomResourceDefinition", "crd crds", "status", EXTENSION, DefinitionStrategy),
-    (WEBHOOKS, "MutatingWebhookConfiguration", "", "", EXTENSION, configuration.WebhookStrategy),
-    (WEBHOOKS, "ValidatingWebhookConfiguration", "", "", EXTENSION, configuration.WebhookStrategy),
+    (WEBHOOKS, "MutatingWebhookConfiguration", "", "", EXTENSION, WebhookStrategy),
+    (WEBHOOKS, "ValidatingWebhookConfiguration", "", "", EXTENSION, WebhookStrategy),
     (
         "apiregistration.k8s.io",
         "APIService",
         "",
         "status",
         "cluster api-extensions",
-        configuration.ApiServiceStrategy,
+        ApiServiceStrategy,
     ),
     (METRICS, "PodMetrics", "", "", "", Strategy),
     (METRICS, "NodeMetrics", "", "", "cluster", Strategy),
@@ -117,10 +132,10 @@ def builtin_resources(
         "HorizontalPodAutoscaler": {
             "versions": ("v2", "v1"),
             "has_generation": rules.hpa_generations,
-            "strategy": hpa.HpaStrategy(gates, rules),
+            "strategy": HpaStrategy(gates, rules),
         },
-        "Pod": {"strategy": pods.PodStrategy(rules)},
-        "StatefulSet": {"strategy": workloads.StatefulSetStrategy(rules)},
-        **{kind: {"strategy": configuration.RbacStrategy(rules)} for kind in BINDINGS},
+        "Pod": {"strategy": PodStrategy(rules)},
+        "StatefulSet": {"strategy": StatefulSetStrategy(rules)},
+        **{kind: {"strategy": RbacStrategy(rules)} for kind in BINDINGS},
     }
     return tuple(replace(resource, **by_rules.get(resource.kind, {})) for resource in map(_build, ROWS))

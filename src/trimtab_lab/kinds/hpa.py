@@ -9,7 +9,7 @@ from trimtab.model.field_errors import FieldError
 from trimtab.model.hpa import create_update as strategy
 from trimtab.model.hpa import defaults
 from trimtab_lab.apiserver.errors import invalid
-from trimtab_lab.resources.strategy import StatusStrategy
+from trimtab_lab.kinds.strategy import StatusStrategy
 from trimtab_lab.storage.codec import JsonObject
 
 KIND, GROUP = "HorizontalPodAutoscaler", "autoscaling"

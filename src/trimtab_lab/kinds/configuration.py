@@ -1,13 +1,14 @@
-"""The rules of configuration objects: data, secrets, leases, access rules, webhooks, API services."""
+"""The rules of objects that configure a cluster: namespaces, nodes, services, data, leases, access rules, webhooks."""
 
 import base64
+from collections.abc import Mapping
 from datetime import datetime
 
 from trimtab.model.core.server_rules import KUBERNETES_1_37, ServerRules
 from trimtab.model.field_errors import FieldError
 from trimtab_lab.apiserver.errors import forbidden_field, invalid_value, required, unsupported_value
-from trimtab_lab.resources.pod_spec import NOT_NEGATIVE
-from trimtab_lab.resources.strategy import Strategy, condition, set_defaults
+from trimtab_lab.kinds.pods import NOT_NEGATIVE, PORT_RANGE
+from trimtab_lab.kinds.strategy import Strategy, condition, keep_from, set_defaults, text_at
 from trimtab_lab.storage.codec import JsonObject
 
 IMMUTABLE = "field is immutable when `immutable` is set"
@@ -205,3 +206,127 @@ class ApiServiceStrategy(Strategy):
             detail = f'must be `spec.version+"."+spec.group`: "{wanted}"'
             return [invalid_value("metadata.name", name, detail)]
         return []
+
+
+FIRST_NODE_PORT = 30_000
+
+
+class ServiceStrategy(Strategy):
+    """Services."""
+
+    returns_deleted = True
+
+    def __init__(self) -> None:
+        self._addresses = 0
+        self._ports = 0
+
+    def default(self, obj: JsonObject) -> None:
+        """Fill in type, ports and affinity."""
+        spec = obj.setdefault("spec", {})
+        set_defaults(spec, type="ClusterIP", sessionAffinity="None")
+        for port in spec.get("ports") or ():
+            port.setdefault("protocol", "TCP")
+            if "port" in port:
+                port.setdefault("targetPort", port["port"])
+        if spec["type"] != "ExternalName":
+            spec.setdefault("internalTrafficPolicy", "Cluster")
+
+    def prepare_for_create(self, obj: JsonObject, now: datetime) -> None:
+        """Assign an address and node ports."""
+        spec = obj["spec"]
+        obj["status"] = {"loadBalancer": {}}
+        if spec["type"] == "ExternalName":
+            return
+        if not spec.get("clusterIP"):
+            spec["clusterIP"] = self._next_address()
+        spec.update(clusterIPs=[spec["clusterIP"]], ipFamilies=["IPv4"], ipFamilyPolicy="SingleStack")
+        if spec["type"] in ("NodePort", "LoadBalancer"):
+            for port in spec.get("ports") or ():
+                if not port.get("nodePort"):
+                    self._ports += 1
+                    port["nodePort"] = FIRST_NODE_PORT + self._ports
+
+    def prepare_for_update(self, obj: JsonObject, old: JsonObject) -> None:
+        """Keep the address."""
+        for name in ("clusterIP", "clusterIPs", "ipFamilies", "ipFamilyPolicy"):
+            if name in old["spec"] and obj["spec"]["type"] != "ExternalName":
+                obj["spec"].setdefault(name, old["spec"][name])
+
+    def _next_address(self) -> str:
+        self._addresses += 1
+        return f"10.96.{self._addresses // 250}.{self._addresses % 250 + 1}"
+
+    def validate(self, obj: JsonObject) -> list[FieldError]:
+        """Check ports and names."""
+        spec = obj["spec"]
+        errors: list[FieldError] = []
+        if spec["type"] == "ExternalName":
+            return [] if spec.get("externalName") else [required("spec.externalName")]
+        if not spec.get("ports") and spec.get("clusterIP") != "None":
+            errors.append(required("spec.ports"))
+        for index, port in enumerate(spec.get("ports") or ()):
+            if not 0 < port.get("port", 0) < 65536:
+                errors.append(invalid_value(f"spec.ports[{index}].port", port.get("port", 0), PORT_RANGE))
+            if len(spec["ports"]) > 1 and not port.get("name"):
+                errors.append(required(f"spec.ports[{index}].name"))
+        return errors
+
+    def validate_change(self, obj: JsonObject, old: JsonObject) -> list[FieldError]:
+        """Reject a change of the address."""
+        before, after = old["spec"].get("clusterIP"), obj["spec"].get("clusterIP")
+        if before and after and before != after:
+            return [invalid_value("spec.clusterIPs[0]", [after], "may not change once set")]
+        return []
+
+
+NAME_LABEL = "kubernetes.io/metadata.name"
+
+
+class NamespaceStrategy(Strategy):
+    """Namespaces, which stay until their content is deleted."""
+
+    returns_deleted = True
+
+    def default(self, obj: JsonObject) -> None:
+        """Label the namespace with its name."""
+        name = obj["metadata"].get("name")
+        if name:
+            obj["metadata"].setdefault("labels", {})[NAME_LABEL] = name
+
+    def prepare_for_create(self, obj: JsonObject, now: datetime) -> None:
+        """Start as Active, with the finalizer of namespaces."""
+        self.default(obj)
+        obj["spec"] = {"finalizers": ["kubernetes"]}
+        obj["status"] = {"phase": "Active"}
+
+    def prepare_for_update(self, obj: JsonObject, old: JsonObject) -> None:
+        """Keep finalizers, which the finalize subresource changes."""
+        keep_from(obj, old, "spec")
+        keep_from(obj, old, "status")
+
+    def is_held(self, obj: JsonObject) -> bool:
+        """Return whether the namespace has content to delete."""
+        return bool((obj.get("spec") or {}).get("finalizers"))
+
+    def mark_deleted(self, obj: JsonObject) -> None:
+        """Set the phase to Terminating."""
+        obj["status"] = {**obj.get("status", {}), "phase": "Terminating"}
+
+    def fields(self, obj: JsonObject) -> Mapping[str, str]:
+        """Return the values that field selectors compare."""
+        return {"status.phase": text_at(obj, "status", "phase"), "name": text_at(obj, "metadata", "name")}
+
+
+class NodeStrategy(Strategy):
+    """Nodes, which an agent creates with their status."""
+
+    keeps_status_on_create = True
+
+    def prepare_for_create(self, obj: JsonObject, now: datetime) -> None:
+        """Add an empty spec and status."""
+        obj.setdefault("spec", {})
+        obj.setdefault("status", {})
+
+    def fields(self, obj: JsonObject) -> Mapping[str, str]:
+        """Return the values that field selectors compare."""
+        return {"spec.unschedulable": text_at(obj, "spec", "unschedulable") or "false"}

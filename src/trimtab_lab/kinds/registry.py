@@ -9,7 +9,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from trimtab_lab.apiserver.errors import MODIFIED, StatusError, conflict, not_found, qualified
-from trimtab_lab.resources.strategy import Strategy
+from trimtab_lab.kinds.strategy import Strategy
 from trimtab_lab.schemas.shapes import ANY, Shape, shape_of_kind
 
 ALL_VERBS = ("create", "delete", "deletecollection", "get", "list", "patch", "update", "watch")

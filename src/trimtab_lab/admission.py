@@ -1,17 +1,68 @@
-"""The admission plugins about the resources of pods: LimitRanger and PodResizeValidator."""
+"""Admission: plugins change or reject a write before it is stored.
 
-from collections.abc import Iterator
+`AdmissionChain` calls the plugins in order: LimitRanger, webhooks (`webhooks`), PodResizeValidator. Validation that belongs to a
+kind is in `kinds`.
+"""
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, replace
 
 from trimtab.model.quantity import Quantity
-from trimtab_lab.admission import AdmissionAttributes, AdmissionPlugin
 from trimtab_lab.apiserver.errors import forbidden
-from trimtab_lab.resources.amounts import CPU_AND_MEMORY, Amounts, amounts_of, pod_total, range_violations
+from trimtab_lab.apiserver.request import ResourceRequest
+from trimtab_lab.kinds.amounts import CPU_AND_MEMORY, Amounts, amounts_of, pod_total, range_violations
 from trimtab_lab.storage.codec import JsonObject
 from trimtab_lab.storage.store import ObjectStore
 
 RANGES = "limitranges"
 NODES = "nodes"
 DEFAULTED = "kubernetes.io/limit-ranger"
+
+
+@dataclass(frozen=True)
+class AdmissionAttributes:
+    """A write before it is stored: the request, and the object before and after."""
+
+    operation: str
+    request: ResourceRequest
+    obj: JsonObject | None
+    old: JsonObject | None
+
+    def with_object(self, obj: JsonObject) -> "AdmissionAttributes":
+        """Return the attributes with a changed object."""
+        return replace(self, obj=obj)
+
+
+class AdmissionPlugin:
+    """A step of admission. The base class admits every write unchanged."""
+
+    async def mutate(self, attributes: AdmissionAttributes) -> JsonObject | None:
+        """Return the changed object, or None if nothing changed."""
+        return None
+
+    async def validate(self, attributes: AdmissionAttributes) -> None:
+        """Raise an error to reject the write."""
+
+
+class AdmissionChain:
+    """All admission plugins in order."""
+
+    def __init__(self, plugins: Sequence[AdmissionPlugin] = ()) -> None:
+        self._plugins = tuple(plugins)
+
+    async def mutate(self, attributes: AdmissionAttributes) -> JsonObject:
+        """Return the object after every plugin."""
+        for plugin in self._plugins:
+            changed = await plugin.mutate(attributes)
+            if changed is not None:
+                attributes = attributes.with_object(changed)
+        assert attributes.obj is not None, "only writes of an object are mutated"
+        return attributes.obj
+
+    async def validate(self, attributes: AdmissionAttributes) -> None:
+        """Raise an error if a plugin rejects the write."""
+        for plugin in self._plugins:
+            await plugin.validate(attributes)
 
 
 class LimitRanger(AdmissionPlugin):
