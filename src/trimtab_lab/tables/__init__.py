@@ -1,5 +1,1 @@
-"""Tables: what `kubectl get` prints.
-
-Reading order: `tables` (objects to a table), `columns` (the columns of built-in kinds and the function that makes a row), `cells`
-(ages, selectors and labels as text). `pods`, `workloads`, `hpa` and `cluster` make the rows of their kinds.
-"""
+"""Tables, which `kubectl get` prints: `tables` turns objects into rows, `rows` has the columns of built-in kinds."""

@@ -8,8 +8,7 @@ from trimtab.model.times import parse_time
 from trimtab_lab.kinds.registry import ServedResource, TableColumn
 from trimtab_lab.schemas.shapes import is_time
 from trimtab_lab.storage.codec import JsonObject
-from trimtab_lab.tables.cells import age
-from trimtab_lab.tables.columns import BUILTIN
+from trimtab_lab.tables.rows import BUILTIN, age
 
 CREATION = ".metadata.creationTimestamp"
 NAME = TableColumn("Name", "", format="name", description="The name of the object, unique in its namespace.")
@@ -62,7 +61,7 @@ def _cells(
 ) -> list[Any]:
     builtin = BUILTIN.get((resource.group, resource.plural))
     if builtin is not None and not resource.is_custom:
-        return builtin[1](obj, now)
+        return [cell(obj, now) for cell in builtin[1]]
     cells: list[Any] = [obj["metadata"].get("name", "")]
     return cells + [_custom_cell(obj, column, now) for column in columns[1:]]
 

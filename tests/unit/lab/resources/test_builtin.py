@@ -6,7 +6,7 @@ from trimtab_lab.apiserver.discovery import SUBRESOURCES
 from trimtab_lab.apiserver.server import LAB_GATES
 from trimtab_lab.kinds.builtin import builtin_resources
 from trimtab_lab.schemas.shapes import kinds
-from trimtab_lab.tables.columns import BUILTIN
+from trimtab_lab.tables.rows import BUILTIN
 
 RESOURCES = {(resource.group, resource.plural): resource for resource in builtin_resources(LAB_GATES)}
 
