@@ -1,40 +1,24 @@
-"""An informer's cache that already shows our own writes.
+"""The caches that nodes, scheduler and elections share. Each already shows our own writes.
 
-A controller that reads a cache which lags behind its writes creates pods twice. Upstream counts expectations. Here every
-write leaves a correction that holds until the cache has caught up, so a controller reads its own writes and a lost
-expectation cannot block it.
+A scheduler whose cache lags behind its bindings would fill a node twice. So each write leaves a correction that holds until
+the cache has caught up.
 """
 
-from collections.abc import Callable
-from contextlib import suppress
-from dataclasses import dataclass
-from datetime import datetime
-from typing import Any, Generic, TypeVar, cast
+from collections.abc import Callable, Iterable
+from typing import Any, Generic, TypeVar
 
 import msgspec
 
 from trimtab.clock import Clock
-from trimtab.cluster import errors
 from trimtab.cluster.cache.informer import Informer
 from trimtab.cluster.cache.store import KeyIndex, is_older
-from trimtab.cluster.cache.subscriptions import Delta
 from trimtab.cluster.cache.watch import WatchPace
-from trimtab.cluster.client import Client, DeleteOptions, PatchType, Preconditions
+from trimtab.cluster.client import Client, PatchType, Preconditions
 from trimtab.cluster.resource import LEASES, Json, Resource
 from trimtab_lab.controllers.kinds import NODES, PODS, LabPod
 from trimtab_lab.controllers.objects import Key, LabObject
 
 T = TypeVar("T", bound=LabObject)
-
-
-@dataclass(frozen=True, slots=True)
-class _Correction(Generic[T]):
-    """An object after our write. It replaces the cached one until that passes `is_current`."""
-
-    obj: T
-    is_current: Callable[[T], bool]
-    version: str = ""
-    """The version that we wrote. Until the cache is this new, absence from it means nothing."""
 
 
 class WriteThroughCache(Generic[T]):
@@ -44,27 +28,24 @@ class WriteThroughCache(Generic[T]):
         self.resource = resource
         self.client = client
         self.informer: Informer[T] = Informer(client, resource, pace=pace)
-        self._corrections: dict[Key, _Correction[T]] = {}
-
-    def subscribe(self, handler: Callable[[Delta[T]], None]) -> None:
-        """Call `handler` with every change of the cache."""
-        self.informer.subscribe(handler)
+        self.subscribe = self.informer.subscribe
+        #: Objects after our writes, each until the cached one is current, by its version or another sign.
+        self._corrections: dict[Key, tuple[T, Callable[[T], bool]]] = {}
 
     def get(self, name: str, namespace: str = "") -> T | None:
         """Return an object, or None."""
         cached = self.informer.store.get(name, namespace)
-        correction = self._correction((namespace, name), cached)
-        return cached if correction is None else correction.obj
+        return self._corrected((namespace, name), cached)
 
     def all(self, namespace: str | None = None) -> list[T]:
         """Return the objects of one or all namespaces, sorted by name."""
         store = self.informer.store
-        cached = list(store) if namespace is None else list(store.in_namespace(namespace).values())
-        return self._corrected(cached, lambda obj: namespace in (None, obj.metadata.namespace))
+        cached = store if namespace is None else store.in_namespace(namespace).values()
+        return self._with_corrections(cached, lambda obj: namespace in (None, obj.metadata.namespace))
 
     def indexed(self, index: KeyIndex[T, Any], key: Any, belongs: Callable[[T], bool]) -> list[T]:
         """Return the objects under a key of an index, with our writes applied."""
-        return self._corrected(list(index.get(key).values()), belongs)
+        return self._with_corrections(index.get(key).values(), belongs)
 
     async def create(self, body: Json, namespace: str | None = None) -> T:
         """Create an object."""
@@ -84,56 +65,40 @@ class WriteThroughCache(Generic[T]):
         )
         return self._wrote(written)
 
-    async def delete(self, obj: T, now: datetime, *, grace_seconds: int | None = None) -> None:
-        """Delete an object. Until the cache catches up, it counts as terminating since `now`."""
-        meta = obj.metadata
-        options = DeleteOptions(Preconditions(uid=meta.uid), grace_seconds, "Background")
-        with suppress(errors.NotFound):
-            await self.client.delete(self.resource, meta.name, meta.namespace or None, options=options)
-        deleted_meta = msgspec.structs.replace(meta, deletion_timestamp=meta.deletion_timestamp or now)
-        deleted = msgspec.structs.replace(cast("Any", obj), metadata=deleted_meta)
-        self.assume(deleted, lambda cached: cached.metadata.deletion_timestamp is not None)
-
     def assume(self, obj: T, is_current: Callable[[T], bool]) -> None:
-        """Return `obj` in place of the cached object until that passes `is_current` or is deleted."""
-        self._corrections[key_of(obj)] = _Correction(obj, is_current)
+        """Return `obj` in place of the cached object until that passes `is_current` or is another one."""
+        self._corrections[key_of(obj)] = (obj, is_current)
 
     def _wrote(self, written: T) -> T:
         version = written.metadata.resource_version
-        self._corrections[key_of(written)] = _Correction(
-            written, lambda cached: not is_older(cached.metadata.resource_version, version), version
-        )
+        self.assume(written, lambda cached: not is_older(cached.metadata.resource_version, version))
         return written
 
-    def _correction(self, key: Key, cached: T | None) -> _Correction[T] | None:
-        """Return the correction of an object, or drop it if the cache has caught up."""
-        correction = self._corrections.get(key)
-        if correction is None:
-            return None
+    def _corrected(self, key: Key, cached: T | None) -> T | None:
+        """Return an object after our write, or the cached one if that has caught up."""
+        if key not in self._corrections:
+            return cached
+        ours, is_current = self._corrections[key]
+        version = ours.metadata.resource_version
         if cached is None:
-            holds = bool(correction.version) and is_older(self.informer.resource_version, correction.version)
-        elif cached.metadata.uid == correction.obj.metadata.uid:
-            holds = not correction.is_current(cached)
+            is_behind = is_older(self.informer.resource_version, version)
+        elif cached.metadata.uid == ours.metadata.uid:
+            is_behind = not is_current(cached)
         else:
-            # The cache may still show an older object whose name we have used again.
-            holds = is_older(cached.metadata.resource_version, correction.version)
-        if not holds:
-            del self._corrections[key]
-            return None
-        return correction
+            # The cache may still show an older object whose name is used again.
+            is_behind = is_older(cached.metadata.resource_version, version)
+        if is_behind:
+            return ours
+        del self._corrections[key]
+        return cached
 
-    def _corrected(self, cached: list[T], belongs: Callable[[T], bool]) -> list[T]:
-        if not self._corrections:
-            return sorted(cached, key=key_of)
+    def _with_corrections(self, cached: Iterable[T], belongs: Callable[[T], bool]) -> list[T]:
         objects = {key_of(obj): obj for obj in cached}
         for key in list(self._corrections):
-            namespace, name = key
-            correction = self._correction(key, self.informer.store.get(name, namespace))
-            if correction is None:
-                continue
+            obj = self.get(key[1], key[0])
             objects.pop(key, None)
-            if belongs(correction.obj):
-                objects[key] = correction.obj
+            if obj is not None and belongs(obj):
+                objects[key] = obj
         return [objects[key] for key in sorted(objects)]
 
 
@@ -166,3 +131,8 @@ class Caches:
     def pods_on(self, node: str) -> list[LabPod]:
         """Return the pods that are bound to a node, our latest bindings included."""
         return self.pods.indexed(self._pods_by_node, node, lambda pod: pod.spec.node_name == node)
+
+    def assume_bound(self, pod: LabPod, node: str) -> None:
+        """Count a pod on its node until the cache shows the binding."""
+        bound = msgspec.structs.replace(pod, spec=msgspec.structs.replace(pod.spec, node_name=node))
+        self.pods.assume(bound, lambda cached: bool(cached.spec.node_name))

@@ -7,9 +7,10 @@ from datetime import datetime, timedelta
 
 from trimtab.cluster import errors
 from trimtab.cluster.cache.subscriptions import CacheEvent, Delta
+from trimtab.cluster.client import DeleteOptions, Preconditions
 from trimtab.model.quantity import Quantity
 from trimtab.model.times import ZERO_TIME
-from trimtab_lab.controllers.kinds import LabPod
+from trimtab_lab.controllers.kinds import PODS, LabPod
 from trimtab_lab.controllers.objects import Key
 from trimtab_lab.controllers.pods import is_ready
 from trimtab_lab.controllers.work_queue import WorkQueue
@@ -192,7 +193,7 @@ class Kubelet:
         if step.status is None and not step.is_gone:
             step = self._resize(pod, timing) or step
         if step.is_gone:
-            await self._caches.pods.delete(pod, now, grace_seconds=0)
+            await self._delete(pod)
         elif step.status is not None:
             await self._write(pod, step)
             self.queue.add(key)
@@ -222,6 +223,11 @@ class Kubelet:
             held = memory.get(status.name, 0) + cache
             memory[status.name] = held if limit is None else min(held, limit.value())
         return memory
+
+    async def _delete(self, pod: LabPod) -> None:
+        options = DeleteOptions(Preconditions(uid=pod.metadata.uid), 0, "Background")
+        with suppress(errors.NotFound, errors.Conflict):
+            await self._caches.client.delete(PODS, pod.metadata.name, pod.metadata.namespace, options=options)
 
     async def _write(self, pod: LabPod, step: LifecycleStep) -> None:
         with suppress(errors.NotFound):

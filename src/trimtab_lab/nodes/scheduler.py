@@ -5,8 +5,6 @@ from collections.abc import Iterable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
 
-import msgspec
-
 from trimtab.cluster import errors
 from trimtab.cluster.cache.subscriptions import CacheEvent, Delta
 from trimtab.cluster.transport.transport import Request
@@ -199,8 +197,7 @@ class Scheduler:
         path = PODS.path(meta.namespace, meta.name, "binding")
         request = Request("POST", path, (), {"Content-Type": "application/json"}, wire.encode(body))
         await self._caches.client.sender.send(f"binding pods {meta.key} to {node}", request)
-        bound = msgspec.structs.replace(pod, spec=msgspec.structs.replace(pod.spec, node_name=node))
-        self._caches.pods.assume(bound, lambda cached: bool(cached.spec.node_name))
+        self._caches.assume_bound(pod, node)
 
     async def _write_unschedulable(self, pod: LabPod, reasons: Counter[str]) -> None:
         total = len(self._caches.nodes.all())
