@@ -29,7 +29,6 @@ class AdmissionAttributes:
     old: JsonObject | None
 
     def with_object(self, obj: JsonObject) -> "AdmissionAttributes":
-        """Return the attributes with a changed object."""
         return replace(self, obj=obj)
 
 

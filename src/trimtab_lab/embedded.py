@@ -68,7 +68,6 @@ class EmbeddedCluster:
 
     @property
     def load(self) -> Load:
-        """Return the load of the cluster."""
         return self.side.load
 
     @property
@@ -106,7 +105,6 @@ class EmbeddedCluster:
         return await self.client.patch(resource, name, namespace, dict(obj), how=PatchType.APPLY)
 
     def resource_of(self, api_version: str, kind: str) -> Resource[Json]:
-        """Return the resource of a kind."""
         group = group_of(api_version)
         served = self.server.registry.by_kind(group, kind)
         if served is None:

@@ -49,7 +49,6 @@ class KubeconfigFile:
             return False
 
     def write(self, kubeconfig: JsonObject) -> None:
-        """Write the kubeconfig, mode 0600."""
         write_kubeconfig(self.path, kubeconfig)
         self._clusters = kubeconfig.get("clusters")
 

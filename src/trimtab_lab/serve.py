@@ -50,7 +50,6 @@ class ServedLab:
 
     @property
     def url(self) -> str:
-        """Return the URL for clients."""
         assert self._http is not None, "the lab is not started"
         return f"https://{self._address.host}:{self._http.port}"
 
@@ -117,7 +116,6 @@ def front_proxy_config_map(pair: KeyPair, client_ca_pem: str) -> JsonObject:
 
 
 def write_kubeconfig(path: Path, kubeconfig: JsonObject) -> None:
-    """Write a kubeconfig of mode 0600."""
     write_private(path, yaml.safe_dump(kubeconfig, sort_keys=False))
 
 
@@ -136,7 +134,6 @@ def make_client_pair(name: str, now: datetime) -> KeyPair:
 
 
 def server_tls(pair: KeyPair) -> ssl.SSLContext:
-    """Return the TLS context of a server with this key pair."""
     context = server_context()
     load_pair(context, pair.certificate_pem, pair.key_pem)
     return context

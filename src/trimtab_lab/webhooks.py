@@ -87,7 +87,6 @@ class Hooks:
         return all(CONDITIONS.get(condition, _always)(attributes) for condition in hook.conditions)
 
     def _namespace_labels(self, attributes: AdmissionAttributes) -> dict[str, str]:
-        """Return the labels of the namespace, or of the object if it is a namespace."""
         resource = attributes.request.resource
         if resource.plural == "namespaces" and not resource.group:
             labels = (attributes.obj or attributes.old or {}).get("metadata", {}).get("labels") or {}
@@ -270,7 +269,6 @@ def _versioned(attributes: AdmissionAttributes, obj: JsonObject) -> JsonObject:
 
 
 def review_request(uid: str, attributes: AdmissionAttributes) -> JsonObject:
-    """Return the request part of an AdmissionReview."""
     resource, info, user = attributes.request.resource, attributes.request.info, attributes.request.user
     obj, old = attributes.obj, attributes.old
     kind = {"group": resource.group, "version": info.version, "kind": resource.kind}

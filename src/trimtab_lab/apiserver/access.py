@@ -41,7 +41,6 @@ class RbacAuthorizer:
         self._decoded: dict[str, tuple[int, JsonObject]] = {}
 
     def allows(self, user: RequestUser, attributes: Attributes) -> bool:
-        """Return whether the user is allowed to do this."""
         if user.is_master:
             return True
         if attributes.path:
@@ -140,7 +139,6 @@ ADMIN = RequestUser("admin", ("system:masters", AUTHENTICATED))
 
 
 def service_account_user(namespace: str, name: str, uid: str = "") -> RequestUser:
-    """Return the user that a service account acts as."""
     groups = ("system:serviceaccounts", f"system:serviceaccounts:{namespace}", AUTHENTICATED)
     return RequestUser(f"system:serviceaccount:{namespace}:{name}", groups, uid)
 
@@ -154,7 +152,6 @@ class Tokens:
         self.admin = self.issue(ADMIN)
 
     def issue(self, user: RequestUser) -> str:
-        """Issue a token for a user."""
         token = self._identities.token()
         self._users[token] = user
         return token
@@ -189,7 +186,6 @@ class ReviewHandler:
         self._authorizer = authorizer
 
     async def create(self, request: ResourceRequest) -> ApiResponse:
-        """Return a review with its status."""
         kind = request.resource.kind
         body = read_typed(request, request.resource.group, request.info.version, kind)
         spec = body.setdefault("spec", {})

@@ -17,7 +17,6 @@ AGGREGATED = "apidiscovery.k8s.io"
 
 
 def version_info(rules: ServerRules) -> JsonObject:
-    """Return the answer of /version."""
     major, minor, _ = rules.version.removeprefix("v").split(".")
     return {
         "major": major,
@@ -80,7 +79,6 @@ class DiscoveryDocuments:
         self._registry = registry
 
     def versions(self, address: str) -> JsonObject:
-        """Return the document of `/api`."""
         return {
             "kind": "APIVersions",
             "versions": ["v1"],
@@ -97,12 +95,10 @@ class DiscoveryDocuments:
         return {"kind": "APIGroupList", "apiVersion": "v1", "groups": listed}
 
     def group(self, name: str) -> JsonObject | None:
-        """Return the document of `/apis/GROUP`."""
         versions = self._registry.groups().get(name)
         return api_group(name, versions) if versions else None
 
     def resources(self, group: str, version: str) -> JsonObject | None:
-        """Return the document of `/apis/GROUP/VERSION`."""
         resources = self._registry.in_version(group, version)
         if not resources:
             return None

@@ -59,7 +59,6 @@ class StatusError(Exception):
         self.retry_after = retry_after
 
     def status(self) -> dict[str, Any]:
-        """Return the `Status` body."""
         body: dict[str, Any] = {
             "kind": "Status",
             "apiVersion": "v1",
@@ -104,7 +103,6 @@ def no_such_resource() -> StatusError:
 
 
 def already_exists(resource: str, group: str, name: str) -> StatusError:
-    """Return the error for a name that is taken."""
     message = f'{qualified(resource, group)} "{name}" already exists'
     return StatusError(409, "AlreadyExists", message, _details(resource, group, name))
 
@@ -183,7 +181,6 @@ def too_large_version(requested: int, current: int) -> StatusError:
 
 
 def too_large_body(message: str) -> StatusError:
-    """Return the error for a request that is too large."""
     return StatusError(413, "RequestEntityTooLarge", message)
 
 

@@ -32,7 +32,6 @@ class OpenApi:
         }
 
     def _group_versions(self) -> dict[str, tuple[str, str]]:
-        """Return group and version by path."""
         return {
             f"apis/{group}/{version}" if group else f"api/{version}": (group, version)
             for group, versions in self._registry.groups().items()

@@ -75,7 +75,6 @@ class Outbound:
         self._backends[(namespace, name)] = backend
 
     def endpoint_of_service(self, namespace: str, name: str, port: int, ca_pem: str) -> Endpoint:
-        """Return the endpoint of a service."""
         server_name = f"{name}.{namespace}.svc"
         if (namespace, name) in self._backends:
             return Endpoint("", server_name, ca_pem, service=(namespace, name))
@@ -106,7 +105,6 @@ class Outbound:
             raise OutboundError(f"{call.method} {endpoint.url}{call.path_and_query}: {text}") from problem
 
     async def close(self) -> None:
-        """Close all connections."""
         connections, self._connections = self._connections, {}
         for connection in connections.values():
             await connection.pool.close()

@@ -74,7 +74,6 @@ class ApiRequest:
     warnings: list[str] = field(default_factory=list)
 
     def option(self, name: str, default: str = "") -> str:
-        """Return a query option."""
         values = self.query.get(name)
         return values[0] if values else default
 
@@ -116,7 +115,6 @@ class ApiRequest:
 
     @property
     def content_type(self) -> str:
-        """Return the Content-Type header."""
         return self.headers.get("content-type", "")
 
     @property
@@ -126,7 +124,6 @@ class ApiRequest:
 
     @property
     def accept(self) -> str:
-        """Return the Accept header."""
         return self.headers.get("accept", "")
 
     @property
@@ -187,7 +184,6 @@ class ApiResponse:
 
     @classmethod
     def of(cls, obj: JsonObject | bytes, status: int = 200) -> "ApiResponse":
-        """Return a response with one JSON object."""
         return cls(status, obj if isinstance(obj, bytes) else encode(obj))
 
     @classmethod
@@ -200,7 +196,6 @@ class ApiResponse:
 
     @classmethod
     def text(cls, text: str, status: int = 200) -> "ApiResponse":
-        """Return a response in plain text."""
         return cls(status, text.encode(), "text/plain; charset=utf-8")
 
 
@@ -210,7 +205,6 @@ def page_not_found() -> ApiResponse:
 
 
 def parse_query(text: str) -> dict[str, list[str]]:
-    """Parse a query string."""
     query: dict[str, list[str]] = {}
     try:
         pairs = parse_qsl(text, keep_blank_values=True, max_num_fields=200)
@@ -222,7 +216,6 @@ def parse_query(text: str) -> dict[str, list[str]]:
 
 
 def parse_path(path: str) -> RequestInfo:
-    """Parse a path."""
     parts = [unquote(part) for part in path.strip("/").split("/")]
     prefix = {"api": 2, "apis": 3}.get(parts[0], 0)
     if not prefix or len(parts) < prefix:
@@ -240,7 +233,6 @@ def parse_path(path: str) -> RequestInfo:
 
 
 def verb_of(request: ApiRequest, info: RequestInfo) -> str:
-    """Return the API verb of a request."""
     if request.method in ("GET", "HEAD"):
         if info.name:
             return "get"

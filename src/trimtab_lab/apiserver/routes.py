@@ -80,7 +80,6 @@ class ResourceRoutes:
         }
 
     async def handle(self, request: ApiRequest, info: RequestInfo, verb: str) -> ApiResponse:
-        """Return the response of a request for a resource."""
         registry = self._context.registry
         resource = registry.find(info.group, info.version, info.resource)
         if resource is None and not registry.in_version(info.group, info.version):

@@ -69,7 +69,6 @@ class DisruptionController:
 
 
 def budget_status(budget: JsonObject, pods: list[JsonObject], owner_replicas: OwnerReplicas) -> JsonObject:
-    """Return the status of a budget."""
     spec, before = budget.get("spec") or {}, budget.get("status") or {}
     covered = _covered(spec, pods)
     healthy = sum(map(_is_healthy, covered))

@@ -131,7 +131,6 @@ class LabWorkload(Wire):
 
     @property
     def selector(self) -> Selector:
-        """Return the compiled selector."""
         return compile_selector(self.spec.selector)
 
 
@@ -152,7 +151,6 @@ class LabReplicationController(Wire):
 
     @property
     def selector(self) -> Selector:
-        """Return the compiled selector."""
         return Selector.from_labels(self.spec.selector)
 
 

@@ -57,7 +57,6 @@ class Objects:
             self._decoded.pop(change.entry.uid, None)
 
     def read(self, resource: Resource[T], entry: Entry) -> T:
-        """Return a stored object."""
         known = self._decoded.get(entry.uid)
         if known is None or known[0] is not entry:
             known = self._decoded[entry.uid] = (entry, wire.decode(entry.raw, resource.struct))
@@ -70,7 +69,6 @@ class Objects:
         return None if entry is None else self.read(resource, entry)
 
     def all(self, resource: Resource[T], namespace: str = "") -> list[T]:
-        """Return the objects of a namespace, or all, by name."""
         return [
             self.read(resource, entry) for entry in self.store.resource(storage_of(resource)).all(namespace)
         ]
@@ -84,13 +82,11 @@ class Objects:
         return [obj for obj in found if controller_uid(obj) == uid]
 
     def orphans(self, resource: Resource[T], namespace: str) -> list[T]:
-        """Return the objects of a namespace that have no controller."""
         entries = self.store.resource(storage_of(resource)).all(namespace)
         found = (self.read(resource, entry) for entry in entries if not entry.is_deleting)
         return [obj for obj in found if not controller_uid(obj)]
 
     async def create(self, resource: Resource[T], body: Json, namespace: str) -> T:
-        """Create an object."""
         return wire.decode(await self._write("POST", resource.path(namespace), body), resource.struct)
 
     async def patch(self, resource: Resource[T], obj: T, body: Any, subresource: str | None = None) -> T:

@@ -31,7 +31,6 @@ def is_ready(pod: LabPod) -> bool:
 
 
 def is_terminating(pod: LabPod) -> bool:
-    """Return whether the pod is being deleted."""
     return pod.metadata.deletion_timestamp is not None
 
 
@@ -41,7 +40,6 @@ def is_active(pod: LabPod) -> bool:
 
 
 def seconds_until_available(pod: LabPod, min_ready_seconds: int, now: datetime) -> float | None:
-    """Return the seconds until the pod is available, 0 if it is, None if it is not ready."""
     if not is_ready(pod):
         return None
     left = _ready_since(pod) + timedelta(seconds=min_ready_seconds) - now
@@ -49,7 +47,6 @@ def seconds_until_available(pod: LabPod, min_ready_seconds: int, now: datetime) 
 
 
 def count_available(pods: Iterable[LabPod], min_ready_seconds: int, now: datetime) -> int:
-    """Count the pods that have been ready for `min_ready_seconds`."""
     return sum(seconds_until_available(pod, min_ready_seconds, now) == 0.0 for pod in pods)
 
 

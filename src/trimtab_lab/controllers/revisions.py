@@ -34,7 +34,6 @@ class RevisionHistory:
         return current
 
     def find(self, workload: LabWorkload, name: str) -> ControllerRevision | None:
-        """Return a revision by name."""
         history = self._objects.owned(REVISIONS, workload.metadata.uid)
         return next((revision for revision in history if revision.metadata.name == name), None)
 
@@ -71,7 +70,6 @@ class RevisionHistory:
 
 
 def revision_template(revision: ControllerRevision) -> dict[str, Any]:
-    """Return the pod template of a revision."""
     template = dict((revision.data.get("spec") or {}).get("template") or {})
     template.pop("$patch", None)
     return template

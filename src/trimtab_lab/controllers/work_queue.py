@@ -35,7 +35,6 @@ class WorkQueue:
         return not self._keys and not self._is_working and not waits
 
     def add(self, key: Key) -> None:
-        """Enqueue a key."""
         self._keys[key] = None
         self._wake.set()
 

@@ -238,7 +238,6 @@ def _validate_type(schema: JsonObject, path: str, *, is_root: bool) -> list[Fiel
 
 
 def resource_of(definition: JsonObject) -> ServedResource | None:
-    """Return the resource that a definition serves, or None when no version is served."""
     spec, names = definition["spec"], definition["spec"]["names"]
     served = [version for version in spec["versions"] if version.get("served")]
     served.sort(key=lambda version: version_rank(version["name"]))

@@ -133,7 +133,6 @@ class _WholeError(FieldError):
 
 
 def has_rules(schema: JsonObject) -> bool:
-    """Return whether a schema or a part of it has rules."""
     properties = (schema.get("properties") or {}).values()
     inner = [*properties, schema.get("items"), schema.get("additionalProperties")]
     return RULES in schema or any(has_rules(child) for child in inner if isinstance(child, dict))

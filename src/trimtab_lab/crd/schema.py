@@ -17,7 +17,6 @@ _INT64 = 2**63
 
 
 def validate(value: Any, schema: JsonObject, path: str = "") -> list[FieldError]:
-    """Return where `value` violates the schema."""
     return list(islice(_check(value, schema, path), MOST))
 
 
@@ -28,7 +27,6 @@ def compile_pattern(text: str) -> re.Pattern[str]:
 
 
 def type_name(value: Any) -> str:
-    """Return the JSON type of a value."""
     if value is None:
         return "null"
     if isinstance(value, bool):

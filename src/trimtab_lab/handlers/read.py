@@ -41,7 +41,6 @@ class FieldRequirement:
 
 
 def parse_fields(text: str) -> tuple[FieldRequirement, ...]:
-    """Parse a field selector."""
     requirements: list[FieldRequirement] = []
     for term in filter(None, re.split(r"(?<!\\),", text)):  # at commas that are not escaped
         match = _TERM.fullmatch(term)
@@ -146,7 +145,6 @@ def encode_continue(version: int, start: str) -> str:
 
 
 def decode_continue(token: str) -> _Position:
-    """Decode a continue token."""
     try:
         raw = base64.urlsafe_b64decode(token + "=" * (-len(token) % 4))
         return msgspec.json.decode(raw, type=_Position)
@@ -192,7 +190,6 @@ class ReadHandler:
         self._store = context.store
 
     async def get(self, request: ResourceRequest) -> ApiResponse:
-        """Return one object."""
         entry = self._context.get(request)
         version = parse_version(request.option("resourceVersion"))
         if version > self._store.version:
@@ -200,13 +197,11 @@ class ReadHandler:
         return self._context.respond(request, entry)
 
     async def list_objects(self, request: ResourceRequest) -> ApiResponse:
-        """Return the objects that match."""
         view = choose_view(request, self._context.clock.now)
         page = self.page(request)
         return ApiResponse(200, view.render_list(page.entries, page.meta))
 
     def page(self, request: ResourceRequest) -> ListChunk:
-        """Return the page that the request asks for."""
         selected = Filter.of(request)
         limit = request.number("limit") or 0
         if limit < 0:

@@ -245,7 +245,6 @@ def _set_replicas(request: ResourceRequest, obj: JsonObject, replicas: int) -> N
 
 
 def scale_of(request: ResourceRequest, obj: JsonObject) -> JsonObject:
-    """Return the Scale of an object."""
     paths = request.resource.scales.get(request.info.version)
     if paths is None:
         spec = obj.get("spec", {})

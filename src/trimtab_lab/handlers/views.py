@@ -35,7 +35,6 @@ class PlainView:
         self.form = "" if self._is_stored_version else f"{self._resource.group}/{request.info.version}"
 
     def render(self, entry: Entry) -> bytes:
-        """Return one object."""
         if self._is_stored_version:
             return entry.raw
         return encode(order_fields(self._request.to_request_version(entry.decoded())))
@@ -54,7 +53,6 @@ class PlainView:
         return b"".join((head, b'"metadata":', encode(meta), b',"items":[', b",".join(raws), b"]}\n"))
 
     def bookmark(self, meta: JsonObject) -> JsonObject:
-        """Return the object of a bookmark event."""
         return {"kind": self._resource.kind, "apiVersion": self._request.api_version, "metadata": meta}
 
 
@@ -66,17 +64,14 @@ class MetadataView:
         self.form = f"metadata/{version}"
 
     def render(self, entry: Entry) -> bytes:
-        """Return the metadata of one object."""
         return encode(self.bookmark(entry.decoded()["metadata"]))
 
     def render_list(self, entries: Iterable[Entry], meta: JsonObject) -> bytes:
-        """Return a list of metadata."""
         items = [self.bookmark(entry.decoded()["metadata"]) for entry in entries]
         kind = "PartialObjectMetadataList"
         return encode({"kind": kind, "apiVersion": self._api_version, "metadata": meta, "items": items})
 
     def bookmark(self, meta: JsonObject) -> JsonObject:
-        """Return an object that has only metadata."""
         return {"kind": "PartialObjectMetadata", "apiVersion": self._api_version, "metadata": meta}
 
 
@@ -107,7 +102,6 @@ class TableView:
         return encode(body)
 
     def render_list(self, entries: Iterable[Entry], meta: JsonObject) -> bytes:
-        """Return one table for the list."""
         return encode(self._table(entries, meta))
 
     def bookmark(self, meta: JsonObject) -> JsonObject:
@@ -131,15 +125,12 @@ class DroppingView:
         self.form = None if view.form is None else f"{view.form} without {DROP_MANAGED_FIELDS}"
 
     def render(self, entry: Entry) -> bytes:
-        """Return one object."""
         return self._view.render(_without_managed_fields(entry))
 
     def render_list(self, entries: Iterable[Entry], meta: JsonObject) -> bytes:
-        """Return a list."""
         return self._view.render_list(map(_without_managed_fields, entries), meta)
 
     def bookmark(self, meta: JsonObject) -> JsonObject:
-        """Return the object of a bookmark event."""
         return self._view.bookmark(meta)
 
 

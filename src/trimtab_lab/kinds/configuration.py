@@ -313,7 +313,6 @@ class NamespaceStrategy(Strategy):
         obj["status"] = {**obj.get("status", {}), "phase": "Terminating"}
 
     def fields(self, obj: JsonObject) -> Mapping[str, str]:
-        """Return the values that field selectors compare."""
         return {"status.phase": text_at(obj, "status", "phase"), "name": text_at(obj, "metadata", "name")}
 
 
@@ -328,5 +327,4 @@ class NodeStrategy(Strategy):
         obj.setdefault("status", {})
 
     def fields(self, obj: JsonObject) -> Mapping[str, str]:
-        """Return the values that field selectors compare."""
         return {"spec.unschedulable": text_at(obj, "spec", "unschedulable") or "false"}

@@ -31,7 +31,6 @@ class HpaStrategy(StatusStrategy):
             obj.update(fill(obj))
 
     def convert(self, obj: JsonObject, group: str, version: str) -> JsonObject:
-        """Return the object in v1 or v2."""
         try:
             return hpa.canonical(hpa.to_v1(obj) if version == "v1" else hpa.to_v2(obj))
         except hpa.InvalidObjectError as problem:

@@ -41,7 +41,6 @@ def containers_of(spec: JsonObject) -> Iterator[tuple[str, JsonObject]]:
 
 
 def default_pod_spec(spec: JsonObject) -> None:
-    """Fill in the defaults of a pod spec."""
     set_defaults(spec, restartPolicy="Always", terminationGracePeriodSeconds=30, dnsPolicy="ClusterFirst")
     set_defaults(spec, securityContext={}, schedulerName="default-scheduler")
     if spec.get("serviceAccountName"):
@@ -113,7 +112,6 @@ def validate_pod_level(spec: JsonObject, path: str) -> list[FieldError]:
 
 
 def validate_pod_spec(spec: JsonObject, path: str) -> list[FieldError]:
-    """Return what is wrong with a pod spec."""
     errors: list[FieldError] = []
     if not spec.get("containers"):
         errors.append(required(f"{path}.containers"))
@@ -247,7 +245,6 @@ class PodStrategy(Strategy):
             status["qosClass"] = old.get("status", {}).get("qosClass") or qos_class(obj["spec"], self._rules)
 
     def validate(self, obj: JsonObject) -> list[FieldError]:
-        """Return what is wrong with a pod."""
         return validate_pod_spec(obj.get("spec", {}), "spec")
 
     def validate_change(self, obj: JsonObject, old: JsonObject) -> list[FieldError]:
@@ -262,7 +259,6 @@ class PodStrategy(Strategy):
         return own if requested is None else requested
 
     def fields(self, obj: JsonObject) -> Mapping[str, str]:
-        """Return the values that field selectors compare."""
         host_network = text_at(obj, "spec", "hostNetwork") or "false"
         return {**super().fields(obj), "spec.hostNetwork": host_network}
 

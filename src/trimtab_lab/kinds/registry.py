@@ -65,12 +65,10 @@ class ServedResource:
 
     @property
     def singular(self) -> str:
-        """Return the singular name."""
         return self.singular_name or self.kind.lower()
 
     @property
     def list_kind(self) -> str:
-        """Return the kind of a list."""
         return self.list_kind_name or self.kind + "List"
 
     @property
@@ -103,7 +101,6 @@ class ServedResource:
         return "status" in self.subresources
 
     def api_version(self, version: str) -> str:
-        """Return the `apiVersion` of an object in this version."""
         return f"{self.group}/{version}" if self.group else version
 
     def not_found(self, name: str) -> StatusError:
@@ -115,7 +112,6 @@ class ServedResource:
         return conflict(self.plural, self.group, name, reason)
 
     def shape(self, version: str) -> Shape:
-        """Return the shape of objects in this version."""
         if self.is_custom:
             return self.shapes.get(version, ANY)
         return shape_of_kind(self.group, version, self.kind)
@@ -158,11 +154,9 @@ class Registry:
             self.generation += 1
 
     def find(self, group: str, version: str, plural: str) -> ServedResource | None:
-        """Return the resource served in this group and version."""
         return self._served.get((group, version, plural))
 
     def get(self, group: str, plural: str) -> ServedResource | None:
-        """Return a resource in any version."""
         return self._resources.get((group, plural))
 
     def by_storage(self, storage: str) -> ServedResource | None:
@@ -170,7 +164,6 @@ class Registry:
         return next((resource for resource in self if resource.storage == storage), None)
 
     def by_kind(self, group: str, kind: str) -> ServedResource | None:
-        """Return the resource of a kind."""
         listed = (resource for resource in self if "list" in resource.verbs)
         return next(
             (resource for resource in listed if (resource.group, resource.kind) == (group, kind)), None
@@ -187,6 +180,5 @@ class Registry:
         return {group: sorted(versions, key=version_rank) for group, versions in groups.items()}
 
     def in_version(self, group: str, version: str) -> list[ServedResource]:
-        """Return the resources of a group version, by name."""
         served = [resource for (g, v, _), resource in self._served.items() if (g, v) == (group, version)]
         return sorted(served, key=lambda resource: resource.plural)

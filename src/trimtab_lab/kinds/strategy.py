@@ -44,7 +44,6 @@ class Strategy:
         """Adjust a status write after the rest was taken from the old object."""
 
     def validate(self, obj: JsonObject) -> list[FieldError]:
-        """Return what is wrong with an object."""
         return []
 
     def validate_change(self, obj: JsonObject, old: JsonObject) -> list[FieldError]:
@@ -120,7 +119,6 @@ def text_at(obj: JsonObject, *path: str) -> str:
 
 
 def condition(kind: str, reason: str, message: str, now: datetime, status: str = "True") -> JsonObject:
-    """Return a condition."""
     time = format_time(now)
     return {"type": kind, "status": status, "lastTransitionTime": time, "reason": reason, "message": message}
 

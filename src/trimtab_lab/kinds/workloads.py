@@ -60,7 +60,6 @@ class WorkloadStrategy(StatusStrategy):
         """Fill in the fields of the kind."""
 
     def validate(self, obj: JsonObject) -> list[FieldError]:
-        """Return what is wrong with a workload."""
         spec = obj.get("spec", {})
         errors = self.validate_replicas(spec)
         selector = spec.get("selector")
@@ -138,7 +137,6 @@ class ReplicaSetStrategy(WorkloadStrategy):
     selectable_fields = ("status.replicas",)
 
     def default_spec(self, spec: JsonObject) -> None:
-        """Fill in replicas."""
         spec.setdefault("replicas", 1)
 
 
@@ -315,7 +313,6 @@ class JobStrategy(WorkloadStrategy):
         ]
 
     def fields(self, obj: JsonObject) -> Mapping[str, str]:
-        """Return the values that field selectors compare."""
         return {"status.successful": text_at(obj, "status", "succeeded") or "0"}
 
 

@@ -30,7 +30,6 @@ class Constant(Wire, frozen=True, tag="constant", tag_field="type"):
     value: Quantity
 
     def at(self, _moment: Moment) -> float:
-        """Return the value."""
         return self.value.as_float()
 
 
@@ -43,7 +42,6 @@ class Ramp(Wire, frozen=True, tag="ramp", tag_field="type"):
     after: float = 0.0
 
     def at(self, moment: Moment) -> float:
-        """Return the value at a time."""
         share = (moment.since - self.after) / self.lasts if self.lasts > 0 else 1.0
         low, high = self.start.as_float(), self.end.as_float()
         return low + (high - low) * min(max(share, 0.0), 1.0)
@@ -58,7 +56,6 @@ class Daily(Wire, frozen=True, tag="daily", tag_field="type"):
     weekend: float = 1.0
 
     def at(self, moment: Moment) -> float:
-        """Return the value at a time."""
         now = moment.now
         hour = now.hour + now.minute / 60 + (now.second + now.microsecond / 1e6) / 3600
         wave = (1 + math.cos((hour - self.peak_hour) / DAY_HOURS * 2 * math.pi)) / 2
@@ -77,7 +74,6 @@ class Spikes(Wire, frozen=True, tag="spikes", tag_field="type"):
     first: float = 0.0
 
     def at(self, moment: Moment) -> float:
-        """Return the value at a time."""
         since = moment.since - self.first
         is_peak = since >= 0 and since % self.every < self.lasts
         return (self.peak if is_peak else self.base).as_float()
@@ -96,7 +92,6 @@ class Steps(Wire, frozen=True, tag="steps", tag_field="type"):
     steps: tuple[CurveStep, ...]
 
     def at(self, moment: Moment) -> float:
-        """Return the value at a time."""
         place = bisect_right(self.steps, moment.since, key=lambda step: step.at)
         return self.steps[max(place - 1, 0)].value.as_float() if self.steps else 0.0
 
@@ -114,7 +109,6 @@ class Recorded(Wire, frozen=True, tag="recorded", tag_field="type"):
     repeats: bool = False
 
     def at(self, moment: Moment) -> float:
-        """Return the value at a time."""
         if not self.points:
             return 0.0
         first, last = self.points[0][0], self.points[-1][0]

@@ -61,7 +61,6 @@ class Load:
 
     @property
     def names(self) -> list[str]:
-        """Return the names of all loads and series."""
         return sorted({**self._models, **self._series})
 
     def set(self, load: WorkloadLoad | MetricCurve) -> None:
@@ -74,7 +73,6 @@ class Load:
         self._factors.pop(load_title(load), None)
 
     def get(self, name: str) -> WorkloadLoad | None:
-        """Return the load of that name."""
         model = self._models.get(name)
         return model.load if model is not None else None
 
@@ -100,7 +98,6 @@ class Load:
         self._factors[name] = factor
 
     def factor(self, name: str) -> float:
-        """Return the factor of a load."""
         return self._factors.get(name, 1.0)
 
     def election(self, target: tuple[str, str]) -> Election | None:

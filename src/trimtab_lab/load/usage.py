@@ -41,7 +41,6 @@ class RunningPods:
         self._cache: dict[str, tuple[LabPod, RunningPod | None]] = {}
 
     def select(self, pods: Iterable[LabPod]) -> list[RunningPod]:
-        """Return the running pods among `pods`."""
         cache, before = {}, self._cache
         selected: list[RunningPod] = []
         for pod in pods:
@@ -57,7 +56,6 @@ class RunningPods:
 
 
 def running_pod(pod: LabPod) -> RunningPod:
-    """Return the running pod of a pod."""
     return RunningPod(
         pod,
         pod.metadata.uid,
@@ -170,7 +168,6 @@ class UsageModel:
 
 
 def no_lease_holder(_namespace: str, _lease: str) -> str:
-    """Return an empty text: no lease has a holder."""
     return ""
 
 

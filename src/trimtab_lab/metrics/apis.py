@@ -78,7 +78,6 @@ class ResourceMetrics:
         return items[0]
 
     def list_objects(self, version: str, plural: str, objects: Iterable[_Metadata]) -> JsonObject:
-        """Return the metrics of the objects that have a sample."""
         items = self._items(version, plural, objects)
         api_version = f"{GROUP}/{version}"
         return {"kind": f"{KINDS[plural]}List", "apiVersion": api_version, "metadata": {}, "items": items}
@@ -166,7 +165,6 @@ class MetricsApis:
         self.versions = dict(versions)
 
     def get(self, path: str, query: str) -> ApiResponse:
-        """Return the response of a GET."""
         try:
             return ApiResponse.of(self._get(path, query))
         except SelectorError as problem:
@@ -297,7 +295,6 @@ class MetricsApis:
 
 
 def plural_of(kind: str) -> str:
-    """Return the plural name of a kind."""
     name = kind.lower()
     if name.endswith("y"):
         return f"{name[:-1]}ies"

@@ -131,7 +131,6 @@ class MetricsServer:
 
     @property
     def port(self) -> int:
-        """Return the port of the socket."""
         assert self._http is not None, "the metrics server is not started"
         return self._http.port
 

@@ -41,7 +41,6 @@ class MetricValues:
         labels: Mapping[str, str] | None = None,
         namespace: str = "",
     ) -> None:
-        """Set a series of an external metric."""
         quantity, labels = as_quantity(value), dict(labels or {})
         self.put(SeriesValue(name=name, value=quantity, timestamp=now, namespace=namespace, labels=labels))
 
@@ -107,7 +106,6 @@ class MetricValues:
         return [self._values[key] for key in sorted(self._values)]
 
     def external(self, namespace: str, name: str, selector: Selector = EVERYTHING) -> list[SeriesValue]:
-        """Return the series of an external metric that are visible in a namespace."""
         return [
             value
             for value in self.all()
@@ -120,7 +118,6 @@ class MetricValues:
     def custom(
         self, namespace: str, kind: str, name: str, selector: Selector = EVERYTHING
     ) -> list[SeriesValue]:
-        """Return the values of a custom metric for all objects of a kind."""
         return [
             value
             for value in self.all()
@@ -133,7 +130,6 @@ class MetricValues:
 
 
 def as_quantity(value: Number) -> str:
-    """Return a number as a quantity, rounded to 1/1000."""
     if isinstance(value, str):
         return str(Quantity.parse(value))
     return str(Quantity.from_milli(round(value * _MILLIS)))

@@ -33,7 +33,6 @@ class WriteThroughCache(Generic[T]):
         self._corrections: dict[Key, tuple[T, Callable[[T], bool]]] = {}
 
     def get(self, name: str, namespace: str = "") -> T | None:
-        """Return an object, or None."""
         cached = self.informer.store.get(name, namespace)
         return self._corrected((namespace, name), cached)
 
@@ -48,7 +47,6 @@ class WriteThroughCache(Generic[T]):
         return self._with_corrections(index.get(key).values(), belongs)
 
     async def create(self, body: Json, namespace: str | None = None) -> T:
-        """Create an object."""
         return self._wrote(await self.client.create(self.resource, body, namespace))
 
     async def patch(self, obj: T, body: Any, *, subresource: str | None = None) -> T:

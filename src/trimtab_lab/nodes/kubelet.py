@@ -67,7 +67,6 @@ class UsageSamples:
         return UsageSample(containers, self._taken_at, self._window)
 
     def node_usage(self, name: str, _now: datetime) -> UsageSample | None:
-        """Return the usage of a node, which is that of its pods."""
         if self._taken_at is None:
             return None
         on_node = [pod for pod in self._pods if pod.pod.spec.node_name == name]

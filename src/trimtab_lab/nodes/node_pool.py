@@ -23,7 +23,6 @@ class NodePool(Wire, frozen=True):
     labels: dict[str, str] = {}
 
     def node_names(self) -> list[str]:
-        """Return the names of the nodes."""
         return [f"{self.name}-{number}" for number in range(1, self.count + 1)]
 
 

@@ -53,7 +53,6 @@ def pod_status(
 
 
 def pod_phase(containers: Sequence[LabContainerStatus]) -> str:
-    """Return the phase of a pod with these containers."""
     terminated = [status.state.terminated for status in containers if status.state.terminated is not None]
     if containers and len(terminated) == len(containers):
         return "Succeeded" if all(state.exit_code == 0 for state in terminated) else "Failed"
@@ -289,7 +288,6 @@ def _terminated(status: LabContainerStatus, code: int, reason: str, now: datetim
 
 
 def terminated_state(status: LabContainerStatus, code: int, reason: str, now: datetime) -> ContainerState:
-    """Return the state of a container that terminates now."""
     started = status.state.running.started_at if status.state.running is not None else None
     return ContainerState(
         terminated=ContainerStateTerminated(

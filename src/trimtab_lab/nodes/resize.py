@@ -60,7 +60,6 @@ def needs_resize(pod: LabPod) -> bool:
 
 
 def resize_step(pod: LabPod, inputs: ResizeInputs, timing: Timing, now: datetime) -> LifecycleStep:
-    """Return the next step of a resize."""
     now = now.replace(microsecond=0)
     if _is_done(pod):
         return _step(pod, pod.status.container_statuses, now)

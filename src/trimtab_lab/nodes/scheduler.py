@@ -62,12 +62,10 @@ class Resources:
         return (self.cpu / max(total.cpu, 1) + self.memory / max(total.memory, 1)) / 2
 
     def amount(self, name: str) -> int:
-        """Return the amount of a resource."""
         return {"cpu": self.cpu, "memory": self.memory, "pods": self.pods}[name]
 
 
 def node_allocatable(node: Node) -> Resources:
-    """Return the allocatable resources of a node."""
     allocatable = node.status.allocatable or node.status.capacity
     pods = allocatable.get("pods")
     return _resources(allocatable) + Resources(pods=pods.value() if pods else DEFAULT_MAX_PODS)
@@ -87,7 +85,6 @@ def pod_requests(pod: LabPod) -> Resources:
 
 
 def spec_requests(pod: LabPod) -> Resources:
-    """Return the requests in a pod's spec."""
     return _total(pod, {})
 
 
@@ -97,7 +94,6 @@ def allocated_resources(pod: LabPod) -> Resources:
 
 
 def total_requests(pods: Iterable[LabPod]) -> Resources:
-    """Return the requests of all unfinished pods."""
     return sum((pod_requests(pod) for pod in pods if not pod.is_finished), Resources())
 
 

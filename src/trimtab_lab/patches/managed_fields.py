@@ -236,7 +236,6 @@ def _difference(obj: JsonObject, old: JsonObject | None, shape: Shape) -> tuple[
 
 
 def _previous_owners(meta: JsonObject, old: JsonObject | None) -> Managers:
-    """Return the owners in the update, else the owners in the old object."""
     if meta.get("managedFields") == [{}]:
         return {}  # a list of one empty entry resets all owners
     return read(meta) or (read(old["metadata"]) if old is not None else {})

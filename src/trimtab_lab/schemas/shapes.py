@@ -183,7 +183,6 @@ def _field_shape(schema: JsonObject) -> Shape:
 
 
 def shape_of_structural(schema: JsonObject) -> Shape:
-    """Return the shape of a structural schema."""
     shape = Shape("any")
     kind = schema.get("type")
     additional = schema.get("additionalProperties")
@@ -225,7 +224,6 @@ def custom_shape(schema: JsonObject) -> Shape:
 
 
 def object_fields() -> dict[str, Shape]:
-    """Return the fields that every object has."""
     return {
         "apiVersion": Shape("string"),
         "kind": Shape("string"),
@@ -234,7 +232,6 @@ def object_fields() -> dict[str, Shape]:
 
 
 def is_time(text: str) -> bool:
-    """Return whether a text is an RFC 3339 time."""
     try:
         parse_time(text)
     except ValueError:

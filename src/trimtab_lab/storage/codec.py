@@ -98,7 +98,6 @@ _JsonLoader.yaml_implicit_resolvers = {
 
 
 def decode_yaml(body: bytes) -> Any:
-    """Decode one YAML document."""
     try:
         value = yaml.load(body, Loader=_JsonLoader)  # noqa: S506 - a subclass of SafeLoader
         has_bomb = b"*" in body and _count_expanded(value, {}) > MAX_VALUES
@@ -167,7 +166,6 @@ class Identities:
         self.is_seeded = seed is not None
 
     def uid(self) -> str:
-        """Return a new uid."""
         return str(uuid.UUID(int=self._random.getrandbits(128), version=4))
 
     def token(self) -> str:

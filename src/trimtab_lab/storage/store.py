@@ -140,7 +140,6 @@ class WatchCache:
         return stream
 
     def stop(self, stream: WatchStream) -> None:
-        """Remove a stream."""
         streams = self._streams.get(stream.namespace)
         if streams is not None:
             streams.pop(stream, None)
@@ -155,7 +154,6 @@ class WatchCache:
 
     @property
     def stream_count(self) -> int:
-        """Return the number of open streams."""
         return sum(len(streams) for streams in self._streams.values())
 
 
@@ -163,7 +161,6 @@ Listener = Callable[[str, WatchCacheEvent], None]
 
 
 def key_of(obj: JsonObject) -> str:
-    """Return the storage key of an object."""
     meta = obj["metadata"]
     return f"{meta['namespace']}/{meta['name']}" if meta.get("namespace") else str(meta["name"])
 
@@ -253,7 +250,6 @@ class ObjectStore:
         return objects
 
     def resources(self) -> list[ResourceStore]:
-        """Return the objects of every resource."""
         return list(self._resources.values())
 
     def get(self, resource: str, key: str) -> Entry | None:
@@ -261,7 +257,6 @@ class ObjectStore:
         return self.resource(resource).entries.get(key)
 
     def by_uid(self, uid: str) -> tuple[str, Entry] | None:
-        """Return the resource and the object with this uid."""
         place = self._by_uid.get(uid)
         if place is None:
             return None

@@ -41,7 +41,6 @@ def age(since: datetime, now: datetime) -> str:
 
 
 def value_at(obj: Any, path: str) -> Any:
-    """Return the value at a dotted path, or None."""
     for name in path.split("."):
         obj = obj.get(name) if isinstance(obj, dict) else None
     return obj
@@ -63,14 +62,12 @@ def since(path: str, default: str = UNKNOWN) -> Cell:
 
 
 def labels(path: str) -> Cell:
-    """Return the cell of a label map."""
     return lambda obj, _now: (
         ",".join(f"{key}={value}" for key, value in sorted((value_at(obj, path) or {}).items())) or UNSET
     )
 
 
 def selector(path: str) -> Cell:
-    """Return the cell of a label selector."""
 
     def cell(obj: JsonObject, _now: datetime) -> str:
         found = value_at(obj, path)

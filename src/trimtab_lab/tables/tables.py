@@ -17,7 +17,6 @@ CREATED_AT = TableColumn("Created At", CREATION, type="date", description="When 
 
 
 def table_columns(resource: ServedResource, version: str) -> tuple[TableColumn, ...]:
-    """Return the columns of a resource."""
     if resource.is_custom:
         return (NAME, *(resource.columns.get(version) or (AGE,)))
     builtin = BUILTIN.get((resource.group, resource.plural))
@@ -29,7 +28,6 @@ def table_columns(resource: ServedResource, version: str) -> tuple[TableColumn, 
 def table(
     resource: ServedResource, version: str, objects: list[JsonObject], now: datetime, include: str
 ) -> JsonObject:
-    """Return objects as a table."""
     columns = table_columns(resource, version)
     rows = [{"cells": _cells(resource, columns, obj, now), **_row_object(obj, include)} for obj in objects]
     has_printer = resource.is_custom or (resource.group, resource.plural) in BUILTIN
