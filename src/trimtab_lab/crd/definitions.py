@@ -36,6 +36,7 @@ class CustomStrategy(Strategy):
     needs_version_on_update = True
 
     def __init__(self, schemas: dict[str, JsonObject]) -> None:
+        super().__init__()
         self._schemas = schemas
 
     def _schema(self, obj: JsonObject) -> JsonObject:

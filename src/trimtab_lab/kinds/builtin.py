@@ -40,8 +40,6 @@ AUTHENTICATION, AUTHORIZATION = "authentication.k8s.io", "authorization.k8s.io"
 WEBHOOKS, METRICS = "admissionregistration.k8s.io", "metrics.k8s.io"
 SCALE, GENERATION, EXTENSION = "status scale", "all generation", "cluster generation api-extensions"
 
-BINDINGS = ("RoleBinding", "ClusterRoleBinding")
-
 Row = tuple[str, str, str, str, str, type[Strategy]]
 #: Group, kind, short names, subresources, traits, strategy. The plural is the kind in lower case with an s.
 #:
@@ -68,7 +66,7 @@ ROWS: tuple[Row, ...] = (
     (APPS, "ControllerRevision", "", "", "", Strategy),
     (BATCH, "Job", "", "status", GENERATION, JobStrategy),
     (BATCH, "CronJob", "cj", "status", GENERATION, CronJobStrategy),
-    ("autoscaling", "HorizontalPodAutoscaler", "hpa", "status", "all", Strategy),
+    ("autoscaling", "HorizontalPodAutoscaler", "hpa", "status", "all", HpaStrategy),
     (POLICY, "PodDisruptionBudget", "pdb", "status", "generation", BudgetStrategy),
     ("coordination.k8s.io", "Lease", "", "", "", LeaseStrategy),
     ("events.k8s.io", "Event", "ev", "", "", EventStrategy),
@@ -107,35 +105,27 @@ DETAILS: dict[tuple[str, str], dict[str, Any]] = {
 }
 
 
-def _build(row: Row) -> ServedResource:
+def builtin_resources(
+    gates: FeatureGates, rules: ServerRules = KUBERNETES_1_37
+) -> tuple[ServedResource, ...]:
+    """Return the resources that are served before any definition is created."""
+    return tuple(_build(row, gates, rules) for row in ROWS)
+
+
+def _build(row: Row, gates: FeatureGates, rules: ServerRules) -> ServedResource:
     group, kind, short_names, subresources, traits, strategy = row
+    is_hpa = strategy is HpaStrategy
     resource = ServedResource(
         group,
         f"{kind.lower()}s",
         kind,
+        versions=("v2", "v1") if is_hpa else ("v1",),
         is_namespaced="cluster" not in traits,
         short_names=tuple(short_names.split()),
         categories=tuple(trait for trait in traits.split() if trait in ("all", "api-extensions")),
         subresources=tuple(subresources.split()),
         verbs=("create",) if "review" in traits else ALL_VERBS,
-        has_generation="generation" in traits,
-        strategy=strategy(),
+        has_generation=rules.hpa_generations if is_hpa else "generation" in traits,
+        strategy=HpaStrategy(rules, gates) if is_hpa else strategy(rules),
     )
     return replace(resource, **DETAILS.get((group, kind), {}))
-
-
-def builtin_resources(
-    gates: FeatureGates, rules: ServerRules = KUBERNETES_1_37
-) -> tuple[ServedResource, ...]:
-    """Return the resources that are served before any definition is created."""
-    by_rules: dict[str, dict[str, Any]] = {
-        "HorizontalPodAutoscaler": {
-            "versions": ("v2", "v1"),
-            "has_generation": rules.hpa_generations,
-            "strategy": HpaStrategy(gates, rules),
-        },
-        "Pod": {"strategy": PodStrategy(rules)},
-        "StatefulSet": {"strategy": StatefulSetStrategy(rules)},
-        **{kind: {"strategy": RbacStrategy(rules)} for kind in BINDINGS},
-    }
-    return tuple(replace(resource, **by_rules.get(resource.kind, {})) for resource in map(_build, ROWS))

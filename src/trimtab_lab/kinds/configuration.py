@@ -83,9 +83,6 @@ class LeaseStrategy(Strategy):
 class RbacStrategy(Strategy):
     """Roles and bindings."""
 
-    def __init__(self, rules: ServerRules = KUBERNETES_1_37) -> None:
-        self._immutable = "field is immutable" if rules.declared_replicas else "cannot change roleRef"
-
     def default(self, obj: JsonObject) -> None:
         """Fill in API groups of references."""
         if "roleRef" in obj:
@@ -134,9 +131,10 @@ class RbacStrategy(Strategy):
     def validate_change(self, obj: JsonObject, old: JsonObject) -> list[FieldError]:
         """Reject a change of a binding's role."""
         if obj.get("roleRef") != old.get("roleRef"):
+            detail = "field is immutable" if self.rules.declared_replicas else "cannot change roleRef"
             go_names = {"apiGroup": "APIGroup", "kind": "Kind", "name": "Name"}
             shown = {go_names.get(name, name): value for name, value in (obj.get("roleRef") or {}).items()}
-            return [invalid_value("roleRef", shown, self._immutable)]
+            return [invalid_value("roleRef", shown, detail)]
         return []
 
 
@@ -215,15 +213,17 @@ class ServiceStrategy(Strategy):
     """Services."""
 
     returns_deleted = True
+    defaults = {"spec": {"type": "ClusterIP", "sessionAffinity": "None"}}
 
-    def __init__(self) -> None:
+    def __init__(self, rules: ServerRules = KUBERNETES_1_37) -> None:
+        super().__init__(rules)
         self._addresses = 0
         self._ports = 0
 
     def default(self, obj: JsonObject) -> None:
         """Fill in type, ports and affinity."""
-        spec = obj.setdefault("spec", {})
-        set_defaults(spec, type="ClusterIP", sessionAffinity="None")
+        super().default(obj)
+        spec = obj["spec"]
         for port in spec.get("ports") or ():
             port.setdefault("protocol", "TCP")
             if "port" in port:

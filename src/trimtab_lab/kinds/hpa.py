@@ -12,6 +12,7 @@ from trimtab_lab.apiserver.errors import invalid
 from trimtab_lab.kinds.strategy import StatusStrategy
 from trimtab_lab.storage.codec import JsonObject
 
+NO_GATES = FeatureGates.of({})
 KIND, GROUP = "HorizontalPodAutoscaler", "autoscaling"
 
 
@@ -20,9 +21,9 @@ class HpaStrategy(StatusStrategy):
 
     status_zeros = {"currentMetrics": None, "desiredReplicas": 0}
 
-    def __init__(self, gates: FeatureGates, rules: ServerRules) -> None:
+    def __init__(self, rules: ServerRules, gates: FeatureGates = NO_GATES) -> None:
+        super().__init__(rules)
         self._gates = gates
-        self._rules = rules
 
     def default(self, obj: JsonObject) -> None:
         """Fill in the defaults of the object's own version."""
@@ -38,31 +39,31 @@ class HpaStrategy(StatusStrategy):
 
     def prepare_for_create(self, obj: JsonObject, now: datetime) -> None:
         """Drop fields of disabled gates and start with an empty status."""
-        _become(obj, strategy.create(obj, self._gates, self._rules).stored)
+        _become(obj, strategy.create(obj, self._gates, self.rules).stored)
         super().prepare_for_create(obj, now)
 
     def prepare_for_update(self, obj: JsonObject, old: JsonObject) -> None:
         """Drop fields of disabled gates that the stored object does not use."""
-        _become(obj, strategy.update(obj, old, self._gates, self._rules).stored)
+        _become(obj, strategy.update(obj, old, self._gates, self.rules).stored)
         self.prepare_for_status(obj, old)
 
     def prepare_for_status(self, obj: JsonObject, old: JsonObject) -> None:
         """Write the fields that are always there, and drop those of newer versions."""
-        if not self._rules.hpa_generations:
+        if not self.rules.hpa_generations:
             obj.update(strategy.without_condition_generations(obj))
         super().prepare_for_status(obj, old)
 
     def validate_create(self, obj: JsonObject) -> list[FieldError]:
         """Return why a new object is invalid."""
-        return _of_spec(strategy.create(obj, self._gates, self._rules))
+        return _of_spec(strategy.create(obj, self._gates, self.rules))
 
     def validate_update(self, obj: JsonObject, old: JsonObject) -> list[FieldError]:
         """Return why a change is invalid. Fields that the stored object uses stay allowed."""
-        return _of_spec(strategy.update(obj, old, self._gates, self._rules))
+        return _of_spec(strategy.update(obj, old, self._gates, self.rules))
 
     def validate_status(self, obj: JsonObject, old: JsonObject) -> list[FieldError]:
         """Return why a status is invalid."""
-        return _of_spec(strategy.update_status(obj, old, self._rules))
+        return _of_spec(strategy.update_status(obj, old, self.rules))
 
 
 def _become(obj: JsonObject, stored: JsonObject) -> None:

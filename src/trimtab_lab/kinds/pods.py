@@ -4,7 +4,7 @@ import re
 from collections.abc import Iterator, Mapping
 from datetime import datetime
 
-from trimtab.model.core.server_rules import KUBERNETES_1_37, ServerRules
+from trimtab.model.core.server_rules import ServerRules
 from trimtab.model.field_errors import FieldError
 from trimtab.model.labels import names
 from trimtab.model.quantity import Quantity, QuantityError
@@ -199,9 +199,6 @@ NODE_TROUBLE = ("node.kubernetes.io/not-ready", "node.kubernetes.io/unreachable"
 class PodStrategy(Strategy):
     """Pods, whose spec is mostly immutable and whose deletion is graceful once a node runs them."""
 
-    def __init__(self, rules: ServerRules = KUBERNETES_1_37) -> None:
-        self._rules = rules
-
     is_graceful = True
     returns_deleted = True
     selectable_fields = (
@@ -220,8 +217,8 @@ class PodStrategy(Strategy):
         default_pod_spec(spec)
         spec.setdefault("enableServiceLinks", True)
         default_requests(spec)
-        if not self._rules.completes_pod_level:
-            complete_pod_level(spec, self._rules)
+        if not self.rules.completes_pod_level:
+            complete_pod_level(spec, self.rules)
 
     def prepare_for_create(self, obj: JsonObject, now: datetime) -> None:
         """Start as Pending, with what the default admission plugins add."""
@@ -231,8 +228,8 @@ class PodStrategy(Strategy):
         for key in NODE_TROUBLE:
             if not any(_tolerates(existing, key) for existing in spec["tolerations"]):
                 spec["tolerations"].append({"key": key, **toleration})
-        complete_pod_level(spec, self._rules)
-        obj["status"] = {"phase": "Pending", "qosClass": qos_class(spec, self._rules)}
+        complete_pod_level(spec, self.rules)
+        obj["status"] = {"phase": "Pending", "qosClass": qos_class(spec, self.rules)}
         if spec.get("schedulingGates"):
             message = "Scheduling is blocked due to non-empty scheduling gates"
             gated = condition("PodScheduled", "SchedulingGated", message, now, status="False")
@@ -242,7 +239,7 @@ class PodStrategy(Strategy):
         """Keep the quality-of-service class."""
         status = obj.setdefault("status", {})
         if not status.get("qosClass"):
-            status["qosClass"] = old.get("status", {}).get("qosClass") or qos_class(obj["spec"], self._rules)
+            status["qosClass"] = old.get("status", {}).get("qosClass") or qos_class(obj["spec"], self.rules)
 
     def validate(self, obj: JsonObject) -> list[FieldError]:
         return validate_pod_spec(obj.get("spec", {}), "spec")

@@ -8,6 +8,7 @@ from collections.abc import Mapping
 from datetime import datetime
 from typing import Any
 
+from trimtab.model.core.server_rules import KUBERNETES_1_37, ServerRules
 from trimtab.model.field_errors import FieldError
 from trimtab.model.times import format_time
 from trimtab_lab.storage.codec import JsonObject
@@ -30,9 +31,15 @@ class Strategy:
     keeps_status_on_create = False
     #: The paths that field selectors may use, besides name and namespace.
     selectable_fields: tuple[str, ...] = ()
+    #: What is filled in where it is missing.
+    defaults: JsonObject = {}
+
+    def __init__(self, rules: ServerRules = KUBERNETES_1_37) -> None:
+        self.rules = rules
 
     def default(self, obj: JsonObject) -> None:
         """Fill in defaults. It runs on every decoded object and must be idempotent."""
+        fill(obj, self.defaults)
 
     def prepare_for_create(self, obj: JsonObject, now: datetime) -> None:
         """Reset what a client may not choose on create."""
@@ -135,6 +142,15 @@ def keep_from(obj: JsonObject, old: JsonObject, name: str) -> None:
         obj[name] = old[name]
     else:
         obj.pop(name, None)
+
+
+def fill(obj: JsonObject, defaults: JsonObject) -> None:
+    """Set the fields that are missing, at any depth."""
+    for name, value in defaults.items():
+        if isinstance(value, dict):
+            fill(obj.setdefault(name, {}), value)
+        else:
+            obj.setdefault(name, value)
 
 
 def set_defaults(obj: JsonObject, /, **defaults: Any) -> None:
