@@ -1,7 +1,7 @@
 """Why a pod may not run on a node, in the scheduler's words."""
 
 from collections import Counter
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
 
@@ -93,10 +93,6 @@ def allocated_resources(pod: LabPod) -> Resources:
     return _total(pod, {status.name: status.allocated_resources for status in pod.status.container_statuses})
 
 
-def total_requests(pods: Iterable[LabPod]) -> Resources:
-    return sum((pod_requests(pod) for pod in pods if not pod.is_finished), Resources())
-
-
 def _total(pod: LabPod, allocated: Mapping[str, ResourceList]) -> Resources:
     """Add up containers and sidecars, or take the largest init container if that is more."""
     spec = pod.spec
@@ -135,6 +131,7 @@ class Scheduler:
         self._clock = caches.clock
         self._caches = caches
         self._unschedulable: dict[Key, None] = {}
+        self._reserved: dict[str, dict[str, tuple[LabPod, Resources]]] = {}
         self.queue = WorkQueue("scheduling", caches.clock, self.reconcile)
         caches.pods.subscribe(self._on_pod_event)
         caches.nodes.subscribe(self._on_node_event)
@@ -170,7 +167,7 @@ class Scheduler:
                 reasons[mismatch] += 1
                 continue
             allocatable = node_allocatable(node)
-            used = total_requests(self._caches.pods_on(node.metadata.name))
+            used = self._used(node.metadata.name)
             insufficient = allocatable.insufficient(used, pod_requests(pod))
             reasons.update(_INSUFFICIENT[name] for name in insufficient)
             if not insufficient:
@@ -181,6 +178,18 @@ class Scheduler:
             return
         self._unschedulable[key] = None
         await self._write_unschedulable(pod, reasons)
+
+    def _used(self, node: str) -> Resources:
+        """Return what the pods of a node reserve, each computed once per version of the pod."""
+        before, reserved = self._reserved.get(node, {}), dict[str, tuple[LabPod, Resources]]()
+        for pod in self._caches.pods_on(node):
+            if not pod.is_finished:
+                known = before.get(pod.metadata.uid)
+                if known is None or known[0] is not pod:
+                    known = (pod, pod_requests(pod))
+                reserved[pod.metadata.uid] = known
+        self._reserved[node] = reserved
+        return sum((amounts for _, amounts in reserved.values()), Resources())
 
     async def _bind(self, pod: LabPod, node: str) -> None:
         meta = pod.metadata
