@@ -62,7 +62,7 @@ class EmbeddedCluster:
         self.server = Server(clock, seed=seed, gates=gates, tracks_fields=tracks_fields, has_controllers=True)
         admin = {"authorization": f"Bearer {self.server.tokens.admin}", "user-agent": "trimtab-lab"}
         self.client = Client(clock, InProcessTransport(self.server, headers=admin), seed=seed)
-        self.side = DataPlane(self.client, with_changes(setting, pace=PACE), self.server.controllers.queues)
+        self.side = DataPlane(self.client, with_changes(setting, pace=PACE), self.server.queues)
         self.served = ServedLab(self.server, address) if address is not None else None
         self._stack = AsyncExitStack()
 

@@ -29,7 +29,7 @@ from trimtab_lab.apiserver.request import (
     verb_of,
 )
 from trimtab_lab.apiserver.routes import NonResourceRoutes, ResourceRoutes
-from trimtab_lab.controllers.controller import Controller, Controllers, Lag, seeded_lag, stop
+from trimtab_lab.controllers.controller import Controller, Lag, seeded_lag, stop
 from trimtab_lab.controllers.daemon_sets import DaemonSetController
 from trimtab_lab.controllers.deployments import DeploymentController
 from trimtab_lab.controllers.disruption import DisruptionController
@@ -108,13 +108,14 @@ class Server:
         self._resources = ResourceRoutes(self._context, self.tokens, self.authorizer, self.metrics)
         self._others = NonResourceRoutes(self.registry, self.aggregation, rules)
         self._definitions = DefinitionKeeper(self.store, self.registry)
-        self._collector = GarbageCollector(self.store, self.registry, self._resources.deletes)
-        self._budgets = DisruptionController(self.store)
-        objects = Objects(self.store, self.request, self.tokens.admin)
-        lag = seeded_lag(seed)
-        self.controllers = Controllers(
-            [make(objects, clock, lag) for make in WORKLOADS] if has_controllers else []
-        )
+        #: The queues of the controllers, which are tasks of the server.
+        self.queues = [
+            GarbageCollector(clock, self.store, self.registry, self._resources.deletes).queue,
+            DisruptionController(clock, self.store).queue,
+        ]
+        if has_controllers:
+            objects, lag = Objects(self.store, self.request, self.tokens.admin), seeded_lag(seed)
+            self.queues += [make(objects, clock, lag).queue for make in WORKLOADS]
         self._tasks: list[asyncio.Task[None]] = []
         for obj in first_objects():
             self.put(obj)
@@ -124,15 +125,13 @@ class Server:
         put_object(self._context, obj)
 
     async def __aenter__(self) -> "Server":
-        self._tasks = [asyncio.create_task(self._collector.run()), asyncio.create_task(self._budgets.run())]
-        await self.controllers.__aenter__()
+        self._tasks = [asyncio.create_task(queue.run()) for queue in self.queues]
         return self
 
     async def __aexit__(
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
-        await self.controllers.__aexit__()
-        await stop(self._tasks)
+        await stop(self._tasks, self.queues)
         for objects in self.store.resources():
             objects.watch_cache.expire_all()
         await self.outbound.close()

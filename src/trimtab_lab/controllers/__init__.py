@@ -1,6 +1,6 @@
-"""Kubernetes' own controllers, small enough for a lab.
+"""Kubernetes' own controllers, small enough for a lab, as tasks of the server.
 
-`manager` starts those that are clients of a cluster: `deployments` (with the pure `rollout`), `replica_sets`,
-`stateful_sets` and `daemon_sets` (with `revisions`), `jobs`. `leader_labels` plays the leader election of workloads.
-`disruption` and `garbage_collector` run inside the lab's API server, on its store. Read `base` first.
+Read `controller` (the queue, the lag) and `objects` (reads and writes) first. `deployments`, `replica_sets`, `stateful_sets` and
+`daemon_sets` (with `revisions`) and `jobs` make pods; only a server that is asked for them runs them. `disruption` and
+`garbage_collector` always run. `kinds` has the objects with their types, `pods` what several controllers ask of pods.
 """

@@ -65,21 +65,6 @@ class Controller:
                 self.enqueue((owner.metadata.namespace, owner.metadata.name))
 
 
-class Controllers:
-    """Runs controllers as tasks of the server. Use it as an async context manager."""
-
-    def __init__(self, controllers: Sequence[Controller]) -> None:
-        self.queues = [controller.queue for controller in controllers]
-        self._tasks: list[asyncio.Task[None]] = []
-
-    async def __aenter__(self) -> "Controllers":
-        self._tasks = [asyncio.create_task(queue.run()) for queue in self.queues]
-        return self
-
-    async def __aexit__(self, *_: object) -> None:
-        await stop(self._tasks, self.queues)
-
-
 async def stop(tasks: Sequence[asyncio.Task[None]], queues: Sequence[WorkQueue] = ()) -> None:
     """Cancel the timers of queues, then tasks."""
     for queue in queues:

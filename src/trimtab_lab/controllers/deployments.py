@@ -1,4 +1,7 @@
-"""The next sizes of a Deployment's ReplicaSets: surge, unavailability and proportions, without I/O."""
+"""The Deployment controller: one ReplicaSet per pod template, replaced step by step.
+
+The next sizes of the ReplicaSets (surge, unavailability and proportions) are computed without I/O.
+"""
 
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace

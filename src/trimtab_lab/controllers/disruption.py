@@ -3,48 +3,35 @@
 It runs inside the lab's API server and computes the status again after each change of a budget or a pod.
 """
 
-import asyncio
-import logging
 from collections.abc import Callable
 
+from trimtab.clock import Clock
 from trimtab_lab.controllers.kinds import scaled_value
+from trimtab_lab.controllers.objects import Key
+from trimtab_lab.controllers.work_queue import WorkQueue
 from trimtab_lab.kinds.workloads import selector_of
 from trimtab_lab.storage.codec import JsonObject
 from trimtab_lab.storage.store import ObjectStore, WatchCacheEvent
 
 OwnerReplicas = Callable[[str], int | None]
-LOG = logging.getLogger("trimtab.lab.controllers.disruption")
 BUDGETS = "poddisruptionbudgets.policy"
 
 
 class DisruptionController:
     """Keeps the status of every PodDisruptionBudget up to date."""
 
-    def __init__(self, store: ObjectStore) -> None:
+    def __init__(self, clock: Clock, store: ObjectStore) -> None:
         self._store = store
-        self._namespaces: dict[str, None] = {}
-        self._wake = asyncio.Event()
+        #: Namespaces.
+        self.queue = WorkQueue("disruption budgets", clock, self._reconcile)
         store.listen(self._on_change)
 
     def _on_change(self, resource: str, change: WatchCacheEvent) -> None:
         if resource in (BUDGETS, "pods") and self._store.resource(BUDGETS).entries:
-            self._namespaces[change.entry.namespace] = None
-            self._wake.set()
+            self.queue.add(("", change.entry.namespace))
 
-    async def run(self) -> None:
-        """Update budgets until cancelled."""
-        while True:
-            await self._wake.wait()
-            self._wake.clear()
-            while self._namespaces:
-                namespace = next(iter(self._namespaces))
-                del self._namespaces[namespace]
-                try:
-                    self._update(namespace)
-                except Exception:  # the border of the loop: one bad object must not block the rest
-                    LOG.exception("disruption budgets of namespace %s", namespace)
-
-    def _update(self, namespace: str) -> None:
+    async def _reconcile(self, key: Key) -> None:
+        namespace = key[1]
         pods = [entry.decoded() for entry in self._store.resource("pods").all(namespace)]
         for entry in self._store.resource(BUDGETS).all(namespace):
             budget = entry.decoded()

@@ -4,12 +4,13 @@ It runs inside the lab's API server, subscribes to the store and processes a que
 dependents after the owner, foreground deletion before it, and orphaning removes their owner reference.
 """
 
-import asyncio
-import logging
 from collections.abc import Awaitable, Callable
 
+from trimtab.clock import Clock
 from trimtab_lab.apiserver.errors import StatusError
 from trimtab_lab.apiserver.request import RequestInfo, RequestUser, ResourceRequest
+from trimtab_lab.controllers.objects import Key
+from trimtab_lab.controllers.work_queue import WorkQueue
 from trimtab_lab.handlers.delete import FOREGROUND, ORPHAN, DeleteHandler, DeletionOptions
 from trimtab_lab.kinds.registry import Registry
 from trimtab_lab.storage.codec import JsonObject
@@ -17,59 +18,50 @@ from trimtab_lab.storage.store import Entry, ObjectStore, WatchCacheEvent
 
 #: Seconds until a rejected deletion is retried.
 RETRY_SECONDS = 10.0
-LOG = logging.getLogger("trimtab.lab.controllers.garbage_collector")
 USER = RequestUser("system:serviceaccount:kube-system:generic-garbage-collector", ("system:masters",))
 
 
 class GarbageCollector:
     """Deletes objects whose owners are gone, and the content of terminating namespaces."""
 
-    def __init__(self, store: ObjectStore, registry: Registry, deletion: DeleteHandler) -> None:
+    def __init__(self, clock: Clock, store: ObjectStore, registry: Registry, deletion: DeleteHandler) -> None:
         self._store = store
         self._registry = registry
         self._deletion = deletion
-        self._jobs: dict[tuple[str, str], Callable[[], Awaitable[None]]] = {}
-        self._wake = asyncio.Event()
+        self._work: dict[str, Callable[[str], Awaitable[None]]] = {
+            "dependent": self._collect,
+            "owner": self._finish_owner,
+            "namespace": self._empty_namespace,
+        }
+        #: What to do, and the uid or namespace that it is about.
+        self.queue = WorkQueue("garbage collection", clock, self._reconcile)
         store.listen(self._on_change)
+
+    async def _reconcile(self, key: Key) -> None:
+        await self._work[key[0]](key[1])
 
     def _on_change(self, resource: str, change: WatchCacheEvent) -> None:
         """Enqueue the objects that a change concerns, each once."""
         entry = change.entry
         if change.action == "DELETED":
             for _, dependent in self._store.dependents(entry.uid):
-                self._enqueue("dependent", dependent.uid, self._collect)
+                self.queue.add(("dependent", dependent.uid))
             for owner in entry.owners:
-                self._enqueue("owner", owner, self._finish_owner)
+                self.queue.add(("owner", owner))
             if entry.namespace:
                 self._enqueue_namespace(entry.namespace)
             return
         if entry.owners and (change.previous is None or change.previous.owners != entry.owners):
-            self._enqueue("dependent", entry.uid, self._collect)
+            self.queue.add(("dependent", entry.uid))
         if entry.is_deleting:
-            self._enqueue("owner", entry.uid, self._finish_owner)
+            self.queue.add(("owner", entry.uid))
             if resource == "namespaces":
                 self._enqueue_namespace(entry.name)
 
     def _enqueue_namespace(self, name: str) -> None:
         namespace = self._store.get("namespaces", name)
         if namespace is not None and namespace.is_deleting:
-            self._enqueue("namespace", name, self._empty_namespace)
-
-    def _enqueue(self, kind: str, key: str, work: Callable[[str], Awaitable[None]]) -> None:
-        self._jobs.setdefault((kind, key), lambda: work(key))
-        self._wake.set()
-
-    async def run(self) -> None:
-        """Process the queue until cancelled."""
-        while True:
-            await self._wake.wait()
-            self._wake.clear()
-            while self._jobs:
-                key = next(iter(self._jobs))
-                try:
-                    await self._jobs.pop(key)()
-                except Exception:  # the border of the loop: one bad object must not block the rest
-                    LOG.exception("garbage collection of %s %s", *key)
+            self.queue.add(("namespace", name))
 
     async def _collect(self, uid: str) -> None:
         """Delete an object if all its owners are gone."""
@@ -151,8 +143,7 @@ class GarbageCollector:
         except StatusError as problem:
             if problem.code not in (404, 409):
                 # A webhook may reject the deletion or be unavailable.
-                loop = asyncio.get_running_loop()
-                loop.call_later(RETRY_SECONDS, self._enqueue, "dependent", entry.uid, self._collect)
+                self.queue.add_after(("dependent", entry.uid), RETRY_SECONDS, is_deadline=True)
 
     async def _empty_namespace(self, name: str) -> None:
         """Delete everything in a namespace, then the namespace."""

@@ -1,5 +1,5 @@
 """Custom resources.
 
-Reading order: `definitions` (validation of CustomResourceDefinitions, and the resources that they serve), `strategy` (the rules of
-custom objects), `schema` (structural schemas: validation and defaults), `rules` (validation rules).
+Reading order: `definitions` (CustomResourceDefinitions, the resources that they serve, and the rules of custom objects), `schema`
+(structural schemas: validation and defaults), `rules` (the validation rules of our own definitions).
 """

@@ -1,4 +1,4 @@
-"""The rules of custom objects: defaults, schema and rules of their definition."""
+"""CustomResourceDefinitions: their rules, the resources that they serve, and the rules of custom objects."""
 
 import re
 from datetime import datetime

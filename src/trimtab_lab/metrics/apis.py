@@ -1,4 +1,4 @@
-"""metrics.k8s.io: the usage of pods and nodes, as metrics-server reports it."""
+"""metrics.k8s.io as metrics-server reports it, and GET requests of it and of custom and external metrics."""
 
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, replace

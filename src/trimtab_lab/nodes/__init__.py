@@ -1,7 +1,6 @@
-"""Nodes without machines: a scheduler and kubelets that only write to the API.
+"""Nodes without machines: a scheduler, kubelets and elections that only write to the API, as clients of any cluster.
 
-`scheduler` binds pods and `kubelet` takes each pod through its life; both are clients of any cluster, and `node_pool`
-registers their nodes. What they decide is pure: `capacity` (requests against allocatable), `pod_lifecycle` (start, ready,
-restart, stop), `resize` (in place), `pod_status` (the status that they write). `usage_samples` holds the latest
-measurement for metrics.k8s.io.
+`scheduler` binds pods, `kubelet` takes each pod through its life and measures it, and `node_pool` registers nodes. What they
+decide is pure: `pod_lifecycle` (start, ready, restart, stop, and the status of each) and `resize` (in place). `elections` plays
+the leader election of workloads. `caches` shows them their own writes.
 """

@@ -1,4 +1,8 @@
-"""The latest usage of all running pods, for metrics.k8s.io."""
+"""Plays the kubelet of all nodes of some pools, on any API server.
+
+It registers nodes, takes each pod through its life by writing its status, and measures what pods use for metrics.k8s.io. No
+container ever runs.
+"""
 
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import suppress

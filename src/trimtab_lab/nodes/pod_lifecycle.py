@@ -1,4 +1,7 @@
-"""Builds the status of a pod, with phase and conditions, from the states of its containers."""
+"""The next step in the life of a pod on its node (start, become ready, exit, restart, terminate), and the status to write.
+
+The state is read from the pod alone, so a kubelet that restarts continues where it stopped.
+"""
 
 from collections.abc import Collection, Iterable, Sequence
 from dataclasses import dataclass

@@ -1,4 +1,4 @@
-"""Why a pod may not run on a node, in the scheduler's words."""
+"""A small scheduler: what pods request, why a pod may not run on a node, and the emptiest node that it fits on."""
 
 from collections import Counter
 from collections.abc import Mapping, Sequence

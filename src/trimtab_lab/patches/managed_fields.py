@@ -1,7 +1,10 @@
-"""Sets of fields for server-side apply: paths through an object, and their wire form (`fieldsV1`).
+"""The owners of fields: `metadata.managedFields`, updated on every write, and server-side apply.
 
-A path is a tuple of elements: `f:name` for a field, `k:{"name":"x"}` for an item of a keyed list, `v:"x"` for an item
-of a set.
+Apply sets the fields that the manager lists. It removes fields that the manager listed last time and no other manager owns.
+It rejects changes of fields that another manager owns, unless forced.
+
+A path of a field is a tuple of elements: `f:name` for a field, `k:{"name":"x"}` for an item of a keyed list, `v:"x"` for an item
+of a set. Its wire form is `fieldsV1`.
 """
 
 from dataclasses import dataclass, field

@@ -1,4 +1,4 @@
-"""JSON and YAML: decodes request bodies within limits, and encodes objects."""
+"""JSON and YAML within limits, and identities: uids, tokens and generated names, which repeat with a seed."""
 
 import json
 import random

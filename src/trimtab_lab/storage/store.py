@@ -1,5 +1,9 @@
 """Encoded objects in memory, with one version counter, an index of owners, and the recent changes that watches follow.
 
+An object is stored as the bytes that a read sends. Decoding gives each caller its own copy, so a stored object cannot be
+changed by accident. All writes pass `commit` and `remove`, which number them, add them to the watch cache and call the
+listeners (controllers, garbage collection, disruption budgets, custom resource definitions).
+
 A stream has a bounded queue. A stream that does not keep up ends with 410, like a client of a real server whose watch
 cache moved on. Each event is encoded once per form, however many streams carry it.
 """

@@ -70,5 +70,6 @@ def test_a_workload_that_is_deleted_meanwhile_leaves_no_pod(kind):
     play(scene)
 
 
-def test_a_bare_server_runs_no_controllers():
-    assert Server(VirtualClock()).controllers.queues == []
+def test_a_bare_server_runs_no_controllers_of_workloads():
+    queues = Server(VirtualClock()).queues
+    assert [queue.name for queue in queues] == ["garbage collection", "disruption budgets"]
