@@ -25,6 +25,7 @@ A plan is a JSON or YAML document:
 import csv
 from collections.abc import Iterable
 from pathlib import Path
+from typing import Any
 
 import yaml
 from msgspec.structs import replace
@@ -186,27 +187,23 @@ def parse_plan(text: str, folder: Path | None = None) -> LoadPlan:
         plan = wire.convert(data, LoadPlan)
     except wire.WireError as problem:
         raise PlanError(str(problem)) from problem
-    return replace(
-        plan,
-        workloads=tuple(_with_points(load, folder) for load in plan.workloads),
-        series=tuple(replace(series, value=_load_points(series.value, folder)) for series in plan.series),
-    )
+    loaded: LoadPlan = _with_points(plan, folder)
+    return loaded
 
 
-def _with_points(load: WorkloadLoad, folder: Path | None) -> WorkloadLoad:
-    queue, total = load.queue, load.memory.total
-    if queue is not None:
-        queue = replace(queue, arrivals=_load_points(queue.arrivals, folder))
-    cpu = _load_points(load.cpu, folder) if load.cpu is not None else None
-    per_pod = _load_points(load.cpu_per_pod, folder) if load.cpu_per_pod is not None else None
-    memory = replace(load.memory, total=_load_points(total, folder)) if total is not None else load.memory
-    metrics = {name: _load_points(curve, folder) for name, curve in load.metrics.items()}
-    return replace(load, queue=queue, cpu=cpu, cpu_per_pod=per_pod, memory=memory, metrics=metrics)
+def _with_points(value: Any, folder: Path | None) -> Any:
+    """Return a part of a plan in which recorded curves have the points of their files."""
+    if isinstance(value, Recorded):
+        return _load_points(value, folder) if value.file else value
+    if isinstance(value, Wire):
+        fields = {name: _with_points(getattr(value, name), folder) for name in value.__struct_fields__}
+        return replace(value, **fields)
+    if isinstance(value, dict):
+        return {name: _with_points(child, folder) for name, child in value.items()}
+    return tuple(_with_points(child, folder) for child in value) if isinstance(value, tuple) else value
 
 
-def _load_points(curve: Curve, folder: Path | None) -> Curve:
-    if not isinstance(curve, Recorded) or not curve.file:
-        return curve
+def _load_points(curve: Recorded, folder: Path | None) -> Recorded:
     if folder is None or Path(curve.file).name != curve.file:
         raise PlanError(f"recorded curve: the file {curve.file!r} must lie beside the plan")
     with (folder / curve.file).open(encoding="utf-8", newline="") as lines:
