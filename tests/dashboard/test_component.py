@@ -21,7 +21,6 @@ from trimtab.cluster.leases.fence import ClosedFence
 from trimtab.dashboard import dashboard
 from trimtab.dashboard.dashboard import Dashboard, check
 from trimtab.dashboard.sources.operator_settings import OperatorSettings
-from trimtab.lab.embedded import EmbeddedCluster
 from trimtab.model.crds import all_crds
 from trimtab.operator.horizontal.config import decision_config
 from trimtab.operator.horizontal.controller import HpaController
@@ -32,6 +31,7 @@ from trimtab.operator.runtime import Runtime
 from trimtab.operator.settings.settings import Settings
 from trimtab.serving.certificates import issue, make_authority
 from trimtab.serving.tls import FileCertificate
+from trimtab_lab.embedded import EmbeddedCluster
 
 ALONE = Settings.of(components=("dashboard",), dashboard_port=0, dashboard_login="token", port=0)
 

@@ -31,12 +31,12 @@ from trimtab.dashboard.sources import (
 )
 from trimtab.dashboard.sources.horizontal import OperatorHorizontal
 from trimtab.decide.horizontal.observation.observation import ScaleFailure
-from trimtab.lab.embedded import EmbeddedCluster
 from trimtab.model.crds import all_crds
 from trimtab.operator.horizontal.inputs import hpa_watches
 from trimtab.operator.operator import Parts
 from trimtab.operator.runtime import Runtime
 from trimtab.operator.settings.published import find_settings
+from trimtab_lab.embedded import EmbeddedCluster
 
 pytestmark = NEEDS_BROWSER
 

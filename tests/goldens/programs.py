@@ -22,7 +22,6 @@ from trimtab.cluster.client import Client
 from trimtab.cluster.leases.family import Family
 from trimtab.cluster.resource import Json
 from trimtab.dashboard.dashboard import Dashboard
-from trimtab.lab.apiserver.server import Server
 from trimtab.model.json import wire
 from trimtab.operator.health import HealthApp
 from trimtab.operator.horizontal.config import decision_config
@@ -36,6 +35,7 @@ from trimtab.operator.settings.published import FoundSettings, SettingsPublisher
 from trimtab.operator.settings.settings import Settings
 from trimtab.operator.vertical.wiring import LOOPS, VerticalRuntime
 from trimtab.plugins.registry import Plugins
+from trimtab_lab.apiserver.server import Server
 
 NAME = "operator-0"
 CHOICE = Choice(HOME)

@@ -20,7 +20,6 @@ from trimtab.clock import VirtualClock
 from trimtab.cluster.client import Client
 from trimtab.dashboard.dashboard import Dashboard
 from trimtab.dashboard.sources import operator_settings
-from trimtab.lab.apiserver.server import Server
 from trimtab.model.crds import all_crds
 from trimtab.operator import operator, process
 from trimtab.operator.horizontal.config import decision_config
@@ -31,6 +30,7 @@ from trimtab.operator.settings.declare import ADAPTER_COMMAND, COMMAND, EVERY, S
 from trimtab.operator.settings.published import combined, settings_annotation
 from trimtab.operator.settings.settings import Settings, declared, read_by, reject_invalid
 from trimtab.serving.certificates import make_authority
+from trimtab_lab.apiserver.server import Server
 
 COMPONENTS = EVERY.split()
 SECONDS = 90.0

@@ -32,14 +32,6 @@ from trimtab.cluster.resource import (
 )
 from trimtab.cluster.transport.in_process import InProcessTransport
 from trimtab.cluster.transport.transport import Request, Response
-from trimtab.lab.apiserver.request import ApiResponse
-from trimtab.lab.data_plane import DataPlaneConfig
-from trimtab.lab.embedded import NAMESPACES, EmbeddedCluster
-from trimtab.lab.load.pods import RunningPod
-from trimtab.lab.load.usage import ContainerUsage, UsageByContainer
-from trimtab.lab.metrics.usage import UsageSample, UsageSource
-from trimtab.lab.nodes.node_pool import NodePool
-from trimtab.lab.nodes.pod_lifecycle import PREFIX, Timing
 from trimtab.model.crds import all_crds
 from trimtab.model.quantity import Quantity
 from trimtab.model.times import format_time, parse_time
@@ -47,6 +39,13 @@ from trimtab.operator.operator import Operator, Parts
 from trimtab.operator.settings.settings import Settings
 from trimtab.operator.vertical.admission.webhook import AdmissionWebhook
 from trimtab.operator.vertical.kinds import CHECKPOINTS, SCOPES, VPAS
+from trimtab_lab.apiserver.request import ApiResponse
+from trimtab_lab.data_plane import DataPlaneConfig
+from trimtab_lab.embedded import NAMESPACES, EmbeddedCluster
+from trimtab_lab.load.usage import ContainerUsage, RunningPod, UsageByContainer
+from trimtab_lab.metrics.apis import UsageSample, UsageSource
+from trimtab_lab.nodes.node_pool import NodePool
+from trimtab_lab.nodes.pod_lifecycle import PREFIX, Timing
 
 HOME, OTHERS, OWN = "shop", "others", "trimtab"
 NAME = "db"

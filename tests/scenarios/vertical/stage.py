@@ -38,7 +38,6 @@ from trimtab.cluster.client import Client, ListOptions, PatchType
 from trimtab.cluster.leases.fence import Fence
 from trimtab.cluster.resource import CORE_EVENTS, DAEMON_SETS, PODS, STATEFUL_SETS, Json, Resource
 from trimtab.cluster.transport.transport import Transport
-from trimtab.lab.apiserver.outbound import Outbound
 from trimtab.model.crds import all_crds
 from trimtab.model.times import format_time
 from trimtab.operator.runtime import Runtime
@@ -59,6 +58,7 @@ from trimtab.operator.vertical.wiring import (
     make_recommender,
     make_updater,
 )
+from trimtab_lab.apiserver.outbound import Outbound
 
 GATES = "VPASelectorRefinement=true,InPlace=true"
 HOME = ("kube-system", "trimtab")

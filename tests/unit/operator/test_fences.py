@@ -9,9 +9,9 @@ from trimtab.cluster.client import Client
 from trimtab.cluster.leases.family import Family
 from trimtab.cluster.leases.fence import ClosedFence, Fence, NoFence
 from trimtab.cluster.transport.in_process import InProcessTransport
-from trimtab.lab.apiserver.server import Server
 from trimtab.operator.operator import Operator
 from trimtab.operator.settings.settings import Settings
+from trimtab_lab.apiserver.server import Server
 
 
 def fenced(components: tuple[str, ...], settings: dict[str, Any]) -> tuple[Operator, Fence]:

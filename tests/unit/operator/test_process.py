@@ -11,11 +11,11 @@ import pytest
 from trimtab.clock import VirtualClock
 from trimtab.cluster.client import Client
 from trimtab.cluster.transport.in_process import InProcessTransport
-from trimtab.lab.apiserver.server import Server
 from trimtab.operator.operator import Operator
 from trimtab.operator.process import acting_client, make_family, run_until_stopped
 from trimtab.operator.runtime import Runtime
 from trimtab.operator.settings.settings import Settings
+from trimtab_lab.apiserver.server import Server
 
 
 class Works:

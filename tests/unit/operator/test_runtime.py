@@ -15,11 +15,11 @@ from trimtab.cluster.client import Client
 from trimtab.cluster.resource import DEPLOYMENTS
 from trimtab.cluster.transport.transport import Request
 from trimtab.dashboard.dashboard import Dashboard
-from trimtab.lab.apiserver.server import Server
 from trimtab.model.crds import all_crds
 from trimtab.operator.horizontal.inputs.kinds import OWN_HPAS
 from trimtab.operator.operator import Operator
 from trimtab.operator.settings.settings import Settings
+from trimtab_lab.apiserver.server import Server
 
 VERTICAL = ("recommender", "updater", "admission", "roles")
 ALL = ("horizontal", *VERTICAL, "adapter", "dashboard")

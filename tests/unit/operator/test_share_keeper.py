@@ -11,10 +11,10 @@ from trimtab.cluster.cache.share import ShardedShare, Share
 from trimtab.cluster.client import Client
 from trimtab.cluster.leases.fence import Fence, NoFence
 from trimtab.cluster.transport.in_process import InProcessTransport
-from trimtab.lab.apiserver.server import Server
 from trimtab.operator.process import make_family
 from trimtab.operator.settings.settings import Settings
 from trimtab.operator.share_keeper import ShareKeeper, share_of
+from trimtab_lab.apiserver.server import Server
 
 KEEP_SECONDS = 30.0
 

@@ -5,9 +5,9 @@ import pytest
 from trimtab.clock import VirtualClock
 from trimtab.cluster.client import Client
 from trimtab.cluster.transport.in_process import InProcessTransport
-from trimtab.lab.apiserver.server import Server
 from trimtab.operator.operator import Operator
 from trimtab.operator.settings.settings import Settings
+from trimtab_lab.apiserver.server import Server
 
 
 def start(*components: str, shards: int = 6, leader_elect: bool = True) -> int:

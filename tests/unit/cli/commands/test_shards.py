@@ -11,9 +11,9 @@ from trimtab.cli.errors import CommandError
 from trimtab.clock import VirtualClock
 from trimtab.cluster.client import Client
 from trimtab.cluster.transport.in_process import InProcessTransport
-from trimtab.lab.apiserver.server import Server
 from trimtab.operator.process import make_family
 from trimtab.operator.settings.settings import Settings
+from trimtab_lab.apiserver.server import Server
 
 SHARDED = Settings.of(shards=3)
 OTHER = Settings.of(components=("recommender",), shards=2, recommender_name="other")

@@ -16,7 +16,6 @@ from trimtab.clock import VirtualClock
 from trimtab.cluster.client import Client
 from trimtab.decide.horizontal.explain.reason import DecisionReason
 from trimtab.decide.horizontal.explain.wording import SUMMARIES
-from trimtab.lab.apiserver.server import Server
 from trimtab.model.crds import all_crds
 from trimtab.model.hpa.types import HorizontalPodAutoscaler, HorizontalPodAutoscalerStatus, HpaCondition
 from trimtab.model.json import wire
@@ -24,6 +23,7 @@ from trimtab.model.vpa.types import VerticalPodAutoscaler, VPAConditionType
 from trimtab.operator.horizontal.inputs.kinds import NATIVE_HPAS, OWN_HPAS
 from trimtab.operator.process import make_family
 from trimtab.operator.settings.settings import Settings
+from trimtab_lab.apiserver.server import Server
 
 NO_SETTINGS = Settings()
 TARGET = {"apiVersion": "apps/v1", "kind": "Deployment", "name": "web"}

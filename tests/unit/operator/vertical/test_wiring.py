@@ -9,7 +9,6 @@ from trimtab.clock import VirtualClock
 from trimtab.cluster.client import Client
 from trimtab.cluster.leases.fence import Fence
 from trimtab.cluster.transport.in_process import InProcessTransport
-from trimtab.lab.apiserver.server import Server
 from trimtab.operator.process import make_family
 from trimtab.operator.runtime import Runtime
 from trimtab.operator.settings.settings import Settings
@@ -21,6 +20,7 @@ from trimtab.operator.vertical.wiring import (
     make_recommender,
     make_updater,
 )
+from trimtab_lab.apiserver.server import Server
 
 
 def play(scenario: Callable[[VerticalRuntime], Awaitable[Any]], **settings: Any) -> Any:

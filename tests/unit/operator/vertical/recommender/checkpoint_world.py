@@ -10,7 +10,6 @@ from trimtab.cluster.client import Client
 from trimtab.cluster.leases.fence import NoFence
 from trimtab.cluster.resource import Json, Resource
 from trimtab.decide.vertical.cluster_state.cluster import ClusterState
-from trimtab.lab.apiserver.server import Server
 from trimtab.model.core.meta import NamespacedName, ObjectMeta
 from trimtab.model.crds import all_crds
 from trimtab.model.vpa.types import VerticalPodAutoscalerCheckpoint as Checkpoint
@@ -21,6 +20,7 @@ from trimtab.operator.vertical.recommender.checkpoint_collector import Checkpoin
 from trimtab.operator.vertical.recommender.checkpoint_objects import CheckpointOptions
 from trimtab.operator.vertical.recommender.checkpoint_store import CheckpointStore
 from trimtab.operator.vertical.recommender.cluster_states import ShardedClusterStates
+from trimtab_lab.apiserver.server import Server
 
 BASE, OTHER = NamespacedName("shop", "base"), NamespacedName("shop", "other")
 

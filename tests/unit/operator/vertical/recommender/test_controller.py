@@ -11,7 +11,6 @@ from tests.support.objects import CRDS, NAMESPACES
 from trimtab.clock import VirtualClock
 from trimtab.cluster.client import Client
 from trimtab.cluster.resource import STATEFUL_SETS
-from trimtab.lab.apiserver.server import Server
 from trimtab.model.crds import all_crds
 from trimtab.operator.control_loop import NOT_STARTED
 from trimtab.operator.health import HeldByAnotherReplica
@@ -20,6 +19,7 @@ from trimtab.operator.settings.settings import Settings
 from trimtab.operator.vertical.kinds import VPAS
 from trimtab.operator.vertical.recommender.controller import Recommender
 from trimtab.operator.vertical.wiring import VerticalRuntime, make_recommender
+from trimtab_lab.apiserver.server import Server
 
 SHARD = 0
 
