@@ -150,8 +150,8 @@ class MetricFetcher:
         return ObjectMetric(namespace, resource, described.name, source.metric.name, selector)
 
     async def fetch(self, queries: Iterable[Query]) -> Samples:
-        """Send each query once, all at the same time."""
-        sent = tuple(queries)
+        """Send each query once, all at the same time, in an order that is the same in every process."""
+        sent = sorted(queries, key=repr)
         results = await asyncio.gather(*map(self.fetch_one, sent))
         samples = dict(zip(sent, results, strict=True))
         if (listed := samples.get(ALL_NAMESPACES)) is not None:
