@@ -72,6 +72,8 @@ class Story:
 def find(name: str) -> World:
     """Return a world by its name: FAMILY-SEED or FAMILY-short-SEED."""
     family, _, seed = name.rpartition("-")
+    if family.removesuffix("-short") not in FAMILIES or not seed.isdecimal():
+        sys.exit(f"there is no world {name!r}: write FAMILY-SEED or FAMILY-short-SEED, as in hpas-17")
     return family_of(family.removesuffix("-short")).make(int(seed), is_short=family.endswith("-short"))
 
 
