@@ -88,7 +88,6 @@ FUNCTIONS: Final[Mapping[str, Callable[..., Any]]] = {
     "fromYaml": lambda text: _a(dict, yaml.safe_load(text)),
     "get": lambda entries, key: _a(dict, entries).get(key, ""),
     "hasKey": lambda entries, key: key in _a(dict, entries),
-    "indent": _indented,
     "index": lambda items, number: _a(list, items)[number],
     "join": lambda separator, texts: separator.join(_a(str, text) for text in _a(list, texts)),
     "kindIs": lambda kind, value: isinstance(value, _KINDS[kind]),
@@ -103,6 +102,7 @@ FUNCTIONS: Final[Mapping[str, Callable[..., Any]]] = {
     "ternary": lambda yes, no, condition: yes if _a(bool, condition) else no,
     "toJson": lambda value: json.dumps(value, separators=(",", ":"), sort_keys=True, ensure_ascii=False),
     "toYaml": lambda value: to_yaml(value).rstrip("\n"),
+    "trim": lambda text: _a(str, text).strip(_WHITE),
     "until": lambda count: list(range(count)),
     "without": lambda items, *left: [item for item in _a(list, items) if item not in left],
 }
@@ -149,10 +149,17 @@ class _Parser:
                 nodes.append(self._node(action))
         return _all(nodes), ""
 
+    def _body(self, *ends: str) -> tuple[Node, str]:
+        """Return the nodes up to one of these actions, and the action."""
+        node, end = self._block()
+        if end not in ends and not (end.startswith("else if ") and "else" in ends):
+            raise TemplateError(f"{self._name}: a block ends with {end or 'the file'}")
+        return node, end
+
     def _node(self, action: str) -> Node:
         word, _, rest = action.partition(" ")
         if word == "define":
-            self._defined[json.loads(rest)] = self._block()[0]
+            self._defined[json.loads(rest)] = self._body("end")[0]
             return _constant("")
         if word in ("if", "with"):
             return self._choice(word, rest)
@@ -175,20 +182,17 @@ class _Parser:
 
     def _choice(self, word: str, text: str) -> Node:
         condition = self._expression(text)
-        then, end = self._block()
+        then, end = self._body("end", "else")
         otherwise = _constant("")
         if end.startswith("else if "):
             otherwise = self._choice("if", end.removeprefix("else if "))
-        elif end != "end":
-            otherwise, _ = self._block()
+        elif end == "else":
+            otherwise, _ = self._body("end")
 
         def choose(scope: Scope) -> str:
             value = condition(scope)
-            return (
-                then(scope.new_child({".": value} if word == "with" else {}))
-                if value
-                else otherwise(scope.new_child())
-            )
+            inner = scope.new_child({".": value} if value and word == "with" else {})
+            return then(inner) if value else otherwise(inner)
 
         return choose
 
@@ -196,19 +200,16 @@ class _Parser:
         variables, _, source = text.rpartition(":= ")
         names = [name.strip() for name in variables.split(",") if name]
         items = self._expression(source)
-        body, _ = self._block()
+        body, _ = self._body("end")
 
         def loop(scope: Scope) -> str:
             found = _a((list, dict), items(scope))
-            pairs = sorted(found.items()) if isinstance(found, dict) else enumerate(found)
-            return "".join(
-                body(
-                    scope.new_child(
-                        {".": pair[1], **dict(zip(reversed(names), reversed(pair), strict=False))}
-                    )
-                )
-                for pair in pairs
-            )
+            written = []
+            for key, value in sorted(found.items()) if isinstance(found, dict) else enumerate(found):
+                inner = scope.new_child({".": value})
+                inner.update(zip(reversed(names), (value, key), strict=False))  # one name is the value
+                written.append(body(inner))
+            return "".join(written)
 
         return loop
 

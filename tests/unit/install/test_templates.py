@@ -1,11 +1,13 @@
 """Templates are rendered as Helm renders them; what Helm would do otherwise is an error."""
 
 import json
+import re
 
 import pytest
 import yaml
 
 from tests.unit.install.helm_answers import ANSWERS, TEMPLATES, VALUES
+from trimtab.install.schema import CHART
 from trimtab.install.templates import FUNCTIONS, Failed, TemplateError, Templates
 
 RECORDED = json.loads(ANSWERS.read_text(encoding="utf-8"))
@@ -46,6 +48,15 @@ def whole(text):
 
 def test_every_function_has_an_answer():
     assert set(FUNCTIONS) - {"fail"} <= set(TEMPLATES)
+
+
+def test_every_function_is_used_by_the_chart():
+    paths = [path for path in (CHART / "templates").iterdir() if path.suffix in {".tpl", ".yaml"}]
+    actions = [
+        action for path in paths for action in re.findall(r"\{\{(.*?)\}\}", path.read_text(), re.DOTALL)
+    ]
+    words = {word for action in actions for word in re.findall(r'(?<![\w.$"-])[A-Za-z]+(?![\w"-])', action)}
+    assert set(FUNCTIONS) - words == set()
 
 
 @pytest.mark.parametrize("number", range(2))
@@ -103,9 +114,20 @@ def test_a_file_is_part_of_a_document():
     assert written('{{ .Files.Get (printf "%s.yaml" "b") | quote }}') == '"text of b.yaml"'
 
 
-def test_a_block_without_its_begin_is_an_error():
-    with pytest.raises(TemplateError, match="end without a block"):
-        Templates({"a.yaml": "{{ if true }}a{{ end }}{{ end }}"})
+@pytest.mark.parametrize(
+    ("text", "says"),
+    [
+        pytest.param("{{ if true }}a{{ end }}{{ end }}", "end without a block", id="no begin"),
+        pytest.param("{{ if true }}a", "a block ends with the file", id="no end"),
+        pytest.param('{{ define "a" }}a', "a block ends with the file", id="no end of a definition"),
+        pytest.param("{{ range list }}a{{ else }}b{{ end }}", "a block ends with else", id="another range"),
+        pytest.param("{{ with 0 }}a{{ else with 1 }}b{{ end }}", "ends with else with 1", id="another with"),
+        pytest.param("{{ if false }}a{{ else }}b{{ else }}c{{ end }}", "ends with else", id="two others"),
+    ],
+)
+def test_a_block_that_does_not_end_as_it_should_is_an_error(text, says):
+    with pytest.raises(TemplateError, match=says):
+        Templates({"a.yaml": text})
 
 
 def test_documents_come_in_order_and_empty_ones_not_at_all():

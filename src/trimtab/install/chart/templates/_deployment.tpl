@@ -93,7 +93,9 @@ spec:
             {{- range $flag := .flags }}
             - {{ $flag | quote }}
             {{- end }}
-            {{- include "trimtab.flags" . | indent 12 }}
+            {{- with include "trimtab.flags" . }}
+            {{- . | nindent 12 }}
+            {{- end }}
           {{- $token := ternary "" $values.tokenSecret $isAdapter }}
           {{- if or $token (get $own "extraEnv") }}
           env:

@@ -51,13 +51,14 @@ app.kubernetes.io/component: {{ . }}
 {{- define "trimtab.flags" -}}
 {{- $own := get .own "settings" | default (dict) -}}
 {{- $all := .root.Values.settings -}}
-{{- range $flag := get (.root.Files.Get "files/settings.yaml" | fromYaml) .component }}
-{{- if hasKey $own $flag }}
-- {{ printf "--%s=%s" $flag (include "trimtab.text" (get $own $flag)) | quote }}
-{{- else if hasKey $all $flag }}
-- {{ printf "--%s=%s" $flag (include "trimtab.text" (get $all $flag)) | quote }}
-{{- end }}
-{{- end }}
+{{- $flags := list -}}
+{{- range $flag := get (.root.Files.Get "files/settings.yaml" | fromYaml) .component -}}
+{{- if or (hasKey $own $flag) (hasKey $all $flag) -}}
+{{- $value := get (ternary $own $all (hasKey $own $flag)) $flag -}}
+{{- $flags = append $flags (printf "--%s=%s" $flag (include "trimtab.text" $value)) -}}
+{{- end -}}
+{{- end -}}
+{{- with $flags }}{{ toYaml . }}{{ end -}}
 {{- end }}
 
 {{- /* The namespaces of our own that programs work in, as "shop,search"; empty for all. */}}
