@@ -25,13 +25,14 @@ from trimtab.decide.horizontal import (
     explain,
     reason_for,
 )
-from trimtab.decide.horizontal.config import DEFAULT
 from trimtab.decide.horizontal.explain.advice import Act, Direction
 from trimtab.decide.horizontal.explain.reason import GROWING, SHRINKING
 from trimtab.decide.horizontal.explain.units import edges_of, is_percent
 from trimtab.decide.horizontal.explain.wording import change_reason
-from trimtab.decide.horizontal.metrics.proposal import Proposal, ProposalOutcome
+from trimtab.decide.horizontal.metrics.kinds import Proposal
+from trimtab.decide.horizontal.metrics.pods import ProposalOutcome
 from trimtab.decide.horizontal.observation.pods import MissingRequestError
+from trimtab.decide.horizontal.rules import Rules
 from trimtab.decide.horizontal.status.dry_run import must_not_scale
 from trimtab.model.core.workloads import Scale
 from trimtab.model.hpa.types import HPAScalingRules
@@ -68,7 +69,7 @@ def check(seen, decision):
     check_words(decision, story)
     check_afterwards(seen, decision, story)
     check_policies(seen, decision, story)
-    if seen.compat == DEFAULT:
+    if seen.rules == Rules.TRIMTAB:
         check_edges(decision, story)
         for advice in story.advice:
             check_advice(seen, decision, story.reason, advice)
@@ -80,7 +81,7 @@ def check_not_empty(seen, decision, story):
     assert story.next_step
     assert change_reason(seen, decision) if decision.desired != decision.current else True
     if decision.scale_to is not None or decision.action != "none":
-        assert decision.reason or not seen.compat.clear_messages
+        assert decision.reason or not seen.rules.ours
 
 
 def check_direction(decision, reason):
@@ -113,13 +114,15 @@ def check_one_reason(record, story):
     said = change_reason(seen, decision)
     assert story.summary.endswith(f": {said}")
     for event in decision.events:
-        if event.reason == "SuccessfulRescale" and seen.compat.clear_messages:
+        if event.reason == "SuccessfulRescale" and seen.rules.ours:
             assert event.message == f"New size: {decision.desired}; reason: {decision.reason}"
             assert _is_same_reason(decision.reason, said)
 
 
 def _is_same_reason(upstream, said):
     """Return whether two texts give the same reason; where upstream's words are not true, the needs are told."""
+    if upstream.endswith("below target or activation"):
+        return "not above its activation" in said
     for end in ("above target", "below target"):
         if said.endswith(end):
             return upstream.endswith(end)

@@ -4,7 +4,6 @@ from tests.conformance.differences import differences
 from tests.conformance.hpa_values import history, history_of, moment, same_keys, settings_of
 from tests.conformance.registry import checks
 from tests.conformance.versions import current
-from trimtab.decide.horizontal.arithmetic import int32_of
 from trimtab.decide.horizontal.behavior import normalize, rate_limits, stabilization
 from trimtab.decide.horizontal.memory import Memory, seed_recommendations
 from trimtab.model.hpa.types import HorizontalPodAutoscalerBehavior, HPAScalingRules
@@ -14,8 +13,7 @@ from trimtab.model.json import wire
 def wanted(args, behavior=None):
     return normalize.NormalizeInput(
         current=args["currentReplicas"],
-        # A few sequences feed back a number that no int32 holds; upstream got it through a conversion.
-        desired=int32_of(args["desiredReplicas"], saturate=False),
+        desired=args["desiredReplicas"],
         lowest=args["minReplicas"],
         highest=args["maxReplicas"],
         behavior=behavior,
@@ -45,7 +43,7 @@ def limited_answer(limited):
 def with_rules(case):
     args = case["args"]
     limited = normalize.limit_by_rules(
-        wanted(args), args["desiredReplicas"], settings_of(case.get("settings", {})), current().compat
+        wanted(args), args["desiredReplicas"], settings_of(case.get("settings", {}))
     )
     return compared(case, limited_answer(limited))
 
@@ -58,7 +56,7 @@ def with_behavior_rate(case):
         args["desiredReplicas"],
         history_of(case["state"]),
         moment(case["now"]),
-        current().compat,
+        current().rules,
     )
     return compared(case, limited_answer(limited))
 
@@ -67,7 +65,7 @@ def with_behavior_rate(case):
 def stabilize_with_behaviors(case):
     args, memory = case["args"], history_of(case["state"])
     stabilized = normalize.stabilize_with_behavior(
-        wanted(args, behavior_of(args)), memory, moment(case["now"]), settings_of({}), current().compat
+        wanted(args, behavior_of(args)), memory, moment(case["now"]), settings_of({}), current().rules
     )
     # Upstream tells a reason even where nothing was held back; its caller then leaves it out, as ours does.
     direction = args["desiredReplicas"] >= args["currentReplicas"]
@@ -108,7 +106,7 @@ def rate_limit(case):
         history_of(case["state"]),
         wire.convert(case["args"]["rules"], HPAScalingRules),
         moment(case["now"]),
-        current().compat,
+        current().rules,
     )
     return compared(case, {"limit": limit.replicas})
 
@@ -149,7 +147,7 @@ def one_step(step, spec, memory, settings):
     now, replicas = moment(step["now"]), step["currentReplicas"]
     behavior = given_behavior(spec)
     memory = seed_recommendations(memory, replicas, now)
-    result = normalize.normalize(wanted(step | spec, behavior), memory, now, settings, current().compat)
+    result = normalize.normalize(wanted(step | spec, behavior), memory, now, settings, current().rules)
     up, down = memory.scale_up, memory.scale_down
     if result.replicas != replicas:
         up, down = rate_limits.scale_events(memory, behavior, replicas, result.replicas, now, compact=False)

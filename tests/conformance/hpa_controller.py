@@ -11,11 +11,11 @@ from tests.conformance.hpa_readings import reading_of
 from tests.conformance.hpa_values import history, history_of, read_by_go, settings_of
 from tests.conformance.registry import checks
 from tests.conformance.versions import current
-from trimtab.decide.horizontal.config import DEFAULT
 from trimtab.decide.horizontal.memory import EMPTY
 from trimtab.decide.horizontal.observation.observation import Observation, ScaleFailure
 from trimtab.decide.horizontal.observation.owners import ConflictingHpa
 from trimtab.decide.horizontal.observation.pods import snapshot_pod
+from trimtab.decide.horizontal.rules import Rules
 from trimtab.decide.horizontal.selection.selector_check import parse_selector
 from trimtab.decide.horizontal.status.after_write import after_scale, after_status
 from trimtab.model.core.pod import Pod
@@ -135,7 +135,7 @@ def run(world, step, write_back):
     now = parse_time(step["now"])
     decision = reasons.checked(seen, now)
     # The same world by our own rules: another decision perhaps, and just as true a reason.
-    reasons.checked(msgspec.structs.replace(seen, compat=DEFAULT), now)
+    reasons.checked(msgspec.structs.replace(seen, rules=Rules.TRIMTAB), now)
     remember_selector(world, key, seen, decision)
     updates, error = [], None
     if decision.scale_to is not None:
@@ -184,7 +184,7 @@ def observe(world, key, step):
         memory=world.memories.get(key, EMPTY),
         settings=world.settings,
         gates=world.gates,
-        compat=current().compat,
+        rules=current().rules,
         samples=read_all(hpa, scale, selector, step) if scale else (),
     )
 

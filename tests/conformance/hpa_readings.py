@@ -13,9 +13,7 @@ def resource_reading(answers, namespace, selector, resource, container=""):
     found = _answer(answers, "metrics.k8s.io", request)
     if "error" in found:
         return samples.unfetched("resource", found["error"])
-    return samples.read_usage(
-        wire.convert(found["response"], PodMetricsList).items, resource, container, wraps=True
-    )
+    return samples.read_usage(wire.convert(found["response"], PodMetricsList).items, resource, container)
 
 
 def pods_reading(answers, namespace, selector, metric, metric_selector):

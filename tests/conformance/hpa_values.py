@@ -2,8 +2,8 @@
 
 from tests.conformance.int64 import Amount
 from trimtab.decide.horizontal.arithmetic import NEVER
-from trimtab.decide.horizontal.config import HpaSettings
 from trimtab.decide.horizontal.memory import Memory, Recommendation, ScaleEvent
+from trimtab.decide.horizontal.rules import HpaSettings
 from trimtab.model.quantity import Quantity
 from trimtab.model.times import format_ns, parse_time
 

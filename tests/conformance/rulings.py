@@ -1,15 +1,19 @@
 """The one place where a difference from upstream is ruled to be meant.
 
 A ruling sets aside a *kind* of difference, recognised from the case and from the difference text; naming a
-case id here is not a ruling. Each has a page in docs/decisions/ or a sentence that says why.
+case id here is not a ruling, but for the overflows in `overflows.py`. Each has a page in docs/decisions/ or a sentence that says why.
 """
 
 import re
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import Any
 
 from tests.conformance.differences import paths_of
+from tests.conformance.overflows import answers_of, overflows
+
+OVERFLOW = "Go's overflow"
+"""The ruling that a limit does not count, because it names its cases."""
 
 
 @dataclass(frozen=True)
@@ -27,11 +31,7 @@ def ruling_for(case: Mapping[str, Any], difference: str) -> Ruling | None:
 
 
 def _upstream_panics(case: Mapping[str, Any], difference: str) -> bool:
-    return any("panic" in answer for answer in _answers(case)) and not difference.startswith("raised ")
-
-
-def _converts_out_of_range(case: Mapping[str, Any], _difference: str) -> bool:
-    return any(answer.get("outOfRangeConversion") is True for answer in _answers(case))
+    return any("panic" in answer for answer in answers_of(case)) and not difference.startswith("raised ")
 
 
 _SUFFIX_DROPPED = re.compile(r'\w+: want "(-?\d+)", got "\1e(?:2[1-9]|[3-9]\d|\d{3,})"')
@@ -63,17 +63,11 @@ def _is_smallest_integer(case: Mapping[str, Any], difference: str) -> bool:
 def _refuses_what_it_cannot_decode(case: Mapping[str, Any], difference: str) -> bool:
     causes = [
         cause
-        for answer in _answers(case)
+        for answer in answers_of(case)
         for cause in ((answer.get("status") or {}).get("details") or {}).get("causes", ())
     ]
     is_undecoded = [(cause["reason"], cause["field"]) for cause in causes] == [("InternalError", ".")]
     return is_undecoded and all(path.startswith("status.") for path in paths_of(difference))
-
-
-def _answers(case: Mapping[str, Any]) -> Iterator[Mapping[str, Any]]:
-    """Yield every recorded answer: that of the case and those of its steps, operations or loops."""
-    parts = [case, *(part for key in ("steps", "ops", "loops") for part in case.get(key) or ())]
-    return (part["expect"] for part in parts if isinstance(part.get("expect"), dict))
 
 
 RULINGS: tuple[Ruling, ...] = (
@@ -83,9 +77,9 @@ RULINGS: tuple[Ruling, ...] = (
         _upstream_panics,
     ),
     Ruling(
-        "out-of-range conversion",
-        "a float outside int64 was made an integer, which Go leaves to the machine; we saturate",
-        _converts_out_of_range,
+        OVERFLOW,
+        "an integer of Go wrapped around, or a float became one that cannot hold it; ours stop at the limit",
+        lambda case, _difference: overflows(case),
     ),
     Ruling(
         "object that cannot be decoded",

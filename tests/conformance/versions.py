@@ -10,7 +10,7 @@ from contextvars import ContextVar
 from dataclasses import dataclass
 from typing import Any
 
-from trimtab.decide.horizontal.config import NAMED, HpaCompat
+from trimtab.decide.horizontal.rules import Rules
 from trimtab.model.core.server_rules import KUBERNETES_1_36, KUBERNETES_1_37, ServerRules
 from trimtab.model.feature_gates import FeatureGates
 
@@ -35,9 +35,9 @@ class Version:
     changes: tuple[Change, ...] = ()
 
     @property
-    def compat(self) -> HpaCompat:
-        """Return the rulings of this version."""
-        return NAMED[self.name]
+    def rules(self) -> Rules:
+        """Return the rules of decisions of this version."""
+        return Rules(self.name)
 
     def gates(self, case: Case) -> FeatureGates:
         """Return the gates that a case was recorded with, or raise GateError for those that this version lacks."""

@@ -27,7 +27,7 @@ from trimtab.operator.horizontal.config import decision_config
 from trimtab.operator.horizontal.controller import HpaController
 from trimtab.operator.horizontal.inputs.kinds import OWN_HPAS
 from trimtab.operator.operator import Operator, Parts
-from trimtab.operator.process import make_elector
+from trimtab.operator.process import make_family
 from trimtab.operator.runtime import Runtime
 from trimtab.operator.settings.settings import Settings
 from trimtab.serving.certificates import issue, make_authority
@@ -131,7 +131,7 @@ async def test_alone_it_goes_by_the_settings_of_the_operator_that_acts():
     """N6 and N12: it decided by its own flags, and told a dry run as if it were carried out."""
     async with cluster_with_an_hpa() as cluster:
         acting = ALONE.replace(components=("horizontal",), dry_run=True, tolerance=0.5)
-        elector = make_elector(cluster.client, acting, "the-operator", lambda _leads: None)
+        elector = make_family(cluster.client, acting, "the-operator")
         await cluster.apply({"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": "trimtab"}})
         await elector.step()
         announced: asyncio.Queue[str] = asyncio.Queue()
@@ -185,7 +185,7 @@ async def lead(cluster, loop="horizontal", **settings):
     """Let an operator take its Lease and publish its settings, as its first step."""
     acting = ALONE.replace(components=(loop,), **settings)
     await cluster.apply({"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": "trimtab"}})
-    await make_elector(cluster.client, acting, "the-operator", lambda _leads: None).step()
+    await make_family(cluster.client, acting, "the-operator").step()
     return acting
 
 
@@ -194,7 +194,7 @@ async def leading(cluster, loop="horizontal", **settings):
     """Let an operator hold its Lease, and release it at the end."""
     acting = ALONE.replace(components=(loop,), **settings)
     await cluster.apply({"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": "trimtab"}})
-    elector = make_elector(cluster.client, acting, "the-operator", lambda _leads: None)
+    elector = make_family(cluster.client, acting, "the-operator")
     await elector.step()
     async with running(elector.run()):
         yield

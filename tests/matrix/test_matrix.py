@@ -1,8 +1,4 @@
-"""Each program reads exactly the settings whose declaration names it.
-
-Programs run on the lab with settings that note what is read of them. A setting that nothing reads fails here, and so
-does a program that reads a setting which does not name it.
-"""
+"""Each program runs on the lab, and reads exactly the settings whose declaration names it."""
 
 import asyncio
 import sys
@@ -110,10 +106,6 @@ def ways(tmp_path: Path) -> list[dict[str, Any]]:
     ]
 
 
-ONLY_WITH = {"split_namespaces": "shards", "shard_seed": "shards"}
-"""Read only where there is more than one shard."""
-
-
 @pytest.mark.parametrize("component", COMPONENTS)
 def test_a_component_reads_the_settings_that_name_it(
     component: str, tmp_path: Path, ways: list[dict[str, Any]], monkeypatch: pytest.MonkeyPatch
@@ -128,7 +120,6 @@ def test_a_component_reads_the_settings_that_name_it(
     if component != "horizontal":  # every process checks them at its start
         monkeypatch.setattr(operator, "decision_config", unnoticed(decision_config))
     read = reads(component, tmp_path).union(*(reads(component, tmp_path, **way) for way in ways))
-    read |= {name for name, other in ONLY_WITH.items() if other in read}
     assert read == {each.name for each in read_by(component)}
 
 
@@ -178,9 +169,9 @@ def test_every_reader_is_a_program() -> None:
 
 
 def test_the_chart_has_every_setting_that_is_no_secret() -> None:
-    chart = {each.key: each for each in chart_settings()}
-    assert set(chart) == {each.key for each in declared() if not each.is_secret}
-    for each in declared():
-        if not each.is_secret:
-            wanted = {program for program, runs in PROGRAMS.items() if runs & each.read_by}
-            assert set(chart[each.key].programs) == wanted
+    chart = {each.key: set(each.programs) for each in chart_settings()}
+    assert chart == {
+        each.key: {program for program, runs in PROGRAMS.items() if runs & each.read_by}
+        for each in declared()
+        if not each.is_secret
+    }

@@ -70,7 +70,7 @@ COMMANDS = {
     ),
     "shards": Lazy(
         "trimtab.cli.commands.shards:shards",
-        "Show how even the shards of an operator are, and their holders.",
+        "List the shards of an operator and their holders.",
     ),
     "simulate": Lazy(
         "trimtab.cli.commands.simulate:simulate",

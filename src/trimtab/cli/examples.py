@@ -98,10 +98,7 @@ EXAMPLES: Final[dict[str, tuple[Example, ...]]] = {
         ),
         Example("Size pods", "trimtab run --components recommender,updater,admission"),
     ),
-    "shards": (
-        Example("See the holders of the shards and what they have", "trimtab shards"),
-        Example("See what four shards would have, before sharing", "trimtab shards --shards=4"),
-    ),
+    "shards": (Example("See which replica holds each shard", "trimtab shards"),),
     "simulate": (
         Example(
             "Backtest an HPA on recorded load",

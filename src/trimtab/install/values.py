@@ -22,6 +22,8 @@ _ESCAPED: Final = re.compile(r"\\(.)", re.DOTALL)
 _PART: Final = re.compile(r"((?:\\.|[^\\.\[])*)((?:\[[0-9]{1,5}\])*)(\.|$)", re.DOTALL | re.ASCII)
 _KEY: Final = re.compile(r"((?:\\.|[^\\=])*)(=?)(.*)", re.DOTALL)
 _SEPARATOR: Final = re.compile(r"\\.|[][{},]", re.DOTALL)
+_FEW: Final = 30
+"""So many names fit into a message."""
 _HELM_SCALAR: Final = re.compile(r"true|false|null|0|-?[1-9][0-9]*", re.ASCII)
 """The scalars that Helm does not take for texts, where the schema names no type."""
 
@@ -195,4 +197,5 @@ def _sentence(problem: Problem) -> str:
     parent, dot, name = ".".join(problem.path).rpartition(".")
     for near in difflib.get_close_matches(name, problem.known, 1, 0.75):
         return f"{sentence}; did you mean {parent}{dot}{near}?"
-    return f"{sentence}; known are: {', '.join(problem.known)}"
+    few = len(problem.known) <= _FEW
+    return f"{sentence}; {'known are: ' + ', '.join(problem.known) if few else 'docs/reference/flags.md lists them'}"

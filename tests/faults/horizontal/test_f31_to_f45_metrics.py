@@ -25,7 +25,7 @@ from trimtab.clock import SystemClock
 from trimtab.cluster.client import Client
 from trimtab.cluster.config import Connection
 from trimtab.cluster.http import HttpTransport
-from trimtab.cluster.leases.election import LeaderElector
+from trimtab.cluster.leases.family import Family
 from trimtab.cluster.resource import Json
 from trimtab.cluster.transport.transport import Request
 from trimtab.metrics.queries import MetricsError, PodUsage
@@ -372,7 +372,7 @@ async def leading(stage: Stage, actor: Actor) -> AsyncIterator[list[float]]:
             times.append(stage.clock.monotonic())
 
     actor.line.answer = note
-    task = asyncio.ensure_future(LeaderElector(actor.client, stage.namespace, "leader", "me").run())
+    task = asyncio.ensure_future(Family(actor.client, stage.namespace, "leader", "me").run())
     try:
         yield times
     finally:

@@ -30,7 +30,7 @@ from trimtab.dashboard.dashboard import Dashboard
 from trimtab.install import manifests, set_values
 from trimtab.operator.horizontal.inputs.kinds import KUBE_CONTROLLER_MANAGER, RivalControllerError
 from trimtab.operator.operator import Operator
-from trimtab.operator.process import make_elector
+from trimtab.operator.process import make_family
 from trimtab.operator.runtime import Runtime
 from trimtab.operator.settings.published import ANNOTATION, SettingsPublisher, parse_annotation
 from trimtab.operator.settings.settings import Settings
@@ -306,7 +306,7 @@ def test_the_dashboard_account_shows_native_hpas_where_the_operator_acts_on_them
         stage.use_cpu(web="90m")
         await stage.hpa("web", metrics=[CPU])
         acting = Settings.of(watch_namespaces=place.namespaces, native_hpas=True)
-        elector = make_elector(stage.client, acting, "one", lambda _leads: None)
+        elector = make_family(stage.client, acting, "one")
         await elector.step()
         settings = Settings.of(
             components=("dashboard",), watch_namespaces=place.namespaces, port=0, dashboard_port=0
@@ -496,8 +496,8 @@ def test_a_viewer_of_one_namespace_explains_by_the_operators_settings(installed,
             stage.use_cpu(web="90m")
             await stage.hpa("web", metrics=[CPU])
             await stage.client.create(VPAS.untyped(), vpa("web"), stage.namespace)
-            elector = make_elector(place.client, Settings.of(tolerance=5.0), "one", lambda _leads: None)
-            while not elector.is_leader:
+            elector = make_family(place.client, Settings.of(tolerance=5.0), "one")
+            while not elector.may_write():
                 await elector.step()
                 await stage.pass_time(2)
             config = json.loads(installed.cluster.kubeconfig.read_text())
@@ -513,14 +513,14 @@ def test_a_viewer_of_one_namespace_explains_by_the_operators_settings(installed,
                 assert found is not None
                 record, notes = found.record, found.notes
                 assert record.decision.desired == 2, record.decision.reason
-                assert notes[-1] == "settings: of the operator that holds Lease trimtab/trimtab-horizontal"
+                assert notes[-1] == "settings: of the operator that holds Lease trimtab/trimtab-horizontal-0"
                 for kind, name in (("vpa", "web"), ("pod", "web-rs-0")):
                     explained, _ = await explain_size(viewer, kind, stage.namespace, name, choice)
                     assert explained.lines
             finally:
                 await viewer.close()
                 # The dashboard of another test would go by these settings, too.
-                await stage.client.delete(LEASES, "trimtab-horizontal", "trimtab")
+                await stage.client.delete(LEASES, "trimtab-horizontal-0", "trimtab")
         finally:
             await place.client.close()
             await stage.close()

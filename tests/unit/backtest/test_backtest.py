@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 
 from tests.unit.backtest.builders import CPU, GATES, HALF_CORE, candidate, minutes, queue
 from trimtab.backtest import Model, ModelError, backtest, run
-from trimtab.decide.horizontal import KUBERNETES_1_36, replay
+from trimtab.decide.horizontal import Rules, replay
 from trimtab.decide.horizontal.records.record import dumps
 from trimtab.model.feature_gates import FeatureGates
 
@@ -115,7 +115,7 @@ def test_every_change_can_be_replayed_to_the_byte():
 
 def test_upstreams_rules_can_be_tried_too():
     ours = candidate()
-    upstreams = type(ours)(ours.name, ours.hpa, gates=GATES, compat=KUBERNETES_1_36)
+    upstreams = type(ours)(ours.name, ours.hpa, gates=GATES, rules=Rules.KUBERNETES_1_36)
     load = minutes(1, 3, 3, 1, 1, 1, 1, 1, 1, 1, 1)
     assert run(ours, load, HALF_CORE).replicas == run(upstreams, load, HALF_CORE).replicas
 

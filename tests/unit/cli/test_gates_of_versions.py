@@ -11,8 +11,8 @@ from tests.unit.decide.horizontal.builders import T, cpu, hpa, observe, pod, sam
 from trimtab.cli import answer
 from trimtab.cli.explain import operator_decisions
 from trimtab.cli.operator_settings import Choice, simulated_settings
-from trimtab.decide.horizontal.config import NAMED
 from trimtab.decide.horizontal.records.record import WELL, decide_and_complete, dumps
+from trimtab.decide.horizontal.rules import Rules
 from trimtab.install import manifests, set_values
 from trimtab.model.feature_gates import FeatureGates, GateError, gates_of_version
 from trimtab.operator.settings.published import FoundSettings
@@ -71,13 +71,13 @@ def test_a_decision_of_the_operator_is_repeated_by_the_same_gates(gates, before,
     observation = msgspec.structs.replace(
         observe(hpa(cpu(50)), 1, samples({"web-1": 50}), pods=(pod("web-1"),)),
         gates=FeatureGates.parse(gates, before),
-        compat=NAMED[before or "trimtab"],
+        rules=Rules(before or "trimtab"),
     )
     lines = dumps(decide_and_complete(observation, T, WELL)).decode()
     monkeypatch.setattr(operator_decisions, "ask_operator", lambda *_: lines)
     options = {"operator_namespace": "trimtab", "feature_gates": "", "compat": after, "plugins": ()}
     repeated = operator_decisions.repeat_decision("http://x", "shop", "web", options).observation
-    assert (repeated.gates, repeated.compat) == (by_the_rule(gates, before, after), NAMED[after])
+    assert (repeated.gates, repeated.rules) == (by_the_rule(gates, before, after), Rules(after))
 
 
 @pytest.mark.parametrize("version", VERSIONS)

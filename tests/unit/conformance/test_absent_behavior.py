@@ -5,8 +5,8 @@ import pytest
 from tests.conformance.hpa_behavior import sequence, store_scale_event
 from tests.conformance.hpa_validation import check_default, check_default_behavior
 from trimtab.decide.horizontal.behavior import normalize
-from trimtab.decide.horizontal.config import DEFAULT, KUBERNETES_1_36, HpaSettings
 from trimtab.decide.horizontal.memory import Memory, Recommendation
+from trimtab.decide.horizontal.rules import HpaSettings, Rules
 from trimtab.model.hpa.types import HorizontalPodAutoscalerBehavior
 
 NONE = [pytest.param({}, id="absent"), pytest.param({"behavior": None}, id="null")]
@@ -68,7 +68,7 @@ def test_no_scale_event_is_kept_without_behavior(behavior):
     assert store_scale_event(case | {"expect": {"state": {}}}) is None
 
 
-@pytest.mark.parametrize("compat", [DEFAULT, KUBERNETES_1_36], ids=["ours", "upstream's"])
+@pytest.mark.parametrize("compat", [Rules.TRIMTAB, Rules.KUBERNETES_1_36], ids=["ours", "upstream's"])
 @pytest.mark.parametrize(
     ("behavior", "up", "down"),
     [

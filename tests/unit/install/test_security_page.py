@@ -21,10 +21,17 @@ READS = {"get", "list", "watch"}
 def right(verb, rule):
     """Return the rights of one verb, as `patch pods/resize` or `get secrets (trimtab-webhook-tls)`."""
     (group,) = rule["apiGroups"]
-    named = f" ({', '.join(rule['resourceNames'])})" if "resourceNames" in rule else ""
+    named = f" ({', '.join(shortened(rule['resourceNames']))})" if "resourceNames" in rule else ""
     for resource in rule["resources"]:
         kind, slash, sub = resource.partition("/")
         yield f"{verb} {kind}{'.' + group if group else ''}{slash}{sub}{named}"
+
+
+def shortened(names):
+    """Return the names, with those of a family as `trimtab-horizontal-0 to 15`."""
+    stems = {name.rpartition("-")[0] for name in names if name.endswith("-15")}
+    first = {f"{stem}-0": f"{stem}-0 to 15" for stem in stems}
+    return [first.get(name, name) for name in names if name in first or name.rpartition("-")[0] not in stems]
 
 
 def table():

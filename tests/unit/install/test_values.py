@@ -189,7 +189,11 @@ def test_an_item_of_a_list_is_changed_in_a_later_assignment():
             id="a setting that this program may not have for itself",
         ),
         pytest.param("settings.shards=2", "there is no such value", id="shards of all programs"),
-        pytest.param("settings.password=secret", "there is no such value", id="a secret"),
+        pytest.param(
+            "settings.password=secret",
+            "there is no such value; docs/reference/flags.md lists them",
+            id="a secret",
+        ),
         pytest.param("settings.port=80", "there is no such value", id="what the installation wires"),
         pytest.param("networkPolicy.apiServerPorts={https}", "'https' is not a whole number", id="no port"),
         pytest.param(

@@ -15,7 +15,7 @@ from trimtab.decide.horizontal.records.record import dumps
 from trimtab.model.hpa.types import ReplicaPolicySpec
 from trimtab.model.json import wire
 
-RECORDS = Path(__file__, "../../../data/records/format-1.jsonl").resolve()
+RECORDS = Path(__file__, "../../../data/records/hpas.jsonl").resolve()
 LINES = RECORDS.read_bytes().splitlines()
 
 

@@ -114,7 +114,7 @@ def test_upstreams_rules_can_be_tried(web, load):
     (record, *_) = trimtab.simulate(web, load, requests=HALF_CORE, compat="kubernetes-1.37").changes[
         "default/web"
     ]
-    assert not record.observation.compat.clear_messages
+    assert not record.observation.rules.ours
 
 
 VPA = {
@@ -231,7 +231,7 @@ def test_upstreams_rules_play_the_same_load(web, load):
         {"count": web, "size": vpa}, load, requests=HALF_CORE, replicas=3, compare="upstream"
     )
     assert found.names == ("count", "count (upstream)", "size", "size (upstream)")
-    assert not found.changes["count (upstream)"][0].observation.compat.clear_messages
+    assert not found.changes["count (upstream)"][0].observation.rules.ours
     writes = {name: outcomes.status_writes for name, outcomes in found.outcomes.items()}
     assert writes["size"] < writes["size (upstream)"], "upstream writes a status for every change of a bound"
 

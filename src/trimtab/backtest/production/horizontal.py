@@ -9,15 +9,14 @@ import msgspec
 
 from trimtab.backtest.model import MetricModel, Model
 from trimtab.decide.horizontal import (
-    DEFAULT,
     FetchFailure,
-    HpaCompat,
     HpaSettings,
     MetricSamples,
     Observation,
     PodSamples,
     PodSnapshot,
     Record,
+    Rules,
     Sample,
     Series,
     after_scale,
@@ -25,11 +24,11 @@ from trimtab.decide.horizontal import (
 )
 from trimtab.decide.horizontal.arithmetic import wire_time
 from trimtab.decide.horizontal.behavior.scale_to_zero import can_scale_from_zero
-from trimtab.decide.horizontal.config import DEFAULT_SETTINGS
 from trimtab.decide.horizontal.memory import EMPTY
 from trimtab.decide.horizontal.observation.pods import snapshot_pod
 from trimtab.decide.horizontal.plugin_calls import add_answers, failures_of, names_plugins
 from trimtab.decide.horizontal.records.unchanged import UnchangedDecision, extend_memory, find_unchanged
+from trimtab.decide.horizontal.rules import DEFAULT_SETTINGS
 from trimtab.decide.horizontal.status.conditions import with_scaled_to_zero
 from trimtab.model.core.meta import ObjectMeta, OwnerReference
 from trimtab.model.core.pod import CPU
@@ -58,7 +57,7 @@ class Candidate:
     hpa: HorizontalPodAutoscaler
     settings: HpaSettings = DEFAULT_SETTINGS
     gates: FeatureGates = DEFAULT_GATES
-    compat: HpaCompat = DEFAULT
+    rules: Rules = Rules.TRIMTAB
     guards: Guards = NO_GUARDS
     """The plug-ins that the operator would load."""
 
@@ -113,7 +112,7 @@ class HpaLoop:
             memory=EMPTY,
             settings=candidate.settings,
             gates=candidate.gates,
-            compat=candidate.compat,
+            rules=candidate.rules,
             nodes={} if self._names_plugins else None,  # simulated pods are on no node
         )
         self._steady: UnchangedDecision | None = None

@@ -10,7 +10,6 @@ from trimtab.cli.explain.arguments import choice_of
 from trimtab.cli.explain.hpas import no_such_hpa
 from trimtab.cli.operator_port import NothingKnownError, ask_explanation, ask_overview, ask_records
 from trimtab.decide.horizontal import Record
-from trimtab.decide.horizontal.config import NAMED
 from trimtab.decide.horizontal.records.record import WELL, decide_and_complete, loads
 from trimtab.operator.horizontal.config import decision_config
 from trimtab.operator.settings.compat import KUBERNETES
@@ -42,14 +41,14 @@ def repeat_decision(operator: str, namespace: str, name: str, options: dict[str,
         )
     last = loads(lines[-1])
     seen = last.observation
-    version = next((name for name in KUBERNETES if NAMED[name] == seen.compat), "")
+    version = seen.rules if seen.rules in KUBERNETES else ""
     operators = Settings.of(feature_gates=str(seen.gates), compat=version)
     try:
-        rules = decision_config(choice_of(options).apply(operators))
+        config = decision_config(choice_of(options).apply(operators))
     except ValueError as error:
         raise CommandError(str(error)) from error
-    compat = rules.compat if options["compat"] else seen.compat
+    rules = config.rules if options["compat"] else seen.rules
     # The repeated decision was not carried out, so the outcome of the original is left out.
     return decide_and_complete(
-        msgspec.structs.replace(seen, gates=rules.gates, compat=compat), last.decision.now, WELL
+        msgspec.structs.replace(seen, gates=config.gates, rules=rules), last.decision.now, WELL
     )

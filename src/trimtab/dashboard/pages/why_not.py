@@ -7,8 +7,8 @@ from trimtab.decide.horizontal.behavior.rate_limits import scale_down_limit, sca
 from trimtab.decide.horizontal.explain.advice import advise, fewer, more
 from trimtab.decide.horizontal.explain.change_reason import describe_recommendation, partly_held
 from trimtab.decide.horizontal.explain.wording import SUMMARIES, describe_reason, next_step, when
-from trimtab.decide.horizontal.metrics.on_loss import describe_fallback
-from trimtab.decide.horizontal.metrics.proposal import Failure, LossFallback
+from trimtab.decide.horizontal.metrics.combine import LossFallback, describe_fallback
+from trimtab.decide.horizontal.metrics.kinds import Failure
 from trimtab.decide.horizontal.observation.observation import policies_of
 from trimtab.decide.horizontal.status.dry_run import must_not_scale
 from trimtab.model.hpa.types import HPAScalingPolicy, HPAScalingRules
@@ -129,7 +129,7 @@ def up_limits(observation: Observation, decision: Decision) -> PolicyView:
         allowed = int(max(factor * current, least))
         policy = f"{factor:g} times the replicas per sync, or up to {least:g}"
         return PolicyView(window_seconds=0, select="Max", policies=(policy,), allowed=min(allowed, highest))
-    limit = scale_up_limit(current, observation.memory, rules, decision.now, observation.compat)
+    limit = scale_up_limit(current, observation.memory, rules, decision.now, observation.rules)
     return PolicyView(
         window_seconds=float(rules.stabilization_window_seconds or 0),
         select=rules.select_policy or "Max",
@@ -145,7 +145,7 @@ def down_limits(observation: Observation, decision: Decision) -> PolicyView:
     rules = _rules(observation, is_up=False)
     if rules is None:
         return PolicyView(window_seconds=window, select="Max", policies=(), allowed=min(lowest, current))
-    limit = scale_down_limit(current, observation.memory, rules, decision.now, observation.compat)
+    limit = scale_down_limit(current, observation.memory, rules, decision.now, observation.rules)
     return PolicyView(
         window_seconds=window,
         select=rules.select_policy or "Max",

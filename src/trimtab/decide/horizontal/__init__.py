@@ -6,13 +6,6 @@ replicas belongs here; reading and writing do not, and no clock is read. Read `d
 data: observation, selection, metrics, behavior, status, records, explain.
 """
 
-from trimtab.decide.horizontal.config import (
-    DEFAULT,
-    KUBERNETES_1_36,
-    KUBERNETES_1_37,
-    HpaCompat,
-    HpaSettings,
-)
 from trimtab.decide.horizontal.decide import decide
 from trimtab.decide.horizontal.decision import Decision, EventToRecord
 from trimtab.decide.horizontal.explain.explanation import Explanation, explain
@@ -37,20 +30,17 @@ from trimtab.decide.horizontal.observation.samples import (
     Series,
 )
 from trimtab.decide.horizontal.records.record import Record, replay
+from trimtab.decide.horizontal.rules import HpaSettings, Rules
 from trimtab.decide.horizontal.selection.owners import owners_to_find
 from trimtab.decide.horizontal.status.after_write import after_scale, after_status
 
 __all__ = [
-    "DEFAULT",
-    "KUBERNETES_1_36",
-    "KUBERNETES_1_37",
     "ConflictingHpa",
     "Decision",
     "DecisionReason",
     "EventToRecord",
     "Explanation",
     "FetchFailure",
-    "HpaCompat",
     "HpaSettings",
     "Memory",
     "MetricSamples",
@@ -61,6 +51,7 @@ __all__ = [
     "PodSamples",
     "PodSnapshot",
     "Record",
+    "Rules",
     "Sample",
     "ScaleFailure",
     "Series",

@@ -1,7 +1,6 @@
-"""Integers of 32 and 64 bits as upstream has them, and times as seconds.
+"""Exact numbers that stop at the limits of the API, and times as seconds.
 
-Python's integers do not overflow. By ruling we stop at the largest number where Go wraps around. The `kubernetes-1.36` setting
-wraps, and turns a float that fits no integer into the most negative one, as amd64 does.
+Python's integers do not overflow. Where Go wraps around, we stop at the largest number, whatever `--compat` says.
 """
 
 from datetime import UTC, datetime, timedelta
@@ -16,52 +15,25 @@ INT64_MAX = 2**63 - 1
 INT64_MIN = -(2**63)
 
 
-def int32_of(number: float, *, saturate: bool) -> int:
-    """Cut a float to a 32-bit integer."""
-    if INT32_MIN - 1 < number < INT32_MAX + 1:
+def int32_of(number: float) -> int:
+    """Cut a number to a 32-bit integer."""
+    return _cut(number, INT32_MIN, INT32_MAX)
+
+
+def int64_of(number: float) -> int:
+    """Cut a number to a 64-bit integer, which is what the API accepts."""
+    return _cut(number, INT64_MIN, INT64_MAX)
+
+
+def _cut(number: float, lowest: int, highest: int) -> int:
+    if lowest <= number <= highest:
         return int(number)
-    return _outside(number, INT32_MIN, INT32_MAX, saturate=saturate)
-
-
-def int64_of(number: float, *, saturate: bool) -> int:
-    """Cut a float to a 64-bit integer."""
-    if float(INT64_MIN) <= number < float(INT64_MAX):
-        return int(number)
-    return _outside(number, INT64_MIN, INT64_MAX, saturate=saturate)
-
-
-def _outside(number: float, lowest: int, highest: int, *, saturate: bool) -> int:
-    if not saturate:
-        return lowest
-    if isnan(number):
-        return 0
-    return highest if number > 0 else lowest
+    return 0 if isnan(number) else highest if number > 0 else lowest
 
 
 def round_up(number: float) -> float:
     """Round a float up to a whole number, if it is finite."""
     return float(ceil(number)) if abs(number) < INT64_MAX else number
-
-
-def fold32(number: int, *, saturate: bool) -> int:
-    """Bring an integer into 32 bits."""
-    if INT32_MIN <= number <= INT32_MAX:
-        return number
-    if saturate:
-        return INT32_MAX if number > 0 else INT32_MIN
-    return (number + 2**31) % 2**32 - 2**31
-
-
-def fold64(number: int, *, saturate: bool) -> int:
-    """Bring an integer into 64 bits, or leave it exact with `saturate`."""
-    if saturate or INT64_MIN <= number <= INT64_MAX:
-        return number
-    return (number + 2**63) % 2**64 - 2**63
-
-
-def saturated(number: int) -> int:
-    """Limit an integer to the 64 bits that the API accepts."""
-    return number if INT64_MIN <= number <= INT64_MAX else INT64_MAX if number > 0 else INT64_MIN
 
 
 def finite(number: float) -> float | None:

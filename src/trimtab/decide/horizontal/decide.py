@@ -14,13 +14,16 @@ from trimtab.decide.horizontal.behavior.scale_to_zero import (
 from trimtab.decide.horizontal.behavior.stabilization import earlier_recommendation
 from trimtab.decide.horizontal.decision import Decision, DecisionTrace
 from trimtab.decide.horizontal.memory import seed_recommendations
-from trimtab.decide.horizontal.metrics.calculator import (
+from trimtab.decide.horizontal.metrics.combine import (
+    LossFallback,
     MetricsResult,
+    add_policies,
     compute_replicas,
+    policy_memory,
     proposal_context,
 )
-from trimtab.decide.horizontal.metrics.policies import add_policies, policy_memory
-from trimtab.decide.horizontal.metrics.proposal import LossFallback
+from trimtab.decide.horizontal.metrics.kinds import Proposal, counts_pods
+from trimtab.decide.horizontal.metrics.pods import ProposalOutcome
 from trimtab.decide.horizontal.observation.observation import (
     Observation,
     ScaleFailure,
@@ -120,14 +123,14 @@ def _check_spec(builder: DecisionBuilder) -> None:
 def _check_caches(builder: DecisionBuilder) -> tuple[StaleInput, ...]:
     """Report stale caches, and return those that keep the replicas from being lowered."""
     observation = builder.observation
-    stale = observation.stale_inputs if observation.compat.stale_never_shrinks else ()
+    stale = observation.stale_inputs if observation.rules.ours else ()
     builder.apply(stale_changes(stale, builder.conditions_before))
     return stale
 
 
 def _without_scale(builder: DecisionBuilder, failure: ScaleFailure) -> Decision:
     observation = builder.observation
-    has_advice = failure.advice and observation.compat.clear_messages
+    has_advice = failure.advice and observation.rules.ours
     message = f"{failure.message}; {failure.advice}" if has_advice else failure.message
     builder.apply(scale_failure_changes(message))
     builder.note(stopped_by="FailedGetScale")
@@ -140,14 +143,14 @@ def _take_scale(builder: DecisionBuilder, scale: Scale) -> None:
     builder.current = current = scale.spec.replicas
     builder.apply(scale_read_changes(observation, builder.memory, current))
     memory = seed_recommendations(builder.memory, current, builder.now)
-    if observation.compat.report_external_changes and memory.replicas != current:
+    if observation.rules.ours and memory.replicas != current:
         memory = msgspec.structs.replace(memory, replicas=current)
     builder.memory = memory
-    if current and builder.was_true(SCALED_TO_ZERO) and observation.compat.clear_condition_above_zero:
+    if current and builder.was_true(SCALED_TO_ZERO) and observation.rules.ours:
         builder.apply((UNSET_SCALED_TO_ZERO,))
     spec = observation.hpa.spec
     builder.note(
-        min_replicas=effective_min_replicas(spec, observation.gates, observation.compat),
+        min_replicas=effective_min_replicas(spec, observation.gates, observation.rules),
         max_replicas=effective_max_replicas(spec),
     )
 
@@ -204,6 +207,7 @@ def _compute_replicas(builder: DecisionBuilder, scale: Scale) -> None:
         extra_pods=extra,
         surge_pods=max(scale.status.replicas - scale.spec.replicas, 0),
         selection_fallback=selection.fallback,
+        needs_no_pods=bool(selection.fallback) and not counts_pods(observation.hpa.spec.metrics),
         tolerance=context.tolerance,
         proposals=result.proposals,
         winner=result.winner,
@@ -227,8 +231,8 @@ def _add_policies(
 
 def _check_pods(builder: DecisionBuilder, scale: Scale, selection: Selection) -> int:
     """Report extra pods and a filter that cannot decide, and return the number of extra pods."""
-    compat, before, extra = builder.observation.compat, builder.conditions_before, 0
-    if compat.report_extra_pods:
+    rules, before, extra = builder.observation.rules, builder.conditions_before, 0
+    if rules.ours:
         expected = expected_pods(scale)
         if builder.trace.strategy == SelectionStrategy.LABEL_SELECTOR:
             extra = count_extra_pods(selection.pods, expected)
@@ -251,7 +255,7 @@ def _without_replicas(builder: DecisionBuilder) -> Decision:
     """Hold the replicas, or wake a workload at zero whose minReplicas was raised meanwhile."""
     observation, result, lowest = builder.observation, builder.metrics, builder.trace.min_replicas
     is_limited = result.stopped_by == AMBIGUOUS
-    if not builder.current and lowest and observation.compat.raise_to_min_without_metrics:
+    if not builder.current and lowest and observation.rules.ours:
         builder.error = result.error
         builder.apply((EmitEvent("Warning", "FailedComputeMetricsReplicas", result.error),))
         return _rescale(builder, lowest, BELOW_MIN)
@@ -269,7 +273,7 @@ def _normalize(builder: DecisionBuilder, replicas: int, stale: tuple[StaleInput,
     """Return the replicas that windows, bounds and rates allow, and why they would change."""
     observation, current, trace = builder.observation, builder.current, builder.trace
     asked = max(replicas, 0)
-    if trace.selection_fallback and observation.compat.fallback_never_shrinks:
+    if trace.selection_fallback and not trace.needs_no_pods and observation.rules.ours:
         # Idle pods of others in the average would shrink a busy workload while a filter cannot leave them out.
         asked = max(asked, current)
     if stale and asked < current:
@@ -283,7 +287,7 @@ def _normalize(builder: DecisionBuilder, replicas: int, stale: tuple[StaleInput,
         highest=trace.max_replicas,
         behavior=observation.hpa.spec.behavior,
     )
-    result = normalize(wanted, builder.memory, builder.now, observation.settings, observation.compat)
+    result = normalize(wanted, builder.memory, builder.now, observation.settings, observation.rules)
     builder.memory = msgspec.structs.replace(
         builder.memory, recommendations=result.stabilized.recommendations
     )
@@ -293,7 +297,7 @@ def _normalize(builder: DecisionBuilder, replicas: int, stale: tuple[StaleInput,
     reason = _change_reason(builder, asked, result)
     if current:
         return result.replicas, reason
-    if not reason and (result.replicas < trace.min_replicas or observation.compat.clear_messages):
+    if not reason and (result.replicas < trace.min_replicas or observation.rules.ours):
         reason = BELOW_MIN  # upstream forgets it when the bounds have already raised the number
     return max(result.replicas, trace.min_replicas), reason
 
@@ -301,7 +305,7 @@ def _normalize(builder: DecisionBuilder, replicas: int, stale: tuple[StaleInput,
 def _change_reason(builder: DecisionBuilder, asked: int, result: Normalized) -> str:
     """Return why the replicas would change, as the event says it."""
     current, metrics = builder.current, builder.metrics
-    if asked <= current < result.stabilized.replicas and builder.observation.compat.clear_messages:
+    if asked <= current < result.stabilized.replicas and builder.observation.rules.ours:
         return earlier_recommendation(result.stabilized)
     if asked == current:
         return ""
@@ -312,10 +316,15 @@ def _change_reason(builder: DecisionBuilder, asked: int, result: Normalized) -> 
         return f"{metrics.name} asks for {metrics.replicas}"
     if asked > current:
         return f"{metrics.name} above target"
+    if any(
+        isinstance(one, Proposal) and one.outcome is ProposalOutcome.BELOW_ACTIVATION
+        for one in metrics.proposals
+    ):
+        return "All metrics below target or activation"
     return "All metrics that count below target" if metrics.fallbacks else "All metrics below target"
 
 
 def _rescale(builder: DecisionBuilder, desired: int, reason: str) -> Decision:
     observation = builder.observation
     to_zero = goes_to_zero(observation, builder.current, desired, builder.trace.min_replicas)
-    return builder.rescale(desired, reason, marks_zero=to_zero and observation.compat.intent_before_scale)
+    return builder.rescale(desired, reason, marks_zero=to_zero and observation.rules.ours)

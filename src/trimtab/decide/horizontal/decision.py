@@ -4,8 +4,8 @@ from typing import Literal
 
 from trimtab.decide.horizontal.behavior.normalize import Normalized
 from trimtab.decide.horizontal.memory import EMPTY, Memory
-from trimtab.decide.horizontal.metrics.proposal import Action, Computation, ErrorLabel, Result
-from trimtab.decide.horizontal.metrics.tolerance import Tolerance
+from trimtab.decide.horizontal.metrics.combine import Action, Computation, ErrorLabel, Result
+from trimtab.decide.horizontal.metrics.pods import Tolerance
 from trimtab.decide.horizontal.selection.selection import LeftOut
 from trimtab.model.hpa.types import HorizontalPodAutoscalerStatus, SelectionStrategy
 from trimtab.model.json.wire import Wire
@@ -34,6 +34,8 @@ class DecisionTrace(Wire):
     """How many pods the target's status has beyond its replicas, as during a rollout."""
     selection_fallback: str = ""
     """Why every pod counts although the strategy would choose; empty when it could choose."""
+    needs_no_pods: bool = False
+    """Whether no metric depends on which pods count, so that `selection_fallback` holds nothing."""
     stale_hold: str = ""
     """Which stale caches kept the replicas from being lowered; empty if none did."""
     tolerance: Tolerance = Tolerance()

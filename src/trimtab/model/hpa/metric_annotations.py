@@ -1,6 +1,6 @@
 """Annotations that carry Trimtab's metric fields on a native HPA.
 
-A real API server prunes `onLoss` and `maxAgeSeconds` from Kubernetes' own kind. The annotation says the same: a JSON
+A real API server prunes `onLoss`, `maxAgeSeconds` and `activation` from Kubernetes' own kind. The annotation says the same: a JSON
 object from a metric's name to the value of the field, `{"sqs_messages": {"policy": "Ignore"}}`. Where several metrics
 have one name, `[1]` means the second metric of the spec.
 """
@@ -15,11 +15,12 @@ import msgspec
 from trimtab.model.core.meta import annotations_of, replace_annotations
 from trimtab.model.field_errors import FieldError, FieldPath, aggregate, invalid
 from trimtab.model.hpa.defaults import DEFAULT_CPU_UTILIZATION, cpu_utilization_metric
-from trimtab.model.hpa.metric_fields import default_loss, validate_loss, validate_max_age
-from trimtab.model.hpa.metric_names import name_of
+from trimtab.model.hpa.metric_fields import default_loss, validate_activation, validate_loss, validate_max_age
+from trimtab.model.hpa.metric_kinds import KINDS, kind_of, name_of
 from trimtab.model.hpa.types import HorizontalPodAutoscalerSpec, MetricLoss, MetricSpec
 from trimtab.model.json import shape, wire
 from trimtab.model.json.wire import Json, without_members
+from trimtab.model.quantity import Quantity
 
 T = TypeVar("T")
 
@@ -40,14 +41,14 @@ class MetricAnnotation(Generic[T]):
     """The annotation's key."""
     field: str
     """The metric's field in JSON."""
-    attribute: str
-    """The same field of a `MetricSpec`."""
     values: str
     """What the values are, in the plural, for messages."""
     consequence: str
     """What follows from an annotation that cannot be used."""
     parse: Callable[[FieldPath, Any], T | list[FieldError]]
     """Return the value that JSON means, or its errors."""
+    is_in_source: bool = False
+    """Whether the field is beside the target, in the sources that have it."""
 
     def parse_values(self, text: str, metrics: Sequence[MetricSpec]) -> tuple[T | None, ...]:
         """Return the value for each metric.
@@ -60,20 +61,41 @@ class MetricAnnotation(Generic[T]):
         if unknown := sorted(values.keys() - {*names, *places}):
             known = ", ".join(dict.fromkeys(names))
             raise self._error(f"{unknown[0]!r} is no metric of the spec; its metrics are {known}")
-        return tuple(
+        found = tuple(
             values[place] if place in values else values.get(name)
             for place, name in zip(places, names, strict=True)
         )
+        for value, metric, name in zip(found, metrics, names, strict=True):
+            kind = kind_of(metric)
+            if value is not None and self.is_in_source and not (kind and kind.has(self.field)):
+                raise self._error(f"{name} is a {metric.type} metric, which has no {self.field}")
+        return found
+
+    def path(self, metric: Mapping[str, Any]) -> str:
+        """Return the path of the field in a metric in JSON."""
+        return f"{_source_field(metric)}.{self.field}" if self.is_in_source else self.field
+
+    def read(self, metric: Mapping[str, Any]) -> Any:
+        """Return the field of a metric in JSON, or None if it is not set."""
+        part = metric.get(_source_field(metric)) if self.is_in_source else metric
+        return None if part is None else part.get(self.field)
+
+    def write(self, metric: Mapping[str, Any], value: Any) -> Json:
+        """Return a metric in JSON with the field, or without it if the value is None."""
+        if self.is_in_source:
+            field = _source_field(metric)
+            part = metric.get(field)
+            return dict(metric) if part is None else {**metric, field: _with_member(part, self.field, value)}
+        return _with_member(metric, self.field, value)
 
     def apply(self, spec: HorizontalPodAutoscalerSpec, text: str) -> HorizontalPodAutoscalerSpec:
         """Return the spec of a native HPA with the annotation's values.
 
         Raise MetricAnnotationError if the text is wrong.
         """
-        metrics = tuple(
-            metric if value is None else msgspec.structs.replace(metric, **{self.attribute: value})
-            for metric, value in zip(spec.metrics, self.parse_values(text, spec.metrics), strict=True)
-        )
+        values = self.parse_values(text, spec.metrics)
+        filled = self._filled([wire.to_builtins(metric) for metric in spec.metrics], values)
+        metrics = wire.convert(filled, tuple[MetricSpec, ...])
         return msgspec.structs.replace(spec, metrics=metrics)
 
     def into_annotation(self, data: Mapping[str, Any]) -> Json:
@@ -84,7 +106,10 @@ class MetricAnnotation(Generic[T]):
             return dict(data)
         text = json.dumps(values, separators=(",", ":"), ensure_ascii=False)
         annotated = replace_annotations(data, {**annotations_of(data), self.name: text})
-        return {**annotated, "spec": {**data["spec"], "metrics": self.without_field(metrics)}}
+        return {
+            **annotated,
+            "spec": {**data["spec"], "metrics": [self.write(metric, None) for metric in metrics]},
+        }
 
     def into_field(self, data: Mapping[str, Any]) -> Json:
         """Return v2 JSON with the values in the field of each metric.
@@ -97,16 +122,15 @@ class MetricAnnotation(Generic[T]):
         spec = data.get("spec") or {}
         metrics = spec.get("metrics") or []
         typed = [wire.convert(dict(metric), MetricSpec) for metric in metrics]
-        filled = [
-            dict(metric) if value is None else {**metric, self.field: wire.to_builtins(value)}
-            for metric, value in zip(metrics, self.parse_values(annotations[self.name], typed), strict=True)
-        ]
+        filled = self._filled(metrics, self.parse_values(annotations[self.name], typed))
         rest = replace_annotations(data, without_members(annotations, (self.name,)))
         return {**rest, "spec": {**spec, "metrics": filled}}
 
-    def without_field(self, metrics: Sequence[Mapping[str, Any]]) -> list[Json]:
-        """Return the metrics without the field."""
-        return [without_members(metric, (self.field,)) for metric in metrics]
+    def _filled(self, metrics: Sequence[Mapping[str, Any]], values: Sequence[T | None]) -> list[Json]:
+        return [
+            dict(metric) if value is None else self.write(metric, wire.to_builtins(value))
+            for metric, value in zip(metrics, values, strict=True)
+        ]
 
     def _parse(self, text: str) -> dict[str, T]:
         try:
@@ -128,9 +152,9 @@ class MetricAnnotation(Generic[T]):
         """Return the values by metric name, or by position where several metrics have one name."""
         names = [name_of(wire.convert(dict(metric), MetricSpec)) for metric in metrics]
         return {
-            names[index] if names.count(names[index]) == 1 else f"[{index}]": metric[self.field]
+            names[index] if names.count(names[index]) == 1 else f"[{index}]": value
             for index, metric in enumerate(metrics)
-            if metric.get(self.field) is not None
+            if (value := self.read(metric)) is not None
         }
 
     def _error(self, message: str) -> MetricAnnotationError:
@@ -153,10 +177,17 @@ def _parse_max_age(path: FieldPath, content: Any) -> int | list[FieldError]:
     return errors or validate_max_age(content, path) or int(content)
 
 
+def _parse_activation(path: FieldPath, content: Any) -> Quantity | list[FieldError]:
+    errors = shape.misfits(content, Quantity, path)
+    if errors:
+        return errors
+    activation = wire.convert(content, Quantity)
+    return validate_activation(activation, path) or activation
+
+
 ON_LOSS = MetricAnnotation[MetricLoss](
     name="autoscaling.trimtab.dev/on-loss",
     field="onLoss",
-    attribute="on_loss",
     values="policies",
     consequence="every metric that is lost holds",
     parse=_parse_loss,
@@ -166,14 +197,23 @@ ON_LOSS = MetricAnnotation[MetricLoss](
 MAX_AGE = MetricAnnotation[int](
     name="autoscaling.trimtab.dev/max-age-seconds",
     field="maxAgeSeconds",
-    attribute="max_age_seconds",
     values="seconds",
     consequence="the operator's limits hold for every metric",
     parse=_parse_max_age,
 )
 """`{"sqs_messages": 600}`."""
 
-METRIC_ANNOTATIONS: tuple[MetricAnnotation[Any], ...] = (ON_LOSS, MAX_AGE)
+ACTIVATION = MetricAnnotation[Quantity](
+    name="autoscaling.trimtab.dev/activation",
+    field="activation",
+    values="quantities",
+    consequence="any value above 0 asks for a pod",
+    parse=_parse_activation,
+    is_in_source=True,
+)
+"""`{"sqs_messages": "5"}`."""
+
+METRIC_ANNOTATIONS: tuple[MetricAnnotation[Any], ...] = (ON_LOSS, MAX_AGE, ACTIVATION)
 """Every metric field of Trimtab's own; a new field is one more entry."""
 
 
@@ -213,6 +253,15 @@ def into_fields(data: Mapping[str, Any]) -> Json:
 
 def without_fields(metrics: Sequence[Mapping[str, Any]]) -> list[Json]:
     """Return the metrics without the fields that only Trimtab's own kind has."""
-    return [
-        without_members(metric, [annotation.field for annotation in METRIC_ANNOTATIONS]) for metric in metrics
-    ]
+    for annotation in METRIC_ANNOTATIONS:
+        metrics = [annotation.write(metric, None) for metric in metrics]
+    return [dict(metric) for metric in metrics]
+
+
+def _source_field(metric: Mapping[str, Any]) -> str:
+    kind = KINDS.get(metric.get("type") or "")
+    return "" if kind is None else kind.field
+
+
+def _with_member(data: Mapping[str, Any], name: str, value: Any) -> Json:
+    return without_members(data, (name,)) if value is None else {**data, name: value}

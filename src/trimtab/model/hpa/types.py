@@ -22,16 +22,6 @@ class MetricSourceType(StrEnum):
     EXTERNAL = "External"
 
 
-SOURCE_FIELDS: dict[str, str] = {
-    MetricSourceType.OBJECT: "object",
-    MetricSourceType.PODS: "pods",
-    MetricSourceType.RESOURCE: "resource",
-    MetricSourceType.CONTAINER_RESOURCE: "containerResource",
-    MetricSourceType.EXTERNAL: "external",
-}
-"""The field of a metric that holds the source of each type."""
-
-
 class MetricTargetType(StrEnum):
     """The meaning of a target's number."""
 
@@ -109,6 +99,8 @@ class ObjectMetricSource(Wire):
     described_object: CrossVersionObjectReference = CrossVersionObjectReference()
     target: MetricTarget = MetricTarget()
     metric: MetricIdentifier = MetricIdentifier()
+    activation: Quantity | None = None
+    """With minReplicas 0: the metric asks for pods only above it (autoscaling.trimtab.dev only)."""
 
 
 class PodsMetricSource(Wire):
@@ -116,6 +108,7 @@ class PodsMetricSource(Wire):
 
     metric: MetricIdentifier = MetricIdentifier()
     target: MetricTarget = MetricTarget()
+    activation: Quantity | None = None
 
 
 class ResourceMetricSource(Wire):
@@ -138,6 +131,7 @@ class ExternalMetricSource(Wire):
 
     metric: MetricIdentifier = MetricIdentifier()
     target: MetricTarget = MetricTarget()
+    activation: Quantity | None = None
 
 
 class MetricLoss(Wire):

@@ -5,8 +5,8 @@ import math
 from collections.abc import Callable
 
 from trimtab.clock import Clock
-from trimtab.decide.horizontal.config import HpaSettings
 from trimtab.decide.horizontal.observation.clock_offset import ROUNDED_TO, describe_offset, find_clock_offset
+from trimtab.decide.horizontal.rules import HpaSettings
 
 log = logging.getLogger(__name__)
 

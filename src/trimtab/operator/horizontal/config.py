@@ -1,4 +1,4 @@
-"""The settings, feature gates and compat switches of every horizontal decision of this process.
+"""The settings, feature gates and rules of every horizontal decision of this process.
 
 They also limit how often a status is written.
 """
@@ -6,7 +6,7 @@ They also limit how often a status is written.
 from dataclasses import dataclass
 from datetime import timedelta
 
-from trimtab.decide.horizontal.config import NAMED, HpaCompat, HpaSettings
+from trimtab.decide.horizontal.rules import HpaSettings, Rules
 from trimtab.decide.horizontal.status.writes import EVERY_SYNC, StatusLimits
 from trimtab.model.feature_gates import FeatureGates
 from trimtab.operator.settings.compat import kubernetes_version
@@ -20,13 +20,13 @@ class DecisionConfig:
 
     settings: HpaSettings
     gates: FeatureGates
-    compat: HpaCompat
+    rules: Rules
     status_limits: StatusLimits = EVERY_SYNC
 
 
 def decision_config(settings: Settings) -> DecisionConfig:
     """Build the configuration of decisions, or raise ValueError for an invalid setting."""
-    compat = NAMED[kubernetes_version(settings.compat) or "trimtab"]
+    rules = Rules(kubernetes_version(settings.compat) or "trimtab")
     reject_bad_values(settings.horizontal)
     reject_bad_values(settings.metrics)
     limits = StatusLimits(
@@ -34,7 +34,7 @@ def decision_config(settings: Settings) -> DecisionConfig:
         visible_change=settings.horizontal.status_visible_change,
         sync_period=settings.horizontal.sync_period.total_seconds(),
     )
-    return DecisionConfig(_numbers(settings), settings.gates, compat, limits)
+    return DecisionConfig(_numbers(settings), settings.gates, rules, limits)
 
 
 def _numbers(settings: Settings) -> HpaSettings:

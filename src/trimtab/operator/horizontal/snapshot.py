@@ -19,6 +19,7 @@ from trimtab.decide.horizontal.observation.pods import PodSnapshot
 from trimtab.decide.horizontal.observation.samples import FetchFailure, MetricSamples
 from trimtab.decide.horizontal.records.unchanged import UnchangedDecision
 from trimtab.metrics.queries import Query
+from trimtab.model.hpa.metric_kinds import measured_by
 from trimtab.model.hpa.types import HorizontalPodAutoscaler, MetricSpec
 from trimtab.operator.horizontal.config import DecisionConfig
 from trimtab.operator.horizontal.inputs.freshness import Freshness
@@ -29,7 +30,6 @@ from trimtab.operator.horizontal.inputs.metric_queries import (
     MetricQueries,
     Samples,
     build_queries,
-    measured_resource,
     query_for,
     samples_for,
     usage_in,
@@ -267,7 +267,7 @@ class SnapshotBuilder:
             memory=memory,
             settings=self._config.settings,
             gates=self._config.gates,
-            compat=self._config.compat,
+            rules=self._config.rules,
             clock_offset=clock_offset,
         )
 
@@ -315,7 +315,7 @@ class SnapshotBuilder:
 
         If the condition were cleared because of an old target, the workload would stay at zero for good.
         """
-        if not self._config.compat.clear_condition_above_zero:
+        if not self._config.rules.ours:
             return False
         return target.scale is not None and contradicts_condition(
             hpa_state.hpa.status.conditions, target.scale.spec.replicas
@@ -326,7 +326,7 @@ class SnapshotBuilder:
     ) -> tuple[Query | FetchFailure, ...] | None:
         """Return the query of each metric, or None if a kind has to be looked up first."""
         scale, config = target.scale, self._config
-        if scale is None or not needs_metrics(hpa, scale, config.gates, config.compat):
+        if scale is None or not needs_metrics(hpa, scale, config.gates, config.rules):
             return ()
         selector = scale.status.selector
         cached = hpa_state.query_per_metric(hpa.spec, selector)
@@ -359,7 +359,7 @@ def _has_values(
 ) -> bool:
     """Return whether each metric has these values for the pods."""
     for metric, before in zip(metrics, values, strict=True):
-        resource, container = measured_resource(metric)
+        resource, container = measured_by(metric)
         if usage.values(pods, resource, container) != before:
             return False
     return True

@@ -3,7 +3,7 @@
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field, replace
 from datetime import timedelta
-from math import inf, isfinite
+from math import isfinite
 from typing import Any, Final, NamedTuple, TypeVar, cast, dataclass_transform, get_origin, get_type_hints
 
 from trimtab.model.feature_gates import ALL_ALPHA, ALL_BETA, BOOLEANS, GATES
@@ -93,7 +93,7 @@ class Setting:
 
     def __post_init__(self) -> None:
         if self.is_secret and (self.decides or self.default or self.choices or self.type is not str):
-            raise TypeError(f"{self.name}: a secret is a text without default, and is never published")
+            raise TypeError("a secret is a text without default, and is never published")
 
     @property
     def key(self) -> str:
@@ -150,21 +150,18 @@ class Setting:
             return f"{', '.join(first)} or {last}"
         if self.is_positive:
             return "more than 0"
-        if self.least is None and self.type is not timedelta:
+        if self.least is None:
             return "any number" if self.type in _NUMBERS else ""
-        return f"{self.least or 0} or more" if self.most is None else f"{self.least} to {self.most}"
+        least = self.text(self.least)
+        return f"{least} or more" if self.most is None else f"{least} to {self.text(self.most)}"
 
     def allows(self, value: Any) -> bool:
         """Return whether a value is one of the choices, or within the bounds."""
         if self.choices:
             return value in self.choices
-        if isinstance(value, timedelta):
-            return value > timedelta() if self.is_positive else value >= timedelta()
-        if self.type not in _NUMBERS:
-            return True
-        least = -inf if self.least is None else self.least
-        most = inf if self.most is None else self.most
-        return isfinite(value) and bool(least <= value <= most) and (value > 0 or not self.is_positive)
+        if (self.type is float and not isfinite(value)) or (self.is_positive and value <= type(value)()):
+            return False
+        return (self.least is None or value >= self.least) and (self.most is None or value <= self.most)
 
     def json_schema(self) -> dict[str, Any]:
         """Return the JSON schema of a value in the chart. A list is a text with commas, as on the command line."""
@@ -213,7 +210,7 @@ def settings_group(title: str, read_by: str) -> Callable[[type[Group]], type[Gro
                 setattr(cls, name, field(default=complete.default, repr=not complete.is_secret))
                 made.append(complete)
         group = dataclass(frozen=True, slots=True, kw_only=True)(cls)
-        group.DECLARED = tuple(made)  # type: ignore[attr-defined]  # read by `settings_of` only
+        group.DECLARED = tuple(made)  # type: ignore[attr-defined]  # read by `settings_in` only
         return group
 
     return decorate
@@ -223,6 +220,9 @@ def _completed(declared: Setting, name: str, kind: Any, title: str, read_by: str
     def value(given: Any) -> Any:
         return parse_duration(given) if kind is timedelta and given is not None else given
 
+    least = (
+        "0s" if kind is timedelta and declared.least is None and not declared.is_positive else declared.least
+    )
     return replace(
         declared,
         name=name,
@@ -231,6 +231,8 @@ def _completed(declared: Setting, name: str, kind: Any, title: str, read_by: str
         read_by=declared.read_by or frozenset(read_by.split()),
         flag=declared.flag or f"--{name.replace('_', '-')}",
         default=value(declared.default),
+        least=value(least),
+        most=value(declared.most),
         compat={program: value(given) for program, given in declared.compat.items()},
         is_list=declared.is_list or kind is tuple,
     )

@@ -7,7 +7,6 @@ from trimtab.operator.settings.declare import (
     ALL_LOOPS,
     COMMAND,
     EVERY,
-    NAMESPACE,
     setting,
     settings_group,
 )
@@ -46,17 +45,11 @@ class LeaseSettings:
     leader_elect_resource_namespace: str = setting("trimtab", read_by=f"{ALL_LOOPS} dashboard", is_essential=True, is_wired=True,
         help="Namespace of the Lease.", why="The namespace that the chart installs into.")
     leader_elect_resource_name: str = setting("", is_wired=True,
-        help="Name of the Lease; empty means trimtab- and the first of the loops, as trimtab-horizontal. A recommender with a --recommender-name and a dry run have Leases of their own.",
+        help="What the names of the Leases begin with; empty means trimtab- and the first of the loops, as trimtab-horizontal-0. A recommender with a --recommender-name and a dry run have Leases of their own.",
         why="Processes that run other loops must not wait for each other.")
     shards: int = setting(1, read_by=EVERY, decides=True, is_essential=True, per_program=True, least=1, most=16,
-        help="Number of shards, 1 to 16. Each is a Lease that one replica holds; all replicas need the same flags. The updater runs on the holder of shard 0, admission on all.",
+        help="Number of shards, 1 to 16. Each is a Lease that one replica holds; replicas with another number wait. The updater runs on the holder of shard 0, admission on all.",
         why="One replica handles thousands of HPAs and VPAs. With shards, a replica that runs no more than horizontal, recommender and roles watches only its namespaces.")
-    split_namespaces: tuple[str, ...] = setting((), read_by=EVERY, decides=True, form=NAMESPACE,
-        help="Namespaces, separated by commas, whose HPAs and VPAs --shards divides by name. Every replica watches them whole. All replicas need the same flags.",
-        why="A namespace is processed by one replica, and its pods are watched by one, unless it is too large for that.")
-    shard_seed: int = setting(0, read_by=EVERY, decides=True, least=0, most=999,
-        help="Which assignment of namespaces to shards is used, 0 to 999. `trimtab shards` shows how even it is and names a better one. All replicas need the same flags.",
-        why="A hash divides many namespaces of one size evenly. Few or large ones may need another assignment.")
 
 
 @settings_group("Dashboard", read_by="dashboard")

@@ -15,7 +15,7 @@ import msgspec
 import trimtab
 from trimtab.cluster import errors
 from trimtab.cluster.client import Client, ListOptions
-from trimtab.cluster.leases.creation import create_lease
+from trimtab.cluster.leases.lease import create_lease
 from trimtab.cluster.resource import LEASES, Json
 from trimtab.model.core.objects import Lease
 from trimtab.model.json import wire

@@ -170,17 +170,16 @@ class Settings:
 
     @property
     def lease_name(self) -> str:
-        """Return the given name of the Lease, or one made from the first loop in `ELECTED`."""
-        if self.leases.leader_elect_resource_name:
-            return self.leases.leader_elect_resource_name
+        """Return what the names of the Leases begin with: the given name, or one made from the first loop in `ELECTED`."""
         elected = [name for name in ELECTED if name in self.components]
         first = elected[0] if elected else self.components[0]
         # Recommenders of different names serve different VPAs, so each has its own Lease. A process that also runs
         # other loops shares the Lease, else two updaters would work at once.
         named = self.recommender.recommender_name != "default" and elected == ["recommender"]
-        parts = [first, lease_part(self.recommender.recommender_name)] if named else [first]
+        parts = ["trimtab", first, *([lease_part(self.recommender.recommender_name)] if named else [])]
+        name = self.leases.leader_elect_resource_name or "-".join(parts)
         # A dry run must not take the Lease of a process that acts.
-        return "-".join(["trimtab", *parts, *(["dry-run"] if self.dry_run else [])])
+        return f"{name}-dry-run" if self.dry_run else name
 
 
 def lease_part(name: str) -> str:
@@ -225,9 +224,9 @@ def compat_defaults(compat: str) -> dict[str, Any]:
 
 def reject_invalid(settings: Settings) -> None:
     """Raise ValueError with the flag's name if no process can start with these settings."""
+    reject_long_timeout(settings.admission)
     for group in (settings, *(getattr(settings, name) for name, _ in _groups() if name)):
         reject_bad_values(group)
-    reject_long_timeout(settings.admission)
     for each in declared():
         for namespace in settings.value(each.name) if each.form is NAMESPACE else ():
             # The API server answers with an empty list for such a namespace: nothing else would show the mistake.

@@ -264,7 +264,7 @@ class AdmissionSettings:
 
 def reject_long_timeout(settings: AdmissionSettings) -> None:
     """Raise ValueError if the timeout of webhooks is out of range."""
-    seconds, most = settings.webhook_timeout_seconds, MOST_SECONDS[settings.webhook_naming]
+    seconds, most = settings.webhook_timeout_seconds, MOST_SECONDS.get(settings.webhook_naming, 30)
     if not 1 <= seconds <= most:
         raise ValueError(
             f"--webhook-timeout-seconds={seconds}: every pod creation waits this long when the webhook hangs; "

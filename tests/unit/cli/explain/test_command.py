@@ -23,7 +23,7 @@ from trimtab.decide.horizontal.records.record import (
 )
 from trimtab.model.json import wire
 
-FORMAT_1 = Path(__file__, "../../../../data/records/format-1.jsonl").resolve()
+HPAS = Path(__file__, "../../../../data/records/hpas.jsonl").resolve()
 OURS = decide_and_complete(
     observe(hpa(cpu(50)), 1, samples({"web-1": 50, "scrape-1": 50}), pods=(pod("web-1"), pod("scrape-1"))),
     T,
@@ -32,7 +32,7 @@ OURS = decide_and_complete(
 """A pod that only shares the labels is told by our rules, and not by upstream's."""
 
 
-OLD = next(line for line in FORMAT_1.read_bytes().splitlines() if b'"counted":2,' in line)
+OLD = next(line for line in HPAS.read_bytes().splitlines() if b'"countedPods":2,' in line)
 
 
 class Operator(BaseHTTPRequestHandler):
@@ -125,7 +125,7 @@ def test_with_gates_it_is_made_again_with_these(ask):
     _, record, _ = ask("--feature-gates", "HPAScaleToZero=true", "-o", "record")
     seen = wire.decode(record, Record).observation
     assert seen.gates.hpa_scale_to_zero
-    assert seen.compat == OURS.observation.compat
+    assert seen.rules == OURS.observation.rules
 
 
 def test_the_record_of_an_older_operator_is_read(ask, monkeypatch):

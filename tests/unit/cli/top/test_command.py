@@ -22,7 +22,7 @@ from trimtab.model.hpa.types import HorizontalPodAutoscaler, HorizontalPodAutosc
 from trimtab.model.json import wire
 from trimtab.model.vpa.types import VerticalPodAutoscaler, VPAConditionType
 from trimtab.operator.horizontal.inputs.kinds import NATIVE_HPAS, OWN_HPAS
-from trimtab.operator.process import make_elector
+from trimtab.operator.process import make_family
 from trimtab.operator.settings.settings import Settings
 
 NO_SETTINGS = Settings()
@@ -130,7 +130,7 @@ def notes(*, namespace="", **settings):
             client = Client(clock, as_admin(server), seed=1)
             if settings:
                 await client.create(NAMESPACES, {"metadata": {"name": "trimtab"}})
-                await make_elector(client, Settings.of(**settings), "one", lambda _leads: None).step()
+                await make_family(client, Settings.of(**settings), "one").step()
             found = await settings_for(client, "horizontal", Choice("trimtab"))
             return notes_of(found, namespace)
 

@@ -5,7 +5,6 @@ from datetime import UTC, datetime, timedelta
 import msgspec
 
 from trimtab.decide.horizontal import (
-    DEFAULT,
     FetchFailure,
     HpaSettings,
     Memory,
@@ -13,6 +12,7 @@ from trimtab.decide.horizontal import (
     PodSamples,
     PodSnapshot,
     Record,
+    Rules,
     Sample,
     Series,
     after_scale,
@@ -48,6 +48,7 @@ T = NOW.timestamp()
 EVERY_GATE = FeatureGates(
     hpa_selection_strategy=True, hpa_configurable_tolerance=True, hpa_scale_to_zero=True
 )
+UPSTREAM = Rules.KUBERNETES_1_37
 NO_WINDOW = HpaSettings(downscale_stabilization=0.0)
 TARGET_UID = "uid-of-web"
 REPLICA_SET = OwnerReference(api_version="apps/v1", kind="ReplicaSet", name="web-7f9", uid="uid-of-web-7f9")
@@ -234,7 +235,7 @@ def observe(autoscaler=None, replicas=1, *readings, **fields):
         "pods": pods(min(replicas, 200)),
         "memory": settled(replicas),
         "gates": EVERY_GATE,
-        "compat": DEFAULT,
+        "rules": Rules.TRIMTAB,
     }
     return Observation(hpa=autoscaler or hpa(), samples=readings, **(given | fields))
 
@@ -291,7 +292,3 @@ def why_unusable(reading):
     """Return the text of a failed reading."""
     assert isinstance(reading, FetchFailure)
     return reading.message
-
-
-def with_compat(**switches):
-    return msgspec.structs.replace(DEFAULT, **switches)

@@ -4,8 +4,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from trimtab.decide.horizontal.config import HpaSettings
 from trimtab.decide.horizontal.observation.clock_offset import ROUNDED_TO, describe_offset, find_clock_offset
+from trimtab.decide.horizontal.rules import HpaSettings
 
 SETTINGS = HpaSettings()  # samples may be 120 s old and dated 60 s ahead
 

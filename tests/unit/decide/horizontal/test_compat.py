@@ -1,4 +1,4 @@
-"""Compat: every ruling is a switch of its own, and each version of upstream has its texts and generations."""
+"""Rules: ours differ from upstream's in each of these, and each version of upstream has its texts and generations."""
 
 import msgspec
 import pytest
@@ -8,6 +8,7 @@ from tests.unit.decide.horizontal.builders import (
     NO_WINDOW,
     NOW,
     REPLICA_SET,
+    UPSTREAM,
     T,
     average,
     behavior,
@@ -29,22 +30,18 @@ from tests.unit.decide.horizontal.builders import (
     series,
     unreadable,
     value,
-    with_compat,
 )
 from trimtab.decide.horizontal import (
-    KUBERNETES_1_36,
-    KUBERNETES_1_37,
     ConflictingHpa,
-    HpaCompat,
     Memory,
     Owner,
     OwnerNotFound,
     OwnerUnavailable,
+    Rules,
     Target,
     after_scale,
     decide,
 )
-from trimtab.decide.horizontal.config import DEFAULT
 from trimtab.decide.horizontal.memory import Recommendation
 from trimtab.decide.horizontal.observation.observation import StaleInput
 from trimtab.model.feature_gates import FeatureGates
@@ -68,15 +65,12 @@ def remembered(uid="uid-of-hpa", **fields):
 
 
 SHOWN_BY = {
-    "saturate": observe(hpa(object_metric(average("1m")), high=50), 5, series(9e15)),
     "requests_without_overhead": observe(
         hpa(cpu(50)), 1, samples({"a": 50}), pods=(pod("a", overhead={"cpu": 100}),)
     ),
     "clear_messages": observe(hpa(object_metric(average(10))), 1, series(30)),
     "spec_replicas_within_tolerance": observe(hpa(QUEUE), 4, series(600), scale=scale(4, seen=6)),
-    "negative_sums": observe(
-        hpa(QUEUE), 4, series(-9), compat=with_compat(reject_implausible_samples=False), settings=NO_WINDOW
-    ),
+    "negative_sums": observe(hpa(QUEUE), 4, series(-9), rules=UPSTREAM, settings=NO_WINDOW),
     "reject_implausible_samples": observe(hpa(QUEUE), 4, series(900, age=9999)),
     "ignore_foreign_samples": observe(hpa(pods_metric(10)), 1, samples({"web-1": 10_000, "x": 99_000})),
     "wait_for_first_samples": observe(hpa(cpu()), 1, samples({}), pods=(pod(age=30.0),)),
@@ -90,7 +84,7 @@ SHOWN_BY = {
         conflicting_hpas=(RIVAL,),
     ),
     "fallback_never_shrinks": observe(
-        hpa(QUEUE, selection_strategy="OwnerReference"),
+        hpa(external(value(1000)), selection_strategy="OwnerReference"),
         4,
         series(100),
         pods=pods(4, owners=(REPLICA_SET,)),
@@ -148,16 +142,14 @@ SHOWN_BY = {
 }
 
 
-@pytest.mark.parametrize("switch", HpaCompat.__struct_fields__)
-def test_each_switch_changes_a_decision_of_its_own(switch):
-    seen = SHOWN_BY[switch]
-    ours = msgspec.structs.replace(seen.compat, **{switch: True})
-    theirs = msgspec.structs.replace(seen.compat, **{switch: False})
-    assert outcome(seen, ours) != outcome(seen, theirs)
+@pytest.mark.parametrize("difference", SHOWN_BY)
+def test_each_difference_changes_a_decision(difference):
+    seen = SHOWN_BY[difference]
+    outcomes = [outcome(msgspec.structs.replace(seen, rules=rules)) for rules in Rules]
+    assert outcomes[0] not in outcomes[1:]
 
 
-def outcome(seen, compat):
-    seen = msgspec.structs.replace(seen, compat=compat)
+def outcome(seen):
     before = decide(seen, NOW)
     after = after_scale(seen, before)
     return before.intent, after.desired, after.status, after.events, after.memory
@@ -179,7 +171,7 @@ def test_by_owner_no_sample_of_a_rejected_pod_counts_under_compat(metric, theirs
             samples(used | more),
             pods=(*chosen, *others),
             owners=OWNED,
-            compat=KUBERNETES_1_36,
+            rules=Rules.KUBERNETES_1_36,
         )
         return decide(seen, NOW)
 
@@ -201,14 +193,14 @@ MIXED_UP = "unable to get metric rps: Ingress on shop main/something went wrong"
 @pytest.mark.parametrize(
     ("compat", "ambiguity", "failure"),
     [
-        pytest.param(KUBERNETES_1_36, OURS, MIXED_UP, id="1.36"),
-        pytest.param(KUBERNETES_1_37, EXAMPLES, CAUSE_LAST, id="1.37"),
-        pytest.param(DEFAULT, OURS, CAUSE_LAST, id="ours"),
+        pytest.param(Rules.KUBERNETES_1_36, OURS, MIXED_UP, id="1.36"),
+        pytest.param(Rules.KUBERNETES_1_37, EXAMPLES, CAUSE_LAST, id="1.37"),
+        pytest.param(Rules.TRIMTAB, OURS, CAUSE_LAST, id="ours"),
     ],
 )
 def test_each_version_has_its_texts(compat, ambiguity, failure):
     others = (BESIDE, ConflictingHpa(key="shop/c", selector="app=web"))
-    seen = observe(hpa(QUEUE), 4, series(400), conflicting_hpas=others, compat=compat)
+    seen = observe(hpa(QUEUE), 4, series(400), conflicting_hpas=others, rules=compat)
     assert active(decide(seen, NOW)).message == ambiguity
-    seen = observe(hpa(object_metric(value(10))), 1, unreadable(), compat=compat)
+    seen = observe(hpa(object_metric(value(10))), 1, unreadable(), rules=compat)
     assert active(decide(seen, NOW)).message.endswith(f": {failure}")

@@ -3,15 +3,7 @@
 import pytest
 
 from trimtab.decide.horizontal import memory
-from trimtab.decide.horizontal.config import (
-    DEFAULT,
-    DEFAULT_SETTINGS,
-    KUBERNETES_1_36,
-    KUBERNETES_1_37,
-    NAMED,
-    HpaCompat,
-    HpaSettings,
-)
+from trimtab.decide.horizontal.rules import DEFAULT_SETTINGS, HpaSettings, Rules
 
 UPSTREAM = {
     "tolerance": 0.1,  # --horizontal-pod-autoscaler-tolerance
@@ -33,26 +25,12 @@ def test_no_setting_is_missing_here():
     assert set(HpaSettings.__struct_fields__) == set(UPSTREAM | OURS)
 
 
-SHARED = {
-    KUBERNETES_1_36: {"name_conflicting_hpas"},
-    KUBERNETES_1_37: {"cause_after_object", "observe_generation"},
-}
-"""The rulings that a version of upstream shares with us."""
-
-
-@pytest.mark.parametrize("switch", HpaCompat.__struct_fields__)
-def test_every_ruling_is_on_and_upstream_has_only_those_that_it_shares(switch):
-    assert getattr(DEFAULT, switch) is True
-    for upstream, shared in SHARED.items():
-        assert getattr(upstream, switch) is (switch in shared)
-
-
-def test_compat_settings_have_the_names_of_the_flag():
-    assert NAMED == {
-        "trimtab": DEFAULT,
-        "kubernetes-1.36": KUBERNETES_1_36,
-        "kubernetes-1.37": KUBERNETES_1_37,
-    }
+def test_rules_have_the_names_of_the_flag():
+    assert [(str(rules), rules.ours, rules.minor) for rules in Rules] == [
+        ("trimtab", True, 38),
+        ("kubernetes-1.36", False, 36),
+        ("kubernetes-1.37", False, 37),
+    ]
 
 
 def test_memory_reaches_as_far_as_the_api_allows():

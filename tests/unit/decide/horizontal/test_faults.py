@@ -9,6 +9,7 @@ import pytest
 from tests.unit.decide.horizontal.builders import (
     NO_WINDOW,
     NOW,
+    UPSTREAM,
     average,
     behavior,
     condition,
@@ -32,12 +33,11 @@ from tests.unit.decide.horizontal.builders import (
     usage_of,
     value,
     why_unusable,
-    with_compat,
 )
 from trimtab.decide.horizontal import Memory, ScaleFailure
-from trimtab.decide.horizontal.config import KUBERNETES_1_36
 from trimtab.decide.horizontal.memory import Recommendation
 from trimtab.decide.horizontal.observation import samples as readings
+from trimtab.decide.horizontal.rules import Rules
 from trimtab.model.hpa.types import HorizontalPodAutoscalerBehavior, MetricTarget
 from trimtab.model.json import wire
 from trimtab.model.metrics_api import ExternalMetricValueList, MetricValueList, PodMetricsList
@@ -118,7 +118,7 @@ def test_a_negative_value_holds(metric):
 
 def test_upstream_goes_to_the_maximum_on_a_negative_external_average():
     """F35 in the kubernetes setting."""
-    seen = observe(hpa(external(average(10)), high=9), 5, series(-100), compat=KUBERNETES_1_36)
+    seen = observe(hpa(external(average(10)), high=9), 5, series(-100), rules=Rules.KUBERNETES_1_36)
     assert run(seen).desired == 9
 
 
@@ -143,10 +143,10 @@ def test_a_sum_beyond_64_bits_is_exact():
     assert shown.sign == 1
 
 
-def test_upstream_shrinks_on_an_object_value_that_overflows():
+def test_an_object_value_that_overflows_in_go_stops_at_the_limit_by_upstreams_rules_too():
     """F36 in the kubernetes setting."""
-    seen = observe(hpa(object_metric(average("1m")), high=50), 5, series(HUGE), compat=KUBERNETES_1_36)
-    assert run(msgspec.structs.replace(seen, settings=NO_WINDOW)).desired == 1
+    seen = observe(hpa(object_metric(average("1m")), high=50), 5, series(HUGE), rules=Rules.KUBERNETES_1_36)
+    assert run(msgspec.structs.replace(seen, settings=NO_WINDOW)).desired == 10
 
 
 @pytest.mark.parametrize(
@@ -174,7 +174,7 @@ def test_stale_and_future_samples(age, window, is_used, kind):
     assert decision.desired == (1 if is_used else 5)
     if not is_used:
         assert "refused" in condition(decision, "ScalingActive").message
-    upstream = msgspec.structs.replace(seen, compat=with_compat(reject_implausible_samples=False))
+    upstream = msgspec.structs.replace(seen, rules=UPSTREAM)
     assert run(upstream).desired == 1
 
 
@@ -221,7 +221,7 @@ def test_pods_of_others_do_not_enter_the_average():
     reading = samples({"web-1": 10_000, "foreign": 90_000})
     seen = observe(hpa(pods_metric(10)), 1, reading)
     assert run(seen).desired == 1
-    assert run(msgspec.structs.replace(seen, compat=with_compat(ignore_foreign_samples=False))).desired > 1
+    assert run(msgspec.structs.replace(seen, rules=UPSTREAM)).desired > 1
 
 
 def test_a_square_wave_changes_direction_at_most_twice_in_a_window():
@@ -261,7 +261,7 @@ def test_a_recreated_autoscaler_starts_with_a_clean_memory():
     seen = observe(hpa(external(average(100)), high=100), 5, series(500), memory=memory)
     decision = run(seen)
     assert (decision.desired, decision.memory.uid) == (5, "uid-of-hpa")
-    upstream = msgspec.structs.replace(seen, compat=with_compat(memory_follows_uid=False))
+    upstream = msgspec.structs.replace(seen, rules=UPSTREAM)
     assert run(upstream).desired == 10
 
 
@@ -269,9 +269,8 @@ def test_a_policy_of_the_largest_number_freezes_nothing():
     """F47: upstream's sum wraps around and never scales up again."""
     generous = behavior(rules(("Pods", 2**31 - 1, 60), window=0))
     seen = observe(hpa(external(average(100)), high=100, behavior=generous), 5, series(900))
-    assert run(seen).desired == 9
-    upstream = msgspec.structs.replace(seen, compat=KUBERNETES_1_36)
-    assert run(upstream).desired == 5
+    for rules_of in Rules:
+        assert run(msgspec.structs.replace(seen, rules=rules_of)).desired == 9
 
 
 @pytest.mark.parametrize("tolerance", ["1e400", "999999999999E"])
@@ -312,9 +311,7 @@ def test_a_target_without_a_scale_gets_a_condition(failure, error, label):
 def test_a_missing_right_to_a_scale_says_what_gives_it_unless_upstream_is_followed():
     failure = ScaleFailure(message="forbidden", advice="install with scalable=[]")
     ours = run(observe(hpa(), 1, scale=None, scale_failure=failure))
-    exact = run(
-        observe(hpa(), 1, scale=None, scale_failure=failure, compat=with_compat(clear_messages=False))
-    )
+    exact = run(observe(hpa(), 1, scale=None, scale_failure=failure, rules=UPSTREAM))
     text = "the HPA controller was unable to get the target's current scale: forbidden"
     assert condition(ours, "AbleToScale").message == f"{text}; install with scalable=[]"
     assert ours.events[0].message == "forbidden; install with scalable=[]"

@@ -38,9 +38,9 @@ from trimtab.decide.horizontal import (
     Target,
     replay,
 )
-from trimtab.decide.horizontal.config import DEFAULT, KUBERNETES_1_36, KUBERNETES_1_37
 from trimtab.decide.horizontal.memory import Recommendation, ScaleEvent
 from trimtab.decide.horizontal.records import record
+from trimtab.decide.horizontal.rules import Rules
 from trimtab.model.core.meta import OwnerReference
 from trimtab.model.feature_gates import FeatureGates
 
@@ -110,7 +110,7 @@ def observations(draw):
                 [FeatureGates.of({}, "kubernetes-1.36"), FeatureGates(), FeatureGates.of({"AllAlpha": True})]
             )
         ),
-        compat=draw(st.sampled_from([DEFAULT, KUBERNETES_1_36, KUBERNETES_1_37])),
+        rules=draw(st.sampled_from([Rules.TRIMTAB, Rules.KUBERNETES_1_36, Rules.KUBERNETES_1_37])),
     )
 
 
@@ -220,7 +220,7 @@ class TestMetamorphic:
     @given(observations(), st.randoms(use_true_random=False))
     def test_the_order_of_pods_and_series_does_not_matter(self, seen, random):
         """I17, in the default setting; upstream names whichever pod comes first."""
-        seen = msgspec.structs.replace(seen, compat=DEFAULT)
+        seen = msgspec.structs.replace(seen, rules=Rules.TRIMTAB)
         shuffled = list(seen.pods)
         random.shuffle(shuffled)
         readings = tuple(
@@ -254,7 +254,7 @@ def test_a_pod_that_is_not_owned_never_changes_a_decision_by_owner(seen, strange
         ),
         owners=OWNED,
         gates=FeatureGates.of({"AllAlpha": True}),
-        compat=DEFAULT,
+        rules=Rules.TRIMTAB,
         pods=seen.pods or (pod("web-0", owners=(REPLICA_SET,)),),
     )
     readings = tuple(

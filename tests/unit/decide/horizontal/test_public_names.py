@@ -3,9 +3,9 @@
 from trimtab.decide import horizontal
 
 PUBLIC = """
-ConflictingHpa DEFAULT Decision DecisionReason EventToRecord Explanation FetchFailure HpaCompat HpaSettings
-KUBERNETES_1_36 KUBERNETES_1_37 Memory MetricSamples Observation Owner OwnerNotFound OwnerUnavailable PodSamples PodSnapshot
-Record Sample ScaleFailure Series Target after_scale after_status decide explain found_owner owner_key
+ConflictingHpa Decision DecisionReason EventToRecord Explanation FetchFailure HpaSettings
+Memory MetricSamples Observation Owner OwnerNotFound OwnerUnavailable PodSamples PodSnapshot
+Record Rules Sample ScaleFailure Series Target after_scale after_status decide explain found_owner owner_key
 owners_to_find reason_for replay snapshot_pod
 """
 

@@ -7,6 +7,7 @@ from hypothesis import strategies as st
 
 from tests.unit.decide.horizontal.builders import (
     NO_WINDOW,
+    UPSTREAM,
     average,
     external,
     hpa,
@@ -15,7 +16,6 @@ from tests.unit.decide.horizontal.builders import (
     run,
     series,
     unreadable,
-    with_compat,
 )
 from trimtab.decide.horizontal.explain.reason import DecisionReason, reason_for
 from trimtab.decide.horizontal.observation.observation import ScaleFailure, StaleInput
@@ -112,7 +112,7 @@ def test_upstream_goes_on_with_what_it_knows():
         series(100),
         stale_inputs=(PODS,),
         settings=NO_WINDOW,
-        compat=with_compat(stale_never_shrinks=False),
+        rules=UPSTREAM,
     )
     assert run(seen).desired == 1
     assert run(seen).status.condition("CachesStale") is None

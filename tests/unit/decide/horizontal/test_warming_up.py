@@ -6,6 +6,7 @@ import pytest
 
 from tests.unit.decide.horizontal.builders import (
     NOW,
+    UPSTREAM,
     cpu,
     external,
     hpa,
@@ -18,7 +19,6 @@ from tests.unit.decide.horizontal.builders import (
     unreadable,
     usage_of,
     value,
-    with_compat,
 )
 from trimtab.decide.horizontal import Record, decide, explain
 from trimtab.decide.horizontal.explain.reason import reason_for
@@ -72,7 +72,7 @@ def test_an_hpa_waits_for_the_first_samples_without_a_warning(reading, chosen, m
         pytest.param(NO_ANSWER, {"pods": ()}, id="an old HPA without pods"),
         pytest.param(
             NO_ANSWER,
-            {"pods": YOUNG, "compat": with_compat(wait_for_first_samples=False)},
+            {"pods": YOUNG, "rules": UPSTREAM},
             id="the rules of upstream",
         ),
     ],

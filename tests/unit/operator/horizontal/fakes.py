@@ -17,7 +17,7 @@ from trimtab.operator.horizontal.metrics import HpaControllerMetrics
 UNUSED: Any = None
 """A collaborator that a test does not need."""
 
-CONFIG = DecisionConfig(*(getattr(observe(), name) for name in ("settings", "gates", "compat")))
+CONFIG = DecisionConfig(*(getattr(observe(), name) for name in ("settings", "gates", "rules")))
 
 
 def hpa_state(name="web", namespace="shop", *metrics, resource=OWN_HPAS) -> HpaState:

@@ -5,7 +5,7 @@ from itertools import permutations
 import pytest
 
 from trimtab.clock import VirtualClock
-from trimtab.decide.horizontal.config import HpaSettings
+from trimtab.decide.horizontal.rules import HpaSettings
 from trimtab.operator.horizontal.clock_check import FORGOTTEN_AFTER, NEWEST_WITHIN, SET_SECONDS, ClockCheck
 
 AHEAD = -180.0

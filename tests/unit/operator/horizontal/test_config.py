@@ -25,7 +25,7 @@ from trimtab.operator.settings.settings import Settings, declared
 def test_ages_of_metrics_are_numbers_from_0_on(name, inside, outside):
     decision_config(Settings.of(**{name: inside}))
     flags = {each.name: each.flag for each in declared()}
-    with pytest.raises(ValueError, match=f"{flags[name]}=.*: use 0 or more"):
+    with pytest.raises(ValueError, match=f"{flags[name]}=.*: use 0s? or more"):
         decision_config(Settings.of(**{name: outside}))
 
 

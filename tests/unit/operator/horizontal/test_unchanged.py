@@ -42,7 +42,7 @@ class Life:
         self.pods = pods(4)
         self.state = HpaState(OWN_HPAS, self.hpa)
         self.target = ResolvedTarget(served=None, scale=scale(4))
-        config = DecisionConfig(*(getattr(observe(), name) for name in ("settings", "gates", "compat")))
+        config = DecisionConfig(*(getattr(observe(), name) for name in ("settings", "gates", "rules")))
         matcher = PodMatcher(config.gates, UNUSED, UNUSED, UNUSED)
         self.snapshots = SnapshotBuilder(
             UNUSED, config, UNUSED, InputCaches(UNUSED, matcher, UNUSED, self.freshness(), UNUSED), UNUSED

@@ -6,7 +6,7 @@ from datetime import timedelta
 import pytest
 
 from trimtab import cli
-from trimtab.cluster.leases.layout import MOST_SHARDS
+from trimtab.cluster.leases.family import MOST_SHARDS
 from trimtab.operator.settings.settings import Settings, declared, reject_invalid
 from trimtab.operator.settings.vertical import MOST_SECONDS
 
@@ -100,7 +100,6 @@ def test_each_kind_of_mistake_is_refused():
     [
         ("watch_namespaces", "--watch-namespaces"),
         ("ignored_namespaces", "--ignored-vpa-object-namespaces"),
-        ("split_namespaces", "--split-namespaces"),
     ],
 )
 def test_a_text_that_cannot_be_a_namespace_is_refused(name, flag, namespace):

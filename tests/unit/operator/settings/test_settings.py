@@ -6,7 +6,7 @@ from datetime import timedelta
 
 import pytest
 
-from trimtab.decide.horizontal.config import DEFAULT, KUBERNETES_1_36, KUBERNETES_1_37
+from trimtab.decide.horizontal.rules import Rules
 from trimtab.operator.horizontal.config import decision_config
 from trimtab.operator.settings.settings import LOOPS, Settings, declared
 
@@ -30,8 +30,8 @@ from trimtab.operator.settings.settings import LOOPS, Settings, declared
         pytest.param(Settings.of(leader_elect_resource_name="mine"), "mine", id="as given"),
         pytest.param(
             Settings.of(leader_elect_resource_name="mine", recommender_name="hot", dry_run=True),
-            "mine",
-            id="as given, whatever else is set",
+            "mine-dry-run",
+            id="as given, but for a dry run",
         ),
         pytest.param(
             Settings.of(components=("recommender", "admission"), recommender_name="hot"),
@@ -105,17 +105,17 @@ def test_no_password_or_token_is_in_the_repr_of_settings():
 @pytest.mark.parametrize(
     ("compat", "zero", "rulings"),
     [
-        ("", True, DEFAULT),
-        ("vpa-1.8", True, DEFAULT),
-        ("kubernetes-1.36", False, KUBERNETES_1_36),
-        ("kubernetes-1.37", True, KUBERNETES_1_37),
-        ("vpa-1.8, kubernetes-1.37", True, KUBERNETES_1_37),
+        ("", True, Rules.TRIMTAB),
+        ("vpa-1.8", True, Rules.TRIMTAB),
+        ("kubernetes-1.36", False, Rules.KUBERNETES_1_36),
+        ("kubernetes-1.37", True, Rules.KUBERNETES_1_37),
+        ("vpa-1.8, kubernetes-1.37", True, Rules.KUBERNETES_1_37),
     ],
 )
 def test_compat_selects_the_gates_and_the_rulings_of_a_version(compat, zero, rulings):
     settings = Settings.of(compat=compat)
     assert settings.gates.hpa_scale_to_zero is zero
-    assert decision_config(settings).compat == rulings
+    assert decision_config(settings).rules == rulings
     assert decision_config(settings).gates == settings.gates
 
 

@@ -12,8 +12,8 @@ from trimtab.decide.horizontal.behavior.stabilization import (
     stabilize,
     stabilize_both_ways,
 )
-from trimtab.decide.horizontal.config import HpaCompat, HpaSettings
 from trimtab.decide.horizontal.memory import LONGEST_WINDOW, Memory, overwrite_outdated, remember
+from trimtab.decide.horizontal.rules import HpaSettings, Rules
 from trimtab.model.hpa.types import HorizontalPodAutoscalerBehavior, HPAScalingPolicy, HPAScalingRules
 from trimtab.model.json.wire import Wire
 
@@ -77,7 +77,7 @@ class Normalized(Wire):
 
 
 def normalize(
-    wanted: NormalizeInput, memory: Memory, now: float, settings: HpaSettings, compat: HpaCompat
+    wanted: NormalizeInput, memory: Memory, now: float, settings: HpaSettings, rules: Rules
 ) -> Normalized:
     """Apply the windows, then bounds and rates."""
     if wanted.behavior is None:
@@ -86,17 +86,17 @@ def normalize(
             wanted.desired,
             now,
             settings.downscale_stabilization,
-            compact=compat.compact_memory,
+            compact=rules.ours,
         )
-        limited = limit_by_rules(wanted, stabilized.replicas, settings, compat)
+        limited = limit_by_rules(wanted, stabilized.replicas, settings)
     else:
-        stabilized = stabilize_with_behavior(wanted, memory, now, settings, compat)
-        limited = limit_by_behavior(wanted, stabilized.replicas, memory, now, compat)
+        stabilized = stabilize_with_behavior(wanted, memory, now, settings, rules)
+        limited = limit_by_behavior(wanted, stabilized.replicas, memory, now, rules)
     return Normalized(replicas=limited.replicas, stabilized=stabilized, limited=limited)
 
 
 def stabilize_with_behavior(
-    wanted: NormalizeInput, memory: Memory, now: float, settings: HpaSettings, compat: HpaCompat
+    wanted: NormalizeInput, memory: Memory, now: float, settings: HpaSettings, rules: Rules
 ) -> Stabilized:
     """Apply the windows of both directions."""
     windows = windows_of(wanted.behavior, settings)
@@ -104,7 +104,7 @@ def stabilize_with_behavior(
     replicas, reason, window = stabilize_both_ways(
         recommendations, wanted.current, wanted.desired, now, windows
     )
-    if compat.compact_memory:
+    if rules.ours:
         kept = remember(recommendations, wanted.desired, now, max(windows.up, windows.down, LONGEST_WINDOW))
     else:
         kept = overwrite_outdated(recommendations, wanted.desired, now, now - max(windows.up, windows.down))
@@ -120,10 +120,10 @@ def windows_of(behavior: HorizontalPodAutoscalerBehavior | None, settings: HpaSe
     )
 
 
-def limit_by_rules(wanted: NormalizeInput, desired: int, settings: HpaSettings, compat: HpaCompat) -> Limited:
+def limit_by_rules(wanted: NormalizeInput, desired: int, settings: HpaSettings) -> Limited:
     """Limit the replicas to [min, max] and to the growth of a single sync."""
     growth = max(settings.scale_up_limit_factor * wanted.current, settings.scale_up_limit_minimum)
-    limit = int32_of(growth, saturate=compat.saturate)
+    limit = int32_of(growth)
     if desired < wanted.lowest:
         return Limited(replicas=wanted.lowest, reason=TOO_FEW)
     if desired > min(limit, wanted.highest):
@@ -134,12 +134,12 @@ def limit_by_rules(wanted: NormalizeInput, desired: int, settings: HpaSettings, 
 
 
 def limit_by_behavior(
-    wanted: NormalizeInput, desired: int, memory: Memory, now: float, compat: HpaCompat
+    wanted: NormalizeInput, desired: int, memory: Memory, now: float, rules: Rules
 ) -> Limited:
     """Limit the replicas to [min, max] and to what the scaling policies allow."""
     behavior = wanted.behavior or HorizontalPodAutoscalerBehavior()
     if desired > wanted.current:
-        limit = scale_up_limit(wanted.current, memory, behavior.scale_up or DEFAULT_UP, now, compat)
+        limit = scale_up_limit(wanted.current, memory, behavior.scale_up or DEFAULT_UP, now, rules)
         # Past the limit already: hold until the events leave the period, but never reverse.
         allowed = max(limit.replicas, wanted.current)
         if desired > min(allowed, wanted.highest):
@@ -147,7 +147,7 @@ def limit_by_behavior(
                 return Limited(replicas=allowed, reason=SCALE_UP_LIMIT, limit=limit)
             return Limited(replicas=wanted.highest, reason=TOO_MANY)
     elif desired < wanted.current:
-        limit = scale_down_limit(wanted.current, memory, behavior.scale_down or DEFAULT_DOWN, now, compat)
+        limit = scale_down_limit(wanted.current, memory, behavior.scale_down or DEFAULT_DOWN, now, rules)
         allowed = min(limit.replicas, wanted.current)
         if desired < max(allowed, wanted.lowest):
             if wanted.lowest < allowed:

@@ -7,9 +7,9 @@ uses them: 50 replicas and 10 % allow 56, and 10 replicas less 90 % allow 0.
 from collections.abc import Iterable
 from math import ceil
 
-from trimtab.decide.horizontal.arithmetic import INT32_MAX, INT32_MIN, fold32, int32_of
-from trimtab.decide.horizontal.config import HpaCompat
+from trimtab.decide.horizontal.arithmetic import INT32_MAX, INT32_MIN, int32_of
 from trimtab.decide.horizontal.memory import Memory, ScaleEvent, add_event, overwrite_event
+from trimtab.decide.horizontal.rules import Rules
 from trimtab.model.hpa.types import (
     HorizontalPodAutoscalerBehavior,
     HPAScalingPolicy,
@@ -36,64 +36,58 @@ def change_within(period_seconds: int, events: Iterable[ScaleEvent], now: float)
 
 
 def scale_up_limit(
-    current: int, memory: Memory, rules: HPAScalingRules, now: float, compat: HpaCompat
+    current: int, memory: Memory, scaling: HPAScalingRules, now: float, rules: Rules
 ) -> RateLimit:
     """Return the most replicas that the policies allow."""
-    return _limit(current, memory, rules, now, compat, is_up=True)
+    return _limit(current, memory, scaling, now, rules, is_up=True)
 
 
 def scale_down_limit(
-    current: int, memory: Memory, rules: HPAScalingRules, now: float, compat: HpaCompat
+    current: int, memory: Memory, scaling: HPAScalingRules, now: float, rules: Rules
 ) -> RateLimit:
     """Return the fewest replicas that the policies allow."""
-    return _limit(current, memory, rules, now, compat, is_up=False)
+    return _limit(current, memory, scaling, now, rules, is_up=False)
 
 
 def _limit(
-    current: int, memory: Memory, rules: HPAScalingRules, now: float, compat: HpaCompat, *, is_up: bool
+    current: int, memory: Memory, scaling: HPAScalingRules, now: float, rules: Rules, *, is_up: bool
 ) -> RateLimit:
     """Return the limit of the strictest policy with `selectPolicy: Min`, else of the most generous."""
-    if rules.select_policy == ScalingPolicySelect.DISABLED:
+    if scaling.select_policy == ScalingPolicySelect.DISABLED:
         return RateLimit(replicas=current, is_disabled=True)
-    takes_lowest = is_up == (rules.select_policy == ScalingPolicySelect.MIN)
+    takes_lowest = is_up == (scaling.select_policy == ScalingPolicySelect.MIN)
     best = RateLimit(replicas=INT32_MAX if takes_lowest else INT32_MIN)
     allow = _allowed_up if is_up else _allowed_down
     allowed = 0
-    for policy in rules.policies:
-        start = _period_start(current, memory, policy, now, compat)
-        allowed = allow(start, policy, compat, allowed)
+    for policy in scaling.policies:
+        start = _period_start(current, memory, policy, now)
+        allowed = allow(start, policy, rules, allowed)
         if allowed < best.replicas if takes_lowest else allowed > best.replicas:
             best = RateLimit(replicas=allowed, policy=policy)
     return best
 
 
-def _period_start(
-    current: int, memory: Memory, policy: HPAScalingPolicy, now: float, compat: HpaCompat
-) -> int:
+def _period_start(current: int, memory: Memory, policy: HPAScalingPolicy, now: float) -> int:
     added = change_within(policy.period_seconds, memory.scale_up, now)
     removed = change_within(policy.period_seconds, memory.scale_down, now)
-    return fold32(current - added + removed, saturate=compat.saturate)
+    return int32_of(current - added + removed)
 
 
-def _allowed_up(start: int, policy: HPAScalingPolicy, compat: HpaCompat, previous: int) -> int:
+def _allowed_up(start: int, policy: HPAScalingPolicy, rules: Rules, previous: int) -> int:
     if policy.type == ScalingPolicyType.PODS:
-        return fold32(start + policy.value, saturate=compat.saturate)
+        return int32_of(start + policy.value)
     if policy.type == ScalingPolicyType.PERCENT:
-        allowed = int32_of(ceil(start * (1 + policy.value / 100)), saturate=compat.saturate)
+        allowed = int32_of(ceil(start * (1 + policy.value / 100)))
         # A share of 0 is 0; without the ruling such a policy could never leave zero.
-        return (
-            max(allowed, 1)
-            if start <= 0 and policy.value > 0 and compat.percent_policy_leaves_zero
-            else allowed
-        )
+        return max(allowed, 1) if start <= 0 and policy.value > 0 and rules.ours else allowed
     return previous  # an unknown type passes no validation; upstream then repeats the policy before
 
 
-def _allowed_down(start: int, policy: HPAScalingPolicy, compat: HpaCompat, previous: int) -> int:
+def _allowed_down(start: int, policy: HPAScalingPolicy, _rules: Rules, previous: int) -> int:
     if policy.type == ScalingPolicyType.PODS:
-        return fold32(start - policy.value, saturate=compat.saturate)
+        return int32_of(start - policy.value)
     if policy.type == ScalingPolicyType.PERCENT:
-        return int32_of(start * (1 - policy.value / 100), saturate=compat.saturate)
+        return int32_of(start * (1 - policy.value / 100))
     return previous
 
 
@@ -112,7 +106,7 @@ def scale_events(
     is_up = after > before
     events = memory.scale_up if is_up else memory.scale_down
     rules = behavior.scale_up if is_up else behavior.scale_down
-    change = fold32(abs(after - before), saturate=compact)
+    change = abs(after - before)
     if compact:
         events = add_event(events, change, now)
     else:

@@ -5,24 +5,22 @@ A workload at zero is paused, unless the condition `ScaledToZero` says that the 
 
 from collections.abc import Iterable
 
-from trimtab.decide.horizontal.config import HpaCompat
 from trimtab.decide.horizontal.observation.observation import Observation
+from trimtab.decide.horizontal.rules import Rules
 from trimtab.model.core.meta import Condition
 from trimtab.model.core.workloads import Scale
 from trimtab.model.feature_gates import FeatureGates
+from trimtab.model.hpa.metric_kinds import WAKING
 from trimtab.model.hpa.types import (
     ConditionType,
     HorizontalPodAutoscaler,
     HorizontalPodAutoscalerSpec,
-    MetricSourceType,
 )
-
-_WAKING = (MetricSourceType.OBJECT, MetricSourceType.EXTERNAL)
 
 
 def can_scale_from_zero(spec: HorizontalPodAutoscalerSpec) -> bool:
     """Return whether the spec has a metric that can be read without pods."""
-    return any(metric.type in _WAKING for metric in spec.metrics)
+    return any(metric.type in WAKING for metric in spec.metrics)
 
 
 def is_paused(spec: HorizontalPodAutoscalerSpec, lowest: int, *, is_ours: bool) -> bool:
@@ -38,10 +36,10 @@ def is_scaled_to_zero(conditions: Iterable[Condition]) -> bool:
     )
 
 
-def effective_min_replicas(spec: HorizontalPodAutoscalerSpec, gates: FeatureGates, compat: HpaCompat) -> int:
+def effective_min_replicas(spec: HorizontalPodAutoscalerSpec, gates: FeatureGates, rules: Rules) -> int:
     """Return the minReplicas in force, at least 1 with the gate off."""
     lowest = 1 if spec.min_replicas is None else spec.min_replicas
-    if compat.floor_one_while_gate_off and not gates.hpa_scale_to_zero:
+    if rules.ours and not gates.hpa_scale_to_zero:
         return max(lowest, 1)
     return lowest
 
@@ -56,9 +54,9 @@ def contradicts_condition(conditions: Iterable[Condition], replicas: int) -> boo
     return replicas > 0 and is_scaled_to_zero(conditions)
 
 
-def needs_metrics(hpa: HorizontalPodAutoscaler, scale: Scale, gates: FeatureGates, compat: HpaCompat) -> bool:
+def needs_metrics(hpa: HorizontalPodAutoscaler, scale: Scale, gates: FeatureGates, rules: Rules) -> bool:
     """Return whether metrics decide: not while paused, nor outside of minReplicas and maxReplicas."""
-    lowest, current = effective_min_replicas(hpa.spec, gates, compat), scale.spec.replicas
+    lowest, current = effective_min_replicas(hpa.spec, gates, rules), scale.spec.replicas
     if current:
         return lowest <= current <= effective_max_replicas(hpa.spec)
     condition = hpa.status.condition(ConditionType.SCALED_TO_ZERO)

@@ -21,7 +21,8 @@ from trimtab.decide.horizontal.decision import Decision
 from trimtab.decide.horizontal.explain.holds import Hold, holds_on
 from trimtab.decide.horizontal.explain.reason import GROWING, SHRINKING, DecisionReason
 from trimtab.decide.horizontal.explain.units import edges_of
-from trimtab.decide.horizontal.metrics.proposal import Failure, LossFallback, Proposal
+from trimtab.decide.horizontal.metrics.combine import LossFallback
+from trimtab.decide.horizontal.metrics.kinds import Failure, Proposal
 from trimtab.decide.horizontal.observation.observation import Observation, policies_of
 from trimtab.decide.horizontal.status.ignored_fields import SCALE_TO_ZERO, SELECTION
 from trimtab.model.hpa.types import SelectionStrategy
@@ -222,7 +223,8 @@ def _winner_first(
 def _keeps_replicas(decision: Decision) -> bool:
     """Return whether the replicas are not lowered, whatever metrics and policies ask for."""
     trace = decision.trace
-    is_held = bool(trace.selection_fallback or trace.stale_hold or trace.policy_hold)
+    is_doubted = trace.selection_fallback and not trace.needs_no_pods
+    is_held = bool(is_doubted or trace.stale_hold or trace.policy_hold)
     # Without a metric that asks for replicas, a replica policy may only ask for more.
     return is_held or all(
         isinstance(result, Failure) or result.replicas is None for result in trace.proposals
@@ -336,7 +338,7 @@ def _wake(observation: Observation) -> tuple[Advice, ...]:
     gates = replace(observation.gates, hpa_scale_to_zero=True)
     if is_paused(
         observation.hpa.spec,
-        effective_min_replicas(observation.hpa.spec, gates, observation.compat),
+        effective_min_replicas(observation.hpa.spec, gates, observation.rules),
         is_ours=True,
     ):
         return ()

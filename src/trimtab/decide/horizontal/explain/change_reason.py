@@ -9,14 +9,16 @@ from trimtab.decide.horizontal.behavior.stabilization import earlier_recommendat
 from trimtab.decide.horizontal.decision import Decision, DecisionTrace
 from trimtab.decide.horizontal.explain.reason import DecisionReason
 from trimtab.decide.horizontal.explain.units import (
+    format_activation,
     format_amount,
     format_result,
     format_value,
 )
-from trimtab.decide.horizontal.metrics.proposal import Proposal, ProposalOutcome
+from trimtab.decide.horizontal.metrics.kinds import Proposal
+from trimtab.decide.horizontal.metrics.pods import ProposalOutcome
 from trimtab.decide.horizontal.observation.observation import Observation
 from trimtab.decide.horizontal.observation.plugin_answers import PolicyAnswer
-from trimtab.model.hpa.metric_names import label_of, plain_names
+from trimtab.model.hpa.metric_kinds import label_of, plain_names
 from trimtab.model.readable import counted
 
 _LIMITS = {
@@ -53,13 +55,21 @@ def describe_change(observation: Observation, decision: Decision) -> str:
 def _describe_winner(decision: Decision, winner: Proposal, label: str) -> str:
     """Return why the metric that asks for the most changes the replicas."""
     current, is_up = decision.current, (decision.trace.recommended or 0) > decision.current
+    if winner.outcome is ProposalOutcome.BELOW_ACTIVATION:
+        return describe_inactive(winner, label)
     if not current:
-        return f"{label} is {format_result(winner)}: any load wakes it"
+        level = "any load" if winner.activation is None else f"more than {format_activation(winner)}"
+        return f"{label} is {format_result(winner)}: {level} wakes it"
     if is_up and winner.value > winner.target:
         return f"{label} above target"
     if not is_up and _are_all_below_target(decision.trace):
         return decision.reason
     return _need(decision, winner, label)
+
+
+def describe_inactive(proposal: Proposal, label: str) -> str:
+    """Return that a metric asks for nothing because of its activation level."""
+    return f"{label} is {format_result(proposal)}, not above its activation of {format_activation(proposal)}"
 
 
 def _are_all_below_target(trace: DecisionTrace) -> bool:

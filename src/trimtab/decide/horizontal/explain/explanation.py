@@ -11,24 +11,21 @@ from trimtab.decide.horizontal.explain.reason import DecisionReason, knows_repli
 from trimtab.decide.horizontal.explain.units import (
     Edges,
     edges_of,
+    format_activation,
+    format_edge,
     format_result,
     format_value,
 )
 from trimtab.decide.horizontal.explain.wording import describe_reason, next_step
-from trimtab.decide.horizontal.metrics.on_loss import describe_fallback
-from trimtab.decide.horizontal.metrics.proposal import (
-    Failure,
-    LossFallback,
-    PodCounts,
-    Proposal,
-)
+from trimtab.decide.horizontal.metrics.combine import LossFallback, describe_fallback
+from trimtab.decide.horizontal.metrics.kinds import Failure, PodCounts, Proposal
 from trimtab.decide.horizontal.observation.clock_offset import describe_offset
 from trimtab.decide.horizontal.observation.observation import Observation, policies_of
 from trimtab.decide.horizontal.records.record import Record
 from trimtab.decide.horizontal.selection.selection import foreign_pods
 from trimtab.decide.horizontal.status.dry_run import annotation_problem, must_not_scale
 from trimtab.decide.horizontal.status.ignored_fields import ignored_annotations, ignored_fields
-from trimtab.model.hpa.metric_names import label_of, plain_names
+from trimtab.model.hpa.metric_kinds import label_of, plain_names
 from trimtab.model.json.wire import Wire
 from trimtab.model.readable import counted
 from trimtab.model.times import format_time
@@ -166,7 +163,7 @@ def explain(record: Record, *, dry_run: bool = False) -> Explanation:
         ),
         limit=_limit(trace),
         ignored_fields=tuple(
-            map(str, ignored_fields(observation.hpa.spec, observation.gates, observation.compat))
+            map(str, ignored_fields(observation.hpa.spec, observation.gates, observation.rules))
         )
         + ignored_annotations(observation.hpa),
         partly_held=partly_held(observation, decision),
@@ -222,13 +219,13 @@ def _metric(observation: Observation, decision: Decision, index: int) -> MetricE
 def _more(proposal: Proposal, edges: Edges) -> str:
     if not edges.up:
         return "0"
-    return format_value(proposal, edges.up) if isfinite(edges.up) else ""
+    return format_edge(proposal, edges.up) if isfinite(edges.up) else ""
 
 
 def _fewer(proposal: Proposal, edges: Edges) -> str:
     if edges.down < 0 or (not edges.down and not edges.includes_down):
         return ""
-    text = format_value(proposal, edges.down)
+    text = format_edge(proposal, edges.down)
     return f"at {text} or less" if edges.includes_down else f"below {text}"
 
 
@@ -246,6 +243,8 @@ def _notes(proposal: Proposal, edges: Edges) -> list[str]:
     if proposal.rejected_samples:
         name, rule = proposal.rejected_samples[0]
         notes.append(f"{counted(len(proposal.rejected_samples), 'sample')} refused, first {name}: {rule}")
+    if proposal.activation is not None:
+        notes.append(f"nothing up to {format_activation(proposal)}, its activation")
     if not proposal.value:
         notes.append("every sample is zero")
     return notes
@@ -253,7 +252,7 @@ def _notes(proposal: Proposal, edges: Edges) -> list[str]:
 
 def _between(proposal: Proposal, ends: tuple[float, float]) -> str:
     low, high = ends
-    return f"above {format_value(proposal, low)} up to {format_value(proposal, high)}"
+    return f"above {format_edge(proposal, low)} up to {format_edge(proposal, high)}"
 
 
 def _limit(trace: DecisionTrace) -> str:

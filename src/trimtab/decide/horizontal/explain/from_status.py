@@ -14,16 +14,16 @@ from trimtab.decide.horizontal.behavior.normalize import (
 from trimtab.decide.horizontal.behavior.stabilization import SCALE_DOWN_STABILIZED, SCALE_UP_STABILIZED
 from trimtab.decide.horizontal.explain.reason import DecisionReason
 from trimtab.decide.horizontal.explain.wording import SUMMARIES, describe_unreadable
-from trimtab.decide.horizontal.metrics.calculator import LEAVES_OUT_ALL
-from trimtab.decide.horizontal.metrics.tolerance import Tolerance
+from trimtab.decide.horizontal.metrics.combine import LEAVES_OUT_ALL
+from trimtab.decide.horizontal.metrics.kinds import counts_pods
+from trimtab.decide.horizontal.metrics.pods import Tolerance
 from trimtab.decide.horizontal.observation.observation import Observation
 from trimtab.decide.horizontal.observation.plugin_answers import POLICY
 from trimtab.decide.horizontal.observation.samples import FetchFailure
 from trimtab.decide.horizontal.status.metrics_status import COUNTED_FROM, IGNORED
 from trimtab.decide.horizontal.status.scale_status import FAILED_GET_SCALE, UNABLE_TO_GET
 from trimtab.decide.horizontal.status.selection_status import UNREADABLE
-from trimtab.model.hpa.metric_names import plain_names
-from trimtab.model.hpa.metric_values import current_of, status_of, target_of
+from trimtab.model.hpa.metric_kinds import current_of, plain_names, status_of, target_of
 from trimtab.model.hpa.types import (
     ConditionType,
     HorizontalPodAutoscaler,
@@ -201,7 +201,8 @@ def _hold(hpa: HorizontalPodAutoscaler, *, is_complete: bool) -> StatusReason | 
             ConditionType.PLUGIN_FAILED,
             ConditionType.CACHES_STALE,
         ):
-            if (found := _true(status, kind)) is not None:
+            binds = kind != ConditionType.SELECTION_FALLBACK or counts_pods(hpa.spec.metrics)
+            if binds and (found := _true(status, kind)) is not None:
                 return StatusReason(_hold_word(found), found.message)
     if lost is not None:
         return StatusReason(DecisionReason.LOSS_POLICY, lost.message)

@@ -115,7 +115,7 @@ def _limit(
     observation: Observation, decision: Decision, rules: HPAScalingRules, moment: float, *, is_up: bool
 ) -> RateLimit:
     limit_of = scale_up_limit if is_up else scale_down_limit
-    return limit_of(decision.current, decision.memory, rules, moment, observation.compat)
+    return limit_of(decision.current, decision.memory, rules, moment, observation.rules)
 
 
 def _ends(memory: Memory, rules: HPAScalingRules, now: float) -> Iterator[float]:

@@ -5,15 +5,10 @@ from enum import StrEnum
 from trimtab.decide.horizontal.arithmetic import ratio_of
 from trimtab.decide.horizontal.behavior.normalize import TOO_FEW, TOO_MANY, Normalized
 from trimtab.decide.horizontal.decision import Decision, DecisionTrace
-from trimtab.decide.horizontal.metrics.proposal import (
-    Failure,
-    LossFallback,
-    Proposal,
-    ProposalOutcome,
-    Result,
-)
-from trimtab.decide.horizontal.metrics.tolerance import Tolerance
-from trimtab.model.hpa.types import MetricSourceType
+from trimtab.decide.horizontal.metrics.combine import LossFallback, Result
+from trimtab.decide.horizontal.metrics.kinds import Failure, Proposal
+from trimtab.decide.horizontal.metrics.pods import ProposalOutcome, Tolerance
+from trimtab.model.hpa.metric_kinds import WAKING
 from trimtab.model.plugin_names import is_plugin_name
 
 
@@ -97,15 +92,13 @@ _STOPS = {
     "StaleCaches": DecisionReason.CACHES_STALE,
 }
 
-_OF_PODS = frozenset({MetricSourceType.RESOURCE, MetricSourceType.CONTAINER_RESOURCE, MetricSourceType.PODS})
-"""The types of metrics that are averages over pods."""
-
 _OUTCOMES = {
     ProposalOutcome.WITHIN_TOLERANCE: DecisionReason.WITHIN_TOLERANCE,
     ProposalOutcome.WITHIN_AFTER_FILLING: DecisionReason.WITHIN_AFTER_FILLING,
     ProposalOutcome.DIRECTION_UNSURE: DecisionReason.DIRECTION_UNSURE,
     ProposalOutcome.NO_READY_PODS: DecisionReason.NO_READY_PODS,
     ProposalOutcome.FROM_ZERO: DecisionReason.IDLE_AT_ZERO,
+    ProposalOutcome.BELOW_ACTIVATION: DecisionReason.IDLE_AT_ZERO,
     ProposalOutcome.PROPOSED: DecisionReason.ENOUGH,
 }
 
@@ -146,7 +139,7 @@ def leaves_out_all(trace: DecisionTrace) -> bool:
 def _lacks_pods(trace: DecisionTrace) -> bool:
     """Return whether a metric keeps the replicas for lack of pods that count."""
     if trace.stopped_by == "Metrics":
-        return any(isinstance(result, Failure) and result.type in _OF_PODS for result in trace.proposals)
+        return any(isinstance(result, Failure) and result.type not in WAKING for result in trace.proposals)
     winner = _winner(trace)
     return isinstance(winner, Proposal) and winner.outcome == ProposalOutcome.NO_READY_PODS
 
@@ -170,7 +163,8 @@ def _standstill(decision: Decision) -> DecisionReason:
 def _doubt(decision: Decision) -> DecisionReason | None:
     """Return what is not known well enough to remove pods, if that holds the replicas."""
     trace = decision.trace
-    if trace.selection_fallback and _asks_for_fewer(_winner(trace), decision.current):
+    is_doubted = trace.selection_fallback and not trace.needs_no_pods
+    if is_doubted and _asks_for_fewer(_winner(trace), decision.current):
         is_plugin = is_plugin_name(trace.strategy)
         return DecisionReason.PLUGIN_FAILED if is_plugin else DecisionReason.OWNERS_UNREAD
     if trace.policy_hold and _would_shrink(decision):

@@ -4,10 +4,13 @@ from collections.abc import Callable
 from math import ceil, floor, inf, isfinite
 from sys import float_info
 
-from trimtab.decide.horizontal.metrics.proposal import Gaps, PodCounts, Proposal
-from trimtab.decide.horizontal.metrics.tolerance import Tolerance
+import msgspec
+
+from trimtab.decide.horizontal.metrics.kinds import PodCounts, Proposal
+from trimtab.decide.horizontal.metrics.pods import Gaps, Tolerance
 from trimtab.model.core.pod import CPU, MEMORY
-from trimtab.model.hpa.types import MetricStatus, MetricValueStatus
+from trimtab.model.hpa.metric_kinds import current_of, measured_by
+from trimtab.model.hpa.types import MetricStatus
 from trimtab.model.json.wire import Wire
 from trimtab.model.quantity import Quantity
 
@@ -32,7 +35,25 @@ class Edges(Wire):
 
 
 def edges_of(proposal: Proposal, tolerance: Tolerance, current: int) -> Edges:
-    """Return the values above and below which the metric asks for other than `current` replicas.
+    """Return the values above and below which the metric asks for other than `current` replicas."""
+    edges = _edges_of_target(proposal, tolerance, current)
+    if proposal.activation is None:
+        return edges
+    is_shared = proposal.total is not None and proposal.pods
+    level = proposal.activation / (proposal.pods if is_shared else 1)
+    between = edges.more_between and (max(edges.more_between[0], float(ceil(level))), edges.more_between[1])
+    is_lower = current > 0 and floor(level) >= edges.down
+    return msgspec.structs.replace(
+        edges,
+        up=max(edges.up, float(ceil(level))),
+        down=float(floor(level)) if is_lower else edges.down,
+        includes_down=is_lower or edges.includes_down,
+        more_between=between if between and between[0] < between[1] else None,
+    )
+
+
+def _edges_of_target(proposal: Proposal, tolerance: Tolerance, current: int) -> Edges:
+    """Return the edges without an activation level.
 
     Outside of its tolerance a metric asks for its ratio times the pods that were measured, rounded up. So the
     tolerance is one edge, and the ratio at which the product passes a whole number is another; the farther counts.
@@ -121,20 +142,25 @@ def _whole(edge: float, towards: Callable[[float], int]) -> float:
 
 def is_percent(status: MetricStatus) -> bool:
     """Return whether a metric is a utilisation, counted in percent of requests."""
-    source = status.resource or status.container_resource
-    return source is not None and source.current.average_utilization is not None
+    return current_of(status).average_utilization is not None
 
 
 def is_average(status: MetricStatus) -> bool:
     """Return whether a metric's numbers are amounts per pod."""
-    source = status.external or status.object or status.pods or status.resource or status.container_resource
-    current = source.current if source is not None else MetricValueStatus()
+    current = current_of(status)
     return current.average_value is not None and current.average_utilization is None
 
 
 def format_value(proposal: Proposal, amount: float) -> str:
     """Return a value of the metric in its own unit."""
     return f"{format_amount(proposal, amount)}{PER_POD if is_average(proposal.status) else ''}"
+
+
+def format_edge(proposal: Proposal, amount: float) -> str:
+    """Return a value at which a metric asks for another size. It is a total while no replica shares it."""
+    if proposal.total is not None and not proposal.pods:
+        return f"{format_amount(proposal, amount)} in all"
+    return format_value(proposal, amount)
 
 
 def format_result(proposal: Proposal) -> str:
@@ -145,20 +171,26 @@ def format_result(proposal: Proposal) -> str:
     return f"{format_value(proposal, proposal.value)} ({total})" if proposal.pods else total
 
 
+def format_activation(proposal: Proposal) -> str:
+    """Return the number up to which a metric asks for nothing."""
+    text = format_amount(proposal, proposal.activation or 0)
+    return text if proposal.total is None else f"{text} in all"
+
+
 def format_amount(proposal: Proposal, amount: float) -> str:
     """Return a number of the metric in its unit, without `per pod`."""
     if not isfinite(amount):
         return "any value"
     if is_percent(proposal.status):
         return f"{amount:.6g} %"
-    resource = proposal.status.resource or proposal.status.container_resource
-    if resource is None:
+    resource = measured_by(proposal.status).resource
+    if not resource:
         # People write 12.6 messages per pod, machines 12600m.
         return _decimal(amount / 1000)
-    if resource.name == CPU:
+    if resource == CPU:
         text = _decimal(amount / 1000)
         return f"{text} core" if text == "1" else f"{text} cores"
-    return _bytes(amount / 1000) if resource.name == MEMORY else str(Quantity.from_milli(round(amount)))
+    return _bytes(amount / 1000) if resource == MEMORY else str(Quantity.from_milli(round(amount)))
 
 
 def _decimal(number: float) -> str:

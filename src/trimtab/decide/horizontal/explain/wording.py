@@ -14,18 +14,21 @@ from trimtab.decide.horizontal.explain.change_reason import (
     afterwards,
     deciding_policy,
     describe_change,
+    describe_inactive,
     extra_pods_text,
 )
 from trimtab.decide.horizontal.explain.reason import DecisionReason, reason_for
-from trimtab.decide.horizontal.explain.units import format_value
-from trimtab.decide.horizontal.metrics.proposal import Failure, LossFallback, Proposal
+from trimtab.decide.horizontal.explain.units import format_edge
+from trimtab.decide.horizontal.metrics.combine import LossFallback
+from trimtab.decide.horizontal.metrics.kinds import Failure, Proposal
+from trimtab.decide.horizontal.metrics.pods import ProposalOutcome
 from trimtab.decide.horizontal.observation.observation import Observation
 from trimtab.decide.horizontal.observation.plugin_answers import INVALID_POLICIES, NODES_UNREADABLE
 from trimtab.decide.horizontal.selection.selection import foreign_pods
 from trimtab.decide.horizontal.status.dry_run import annotation_problem, must_not_scale
 from trimtab.decide.horizontal.status.ignored_fields import SCALE_TO_ZERO, ignored_fields
 from trimtab.model.core.meta import CrossVersionObjectReference
-from trimtab.model.hpa.metric_names import label_of, plain_names
+from trimtab.model.hpa.metric_kinds import label_of, plain_names
 from trimtab.model.times import format_time
 from trimtab.plugins.guard import FailureReason
 
@@ -128,6 +131,13 @@ def _specific_text(observation: Observation, decision: Decision, reason: Decisio
         case DecisionReason.REPLICA_POLICY:
             policy = observation.policy_answers[decision.trace.winning_policy or 0]
             return f"{policy.name} asks for that many: {policy.reason}"
+        case DecisionReason.IDLE_AT_ZERO:
+            inactive = [
+                describe_inactive(result, label_of(metric))
+                for metric, result in zip(observation.hpa.spec.metrics, decision.trace.proposals, strict=True)
+                if isinstance(result, Proposal) and result.outcome is ProposalOutcome.BELOW_ACTIVATION
+            ]
+            return f"{SUMMARIES[reason]}: {'; '.join(inactive)}" if inactive else ""
         case _:
             return ""
 
@@ -153,7 +163,7 @@ def _asleep(observation: Observation) -> str:
 
 def _ignored_minimum(observation: Observation, decision: Decision) -> str:
     """Return why a minimum of 0 ends at 1 replica, or an empty text if the minimum is not 0."""
-    ignored = ignored_fields(observation.hpa.spec, observation.gates, observation.compat)
+    ignored = ignored_fields(observation.hpa.spec, observation.gates, observation.rules)
     zero = next((field for field in ignored if field.gate == SCALE_TO_ZERO), None)
     return f"less is asked for, but {zero}" if zero is not None and decision.current == 1 else ""
 
@@ -299,7 +309,7 @@ def _condition(observation: Observation, decision: Decision, change: AdvisedChan
 
 
 def _amount(proposal: Proposal, change: AdvisedChange) -> str:
-    text = format_value(proposal, change.amount)
+    text = format_edge(proposal, change.amount)
     if change.act == Act.METRIC_ABOVE:
         return f"above {text}" if change.amount else "above 0"
     return f"below {text}" if change.act == Act.METRIC_BELOW else f"at {text} or less"

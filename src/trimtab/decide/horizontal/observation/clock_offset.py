@@ -5,7 +5,7 @@ A clock that is 2 minutes ahead of all others would otherwise reject every sampl
 
 from collections.abc import Mapping
 
-from trimtab.decide.horizontal.config import HpaSettings
+from trimtab.decide.horizontal.rules import HpaSettings
 
 ROUNDED_TO = 10.0
 """Offsets are multiples of these seconds, so that delays of single responses change no decision."""

@@ -4,12 +4,6 @@ from typing import Literal
 
 import msgspec
 
-from trimtab.decide.horizontal.config import (
-    DEFAULT,
-    DEFAULT_SETTINGS,
-    HpaCompat,
-    HpaSettings,
-)
 from trimtab.decide.horizontal.memory import EMPTY, Memory
 from trimtab.decide.horizontal.observation.owners import ConflictingHpa, OwnerLookup, Target
 from trimtab.decide.horizontal.observation.plugin_answers import (
@@ -20,6 +14,7 @@ from trimtab.decide.horizontal.observation.plugin_answers import (
 )
 from trimtab.decide.horizontal.observation.pods import PodSnapshot
 from trimtab.decide.horizontal.observation.samples import MetricSamples
+from trimtab.decide.horizontal.rules import DEFAULT_SETTINGS, HpaSettings, Rules
 from trimtab.model.core.meta import group_of
 from trimtab.model.core.workloads import Scale
 from trimtab.model.feature_gates import FeatureGates
@@ -71,7 +66,7 @@ class Observation(Wire):
     memory: Memory = EMPTY
     settings: HpaSettings = DEFAULT_SETTINGS
     gates: FeatureGates = FeatureGates()
-    compat: HpaCompat = DEFAULT
+    rules: Rules = Rules.TRIMTAB
     clock_offset: float = 0.0
     """Seconds to add to the time of the decision for the age of samples, because our clock is wrong."""
 

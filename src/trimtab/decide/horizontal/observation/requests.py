@@ -9,7 +9,7 @@ from typing import NamedTuple
 
 import msgspec
 
-from trimtab.decide.horizontal.arithmetic import saturated
+from trimtab.decide.horizontal.arithmetic import int64_of
 from trimtab.model.core.pod import Container, PodSpec, ResourceList
 from trimtab.model.json.wire import Wire
 
@@ -103,4 +103,4 @@ def _add(total: dict[str, int], more: Mapping[str, int]) -> None:
 
 
 def _in_milli(amounts: ResourceList) -> dict[str, int]:
-    return {name: saturated(amount.milli_value()) for name, amount in amounts.items()}
+    return {name: int64_of(amount.milli_value()) for name, amount in amounts.items()}

@@ -11,7 +11,7 @@ from typing import Literal, cast
 
 import msgspec
 
-from trimtab.decide.horizontal.arithmetic import INT64_MAX, NEVER, fold64, saturated, seconds, seconds_of
+from trimtab.decide.horizontal.arithmetic import INT64_MAX, NEVER, int64_of, seconds, seconds_of
 from trimtab.model.json.wire import Wire
 from trimtab.model.metrics_api import (
     ContainerMetrics,
@@ -76,17 +76,15 @@ def read_usage(
     resource: str,
     container: str = "",
     *,
-    wraps: bool = False,
     names: Sequence[str] = (),
 ) -> PodSamples | FetchFailure:
     """Read the usage of a resource by each pod, or by one container of each, from metrics.k8s.io.
 
-    A pod whose usage is not a number has no sample. `wraps` lets the sum over a pod's containers wrap around, as
-    upstream's does. `names` are the names of the items, if the caller has them.
+    A pod whose usage is not a number has no sample. `names` are the names of the items, if the caller has them.
     """
     if not items:
         return FetchFailure(message="no metrics returned from resource metrics API", is_empty=True)
-    values = None if wraps else each_usage(items, resource, container)
+    values = each_usage(items, resource, container)
     if values is not None:
         try:
             return PodSamples(
@@ -100,18 +98,18 @@ def read_usage(
             )
         except ValueError:
             pass  # the date or the window of a pod cannot be read
-    return _read_usage_of_each(items, resource, container, wraps=wraps)
+    return _read_usage_of_each(items, resource, container)
 
 
 def _read_usage_of_each(
-    items: Sequence[PodMetrics], resource: str, container: str, *, wraps: bool
+    items: Sequence[PodMetrics], resource: str, container: str
 ) -> PodSamples | FetchFailure:
     """Read what can be read, pod by pod, which takes twice the time."""
     samples: dict[str, Sample] = {}
     unusable = ""
     for item in items:
         try:
-            used = _used(item.containers, resource, container, wraps=wraps)
+            used = _used(item.containers, resource, container)
             if used is not None:
                 samples[item.metadata.name] = Sample(used, seconds_of(item.timestamp), _window(item.window))
         except ValueError as error:
@@ -131,7 +129,7 @@ def each_usage(items: Sequence[PodMetrics], resource: str, container: str) -> li
         except (KeyError, ValueError):
             pass  # a pod has several containers, or no value
     try:
-        used = [_used(item.containers, resource, container, wraps=False) for item in items]
+        used = [_used(item.containers, resource, container) for item in items]
     except ValueError:
         return None
     return None if None in used else cast("list[int]", used)
@@ -155,9 +153,7 @@ def _date_of(item: PodMetrics) -> float:
         return NEVER
 
 
-def _used(
-    containers: tuple[ContainerMetrics, ...], resource: str, container: str, *, wraps: bool
-) -> int | None:
+def _used(containers: tuple[ContainerMetrics, ...], resource: str, container: str) -> int | None:
     """Return the usage of a pod or container, or None if a container lacks the resource."""
     if container:
         return _container_usage(containers, resource, container)
@@ -172,7 +168,7 @@ def _used(
         total += _milli(text)
     if not containers:
         return None
-    return fold64(total, saturate=False) if wraps else saturated(total)
+    return int64_of(total)
 
 
 def _container_usage(containers: tuple[ContainerMetrics, ...], resource: str, name: str) -> int | None:
@@ -278,7 +274,7 @@ def _milli(text: str) -> int:
         return value
     if abs(value) > MOST_MILLI:
         raise QuantityError(f"{text!r} measures nothing: more than 1e30")
-    return saturated(value)
+    return int64_of(value)
 
 
 @lru_cache(maxsize=256)

@@ -9,8 +9,8 @@ from math import inf
 import msgspec
 
 from trimtab.decide.horizontal.arithmetic import NEVER, wire_time
-from trimtab.decide.horizontal.config import HpaCompat, HpaSettings
 from trimtab.decide.horizontal.observation.samples import Sample
+from trimtab.decide.horizontal.rules import HpaSettings, Rules
 from trimtab.model.json.wire import Wire
 from trimtab.model.times import format_time
 
@@ -57,11 +57,9 @@ class SampleAgeLimits(Wire):
 ANYTHING_GOES = SampleAgeLimits()
 
 
-def limits_at(
-    now: float, settings: HpaSettings, compat: HpaCompat, clock_offset: float = 0.0
-) -> SampleAgeLimits:
+def limits_at(now: float, settings: HpaSettings, rules: Rules, clock_offset: float = 0.0) -> SampleAgeLimits:
     """Return the limits of samples at that time, by a clock that is ahead of ours by `clock_offset`."""
-    if not compat.reject_implausible_samples:
+    if not rules.ours:
         return ANYTHING_GOES
     sampled = now + clock_offset
     return SampleAgeLimits(

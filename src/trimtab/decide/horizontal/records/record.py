@@ -1,6 +1,6 @@
 """An observation with its decision, as JSON and back.
 
-Replaying a record gives the same bytes. Format 3 is written; formats 1 and 2, of earlier programs, are read too.
+Replaying a record gives the same bytes.
 """
 
 from datetime import UTC, datetime
@@ -11,14 +11,13 @@ import msgspec
 from trimtab.decide.horizontal.decide import decide
 from trimtab.decide.horizontal.decision import Decision
 from trimtab.decide.horizontal.observation.observation import Observation
-from trimtab.decide.horizontal.records import format_1, format_2
 from trimtab.decide.horizontal.status.after_write import after_scale, after_status
 from trimtab.decide.horizontal.status.dry_run import as_dry_run
 from trimtab.model.author import Author
 from trimtab.model.json import wire
 from trimtab.model.json.wire import Wire
 
-VERSION = 3
+VERSION = 4
 
 
 class Record(Wire, kw_only=True):
@@ -57,7 +56,7 @@ WELL = Fate()
 
 
 class _Version(Wire):
-    """The version of a record, which format 1 leaves out."""
+    """The version of a record, which format 1 left out."""
 
     version: int = 1
 
@@ -72,15 +71,12 @@ def dumps(record: Record) -> bytes:
 
 
 def loads(data: bytes | str) -> Record:
-    """Read a record of any format, or raise UnknownRecordError."""
+    """Read a record, or raise UnknownRecordError if another program wrote it in another format."""
     version = wire.decode(data, _Version).version
-    if version not in range(1, VERSION + 1):
+    if version != VERSION:
         raise UnknownRecordError(
-            f"the record has version {version}, this program reads versions 1 to {VERSION}; use the program that wrote it"
+            f"the record has version {version}, this program reads version {VERSION}; use the program that wrote it"
         )
-    if version < VERSION:
-        known = wire.decode(data, dict)
-        data = wire.encode(format_2.upgrade(format_1.upgrade(known) if version == 1 else known))
     return wire.decode(data, Record)
 
 

@@ -8,10 +8,10 @@ from collections.abc import Mapping
 from functools import lru_cache
 from typing import NamedTuple
 
-from trimtab.decide.horizontal.config import HpaCompat
 from trimtab.decide.horizontal.observation.observation import Observation
 from trimtab.decide.horizontal.observation.owners import ConflictingHpa, OwnerLookup
 from trimtab.decide.horizontal.observation.pods import PodSnapshot
+from trimtab.decide.horizontal.rules import Rules
 from trimtab.decide.horizontal.selection.owners import OwnerChains, OwnerError
 from trimtab.decide.horizontal.selection.selection import Selection
 from trimtab.model.hpa.types import SelectionStrategy
@@ -54,14 +54,14 @@ def check_selector(observation: Observation, selector: str, selection: Selection
         return SelectorProblem(INVALID, INVALID, message, message)
     if not observation.conflicting_hpas:
         return None
-    is_effective = observation.compat.effective_ambiguity
+    is_effective = observation.rules.ours
     pods = selection.pods if is_effective else observation.pods
     conflicts = conflicting_keys(
         pods, observation.conflicting_hpas, observation.owners, effective=is_effective
     )
     if not conflicts:
         return None
-    message = _ambiguity_message(selector, sorted([*conflicts, observation.hpa.key]), observation.compat)
+    message = _ambiguity_message(selector, sorted([*conflicts, observation.hpa.key]), observation.rules)
     return SelectorProblem(AMBIGUOUS, AMBIGUOUS, message, message)
 
 
@@ -103,12 +103,12 @@ def _is_not_owned(chains: OwnerChains, pod: PodSnapshot) -> bool:
         return False  # the other HPA falls back to all pods, this one included
 
 
-def _ambiguity_message(selector: str, keys: list[str], compat: HpaCompat) -> str:
-    if not compat.name_conflicting_hpas:
-        # Upstream takes any two of them.
+def _ambiguity_message(selector: str, keys: list[str], rules: Rules) -> str:
+    if rules.minor == 37:
+        # It takes any two of them.
         examples = " ".join(keys[:EXAMPLES])
         return f"pods by selector {selector} are controlled by more than one HPA (e.g. [{examples}])"
     named = keys
-    if compat.effective_ambiguity and len(keys) > MOST_NAMED:
+    if rules.ours and len(keys) > MOST_NAMED:
         named = [*keys[:MOST_NAMED], f"and {len(keys) - MOST_NAMED} more"]
     return f"pods by selector {selector} are controlled by multiple HPAs: [{' '.join(named)}]"

@@ -58,7 +58,7 @@ def _not_rescaled(observation: Observation, decision: Decision, error: str, *, t
 
 
 def _rescaled(observation: Observation, decision: Decision) -> Decision:
-    desired, before, compat = decision.desired, decision.current, observation.compat
+    desired, before, rules = decision.desired, decision.current, observation.rules
     moment = wire_time(decision.now)
     conditions = Conditions(decision.status.conditions, moment, condition_generation(observation))
     message = f"the HPA controller was able to update the target scale to {desired}"
@@ -66,7 +66,7 @@ def _rescaled(observation: Observation, decision: Decision) -> Decision:
     if observation.gates.hpa_scale_to_zero:
         to_zero = goes_to_zero(observation, before, desired, decision.trace.min_replicas)
         conditions.set(*(SET_SCALED_TO_ZERO if to_zero else UNSET_SCALED_TO_ZERO))
-    elif not compat.keep_condition_while_gate_off:
+    elif not rules.ours:
         conditions.remove(SCALED_TO_ZERO)
     event = EventToRecord(
         type="Normal", reason="SuccessfulRescale", message=f"New size: {desired}; reason: {decision.reason}"
@@ -77,12 +77,12 @@ def _rescaled(observation: Observation, decision: Decision) -> Decision:
         before,
         desired,
         decision.now,
-        compact=compat.compact_memory,
+        compact=rules.ours,
     )
     status = msgspec.structs.replace(
         decision.status, conditions=conditions.done(), desired_replicas=desired, last_scale_time=moment
     )
-    replicas = desired if compat.report_external_changes else decision.memory.replicas
+    replicas = desired if rules.ours else decision.memory.replicas
     return msgspec.structs.replace(
         decision,
         scale_to=None,

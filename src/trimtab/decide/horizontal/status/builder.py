@@ -8,8 +8,7 @@ import msgspec
 
 from trimtab.decide.horizontal.decision import Decision, DecisionTrace, EventToRecord
 from trimtab.decide.horizontal.memory import EMPTY, Memory
-from trimtab.decide.horizontal.metrics.calculator import MetricsResult
-from trimtab.decide.horizontal.metrics.proposal import ErrorLabel
+from trimtab.decide.horizontal.metrics.combine import ErrorLabel, MetricsResult
 from trimtab.decide.horizontal.observation.observation import Observation
 from trimtab.decide.horizontal.status.conditions import (
     Conditions,
@@ -86,7 +85,7 @@ class DecisionBuilder:
         self.trace = msgspec.structs.replace(self.trace, **fields)
 
     def _emit(self, event: EmitEvent) -> None:
-        if event.is_limited and self.observation.compat.limit_repeated_events:
+        if event.is_limited and self.observation.rules.ours:
             last = self.memory.last_event_times.get(event.reason)
             if last is not None and 0 <= self.now - last < self.observation.settings.event_interval:
                 return
@@ -182,6 +181,6 @@ class DecisionBuilder:
 def _own_memory(observation: Observation) -> Memory:
     """Return the observed memory, or an empty one if it belongs to another object."""
     memory, uid = observation.memory, observation.hpa.metadata.uid
-    if not observation.compat.memory_follows_uid or memory.uid == uid:
+    if not observation.rules.ours or memory.uid == uid:
         return memory
     return msgspec.structs.replace(EMPTY if memory.uid else memory, uid=uid)

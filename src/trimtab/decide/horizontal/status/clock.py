@@ -16,7 +16,7 @@ CLOCK_DIFFERS = "ClockDiffers"
 
 def clock_changes(observation: Observation, before: Mapping[str, str]) -> tuple[StatusChange, ...]:
     """Return the condition that says how the operator's clock is wrong, or its removal."""
-    if observation.clock_offset and observation.compat.reject_implausible_samples:
+    if observation.clock_offset and observation.rules.ours:
         message = describe_offset(observation.clock_offset)
         return (SetCondition(CLOCK_WRONG, "True", CLOCK_DIFFERS, message),)
     return (RemoveCondition(CLOCK_WRONG),) if before.get(CLOCK_WRONG) == "True" else ()

@@ -12,18 +12,18 @@ def observed_generation(observation: Observation, *, has_scale: bool = True) -> 
     Kubernetes 1.36 never sets it, and drops it with each new status. Kubernetes 1.37 sets it with each new status, which
     a decision without the target's scale does not build.
     """
-    hpa, compat = observation.hpa, observation.compat
+    hpa, rules = observation.hpa, observation.rules
     before, generation = hpa.status.observed_generation, hpa.metadata.generation
-    if not has_scale and not compat.observe_generation_without_scale:
+    if not has_scale and not rules.ours:
         return before
-    if not compat.observe_generation:
+    if rules.minor < 37:
         return None
-    return before if generation == 0 and compat.skip_generation_zero else generation
+    return before if generation == 0 and rules.ours else generation
 
 
 def condition_generation(observation: Observation) -> int | None:
     """Return observedGeneration of the conditions that a decision sets, or None to keep what they have."""
-    if not observation.compat.condition_generations:
+    if not observation.rules.ours:
         return None
     return observation.hpa.metadata.generation or None
 

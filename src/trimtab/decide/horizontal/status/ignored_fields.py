@@ -2,9 +2,9 @@
 
 from collections.abc import Iterator, Mapping
 
-from trimtab.decide.horizontal.config import HpaCompat
 from trimtab.decide.horizontal.observation.observation import Observation
 from trimtab.decide.horizontal.observation.plugin_answers import unread_policies
+from trimtab.decide.horizontal.rules import Rules
 from trimtab.decide.horizontal.status.conditions import (
     FIELDS_IGNORED,
     EmitEvent,
@@ -47,19 +47,17 @@ class IgnoredField(Wire):
 
 
 def ignored_fields(
-    spec: HorizontalPodAutoscalerSpec, gates: FeatureGates, compat: HpaCompat
+    spec: HorizontalPodAutoscalerSpec, gates: FeatureGates, rules: Rules
 ) -> tuple[IgnoredField, ...]:
     """Return the fields that are set but have no effect, because their feature gate is off."""
     # Nearly every HPA has none of these fields, and every decision calls this.
     if spec.min_replicas != 0 and spec.selection_strategy is None and spec.behavior is None:
         return ()
-    return tuple(_ignored(spec, gates, compat))
+    return tuple(_ignored(spec, gates, rules))
 
 
-def _ignored(
-    spec: HorizontalPodAutoscalerSpec, gates: FeatureGates, compat: HpaCompat
-) -> Iterator[IgnoredField]:
-    if spec.min_replicas == 0 and not gates.hpa_scale_to_zero and compat.floor_one_while_gate_off:
+def _ignored(spec: HorizontalPodAutoscalerSpec, gates: FeatureGates, rules: Rules) -> Iterator[IgnoredField]:
+    if spec.min_replicas == 0 and not gates.hpa_scale_to_zero and rules.ours:
         yield IgnoredField(field="spec.minReplicas", value="0", gate=SCALE_TO_ZERO, instead=COUNTS_AS_ONE)
     strategy = spec.selection_strategy
     if strategy not in {None, SelectionStrategy.LABEL_SELECTOR} and not gates.hpa_selection_strategy:
@@ -71,11 +69,11 @@ def _ignored(
         )
     if spec.behavior is None or gates.hpa_configurable_tolerance:
         return
-    for name, rules in (("scaleUp", spec.behavior.scale_up), ("scaleDown", spec.behavior.scale_down)):
-        if rules is not None and rules.tolerance is not None:
+    for name, scaling in (("scaleUp", spec.behavior.scale_up), ("scaleDown", spec.behavior.scale_down)):
+        if scaling is not None and scaling.tolerance is not None:
             yield IgnoredField(
                 field=f"spec.behavior.{name}.tolerance",
-                value=str(rules.tolerance),
+                value=str(scaling.tolerance),
                 gate=TOLERANCE,
                 instead="the tolerance of the operator counts",
             )
@@ -83,10 +81,10 @@ def _ignored(
 
 def ignored_fields_changes(observation: Observation, before: Mapping[str, str]) -> tuple[StatusChange, ...]:
     """Return the condition that names the fields without effect, or its removal."""
-    if not observation.compat.report_ignored_fields:
+    if not observation.rules.ours:
         return ()
     hpa = observation.hpa
-    fields = ignored_fields(hpa.spec, observation.gates, observation.compat)
+    fields = ignored_fields(hpa.spec, observation.gates, observation.rules)
     annotations = _without_effect(hpa) if hpa.metadata.annotations else []
     if fields or annotations:
         message = "; ".join([*map(str, fields), *(text for _, text in annotations)])
@@ -104,7 +102,7 @@ def ignored_annotations_changes(observation: Observation) -> list[StatusChange]:
     if not hpa.metadata.annotations:
         return []
     found = [(_REASONS[name], _is_ignored(name, error)) for name, error in _wrong_values(hpa)]
-    found += _without_effect(hpa) if observation.compat.report_ignored_fields else []
+    found += _without_effect(hpa) if observation.rules.ours else []
     return [EmitEvent("Warning", reason, message, is_limited=True) for reason, message in found]
 
 
@@ -145,8 +143,8 @@ def _wrong_values(hpa: HorizontalPodAutoscaler) -> Iterator[tuple[str, str]]:
     annotations, metrics = hpa.metadata.annotations, hpa.spec.metrics
     for field in METRIC_ANNOTATIONS:
         text = annotations.get(field.name)
-        if not text or any(getattr(metric, field.attribute) is not None for metric in metrics):
-            continue  # absent, or taken into the spec
+        if not text:
+            continue
         try:
             field.parse_values(text, metrics)
         except MetricAnnotationError as error:

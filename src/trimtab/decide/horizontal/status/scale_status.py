@@ -57,7 +57,7 @@ def _is_new_spec(observation: Observation, before: str, strategy: str) -> bool:
     in force before is new.
     """
     hpa = observation.hpa
-    if not hpa.metadata.generation or not observation.compat.observe_generation:
+    if not hpa.metadata.generation or observation.rules.minor < 37:
         return before != strategy
     return hpa.metadata.generation != hpa.status.observed_generation
 
@@ -73,7 +73,7 @@ def scale_failure_changes(message: str) -> list[StatusChange]:
 def scale_read_changes(observation: Observation, memory: Memory, current: int) -> list[StatusChange]:
     """Return the condition of a scale that was read, and the event of replicas changed elsewhere."""
     before = memory.replicas
-    if before is None or before == current or not observation.compat.report_external_changes:
+    if before is None or before == current or not observation.rules.ours:
         return [_SCALE_READ]
     message = f"replicas changed from {before} to {current} outside this autoscaler"
     return [_SCALE_READ, EmitEvent("Normal", "ReplicasChangedElsewhere", message, is_limited=True)]
@@ -86,7 +86,7 @@ def pause_changes(observation: Observation) -> list[StatusChange]:
         RemoveCondition(EXTRA_PODS),
         RemoveCondition(SELECTION_FALLBACK),
     ]
-    if not observation.gates.hpa_scale_to_zero and not observation.compat.keep_condition_while_gate_off:
+    if not observation.gates.hpa_scale_to_zero and not observation.rules.ours:
         changes.append(RemoveCondition(SCALED_TO_ZERO))
     return changes
 

@@ -2,6 +2,7 @@
 
 from collections.abc import Mapping
 
+from trimtab.decide.horizontal.metrics.kinds import counts_pods
 from trimtab.decide.horizontal.observation.observation import Observation
 from trimtab.decide.horizontal.selection.selector_check import AMBIGUOUS, SelectorProblem
 from trimtab.decide.horizontal.status.conditions import (
@@ -45,7 +46,8 @@ def fallback_changes(
         ended = RemoveCondition(SELECTION_FALLBACK)
         is_default = strategy == SelectionStrategy.LABEL_SELECTOR
         return (ended,) if is_default else (ended, active_event(strategy))
-    lowered = ", and replicas are not lowered" if observation.compat.fallback_never_shrinks else ""
+    is_held = observation.rules.ours and counts_pods(observation.hpa.spec.metrics)
+    lowered = ", and replicas are not lowered" if is_held else ""
     answer = observation.filter_answer
     message = f"all pods that match the selector are counted{lowered}: {fallback}"
     return (

@@ -77,32 +77,34 @@ metadata:
 {{- if ne $shards "1" }}{{ $shards }}{{ end -}}
 {{- end }}
 
-{{- /* Over the Leases of a program, by which one replica at a time writes. "lease" is the name, "shards" the number of shards, if any. */}}
+{{- /*
+Over the Leases of a program, by which one replica at a time decides about an object. They do not depend on the number of shards, so that
+replicas with another number can still renew theirs in a rollout. "lease" is the name that all begin with, "isSharded" whether there are
+those of shards and of their members.
+*/}}
 {{- define "trimtab.leaseRules" }}
 {{- $lease := .lease }}
 {{- if get .root.Values.settings "dry-run" }}
-{{- /* A dry run must not take the Lease of a program that acts. */}}
+{{- /* A dry run must not take the Leases of a program that acts. */}}
 {{- $lease = printf "%s-dry-run" $lease }}
 {{- end }}
-# RBAC cannot restrict creation by name; a ValidatingAdmissionPolicy does.
-- {apiGroups: [coordination.k8s.io], resources: [leases], verbs: [create]}
-{{- if .shards }}
-# Replicas find each other, and divide the shards.
-- {apiGroups: [coordination.k8s.io], resources: [leases], verbs: [list]}
+# Who takes a Lease lists them all. RBAC cannot restrict creation by name; a ValidatingAdmissionPolicy does.
+- {apiGroups: [coordination.k8s.io], resources: [leases], verbs: [create, list]}
 - apiGroups: [coordination.k8s.io]
   resources: [leases]
   verbs: [get, update]
   resourceNames:
-    {{- range $kind := list "shard" "member" }}
+    {{- if .isSharded }}
+    {{- range $kind := list "" "member-" }}
     {{- range $number := until 16 }}
-    - {{ $lease }}-{{ $kind }}-{{ $number }}
+    - {{ $lease }}-{{ $kind }}{{ $number }}
     {{- end }}
     {{- end }}
-{{- else }}
-- {apiGroups: [coordination.k8s.io], resources: [leases], verbs: [get, update], resourceNames: [{{ $lease }}]}
+    {{- else }}
+    - {{ $lease }}-0
+    {{- end }}
 # The published settings.
 - {apiGroups: [coordination.k8s.io], resources: [leases], verbs: [patch], resourceNames: [{{ $lease }}-settings]}
-{{- end }}
 {{- end }}
 
 {{- /* Kinds of `scalable`: to follow the owners of pods, and to read or write their scale. */}}

@@ -1,61 +1,17 @@
 """Conversion of metrics between nested (v2) and flat form (v1's annotations, v2beta1).
 
-One table serves both directions. Data must be canonical, so that it has the zeros that v1 cannot leave out.
+The types of `v1` serve both directions. Data must be canonical, so that it has the zeros that v1 cannot leave out.
 """
 
 from collections.abc import Mapping
 from typing import Any
 
+from trimtab.model.hpa.metric_kinds import KINDS
+from trimtab.model.hpa.versions import v1
 from trimtab.model.json.wire import Json
 
-_Path = tuple[str, ...]
-
-_METRIC: dict[str, _Path] = {"metricName": ("metric", "name"), "selector": ("metric", "selector")}
-_OBJECT: dict[str, _Path] = {"target": ("describedObject",), **_METRIC}
-_EXTERNAL: dict[str, _Path] = {"metricName": ("metric", "name"), "metricSelector": ("metric", "selector")}
-_CONTAINER: dict[str, _Path] = {"container": ("container",)}
-_RESOURCE_TARGET: dict[str, _Path] = {
-    "name": ("name",),
-    "targetAverageUtilization": ("target", "averageUtilization"),
-    "targetAverageValue": ("target", "averageValue"),
-}
-_RESOURCE_CURRENT: dict[str, _Path] = {
-    "name": ("name",),
-    "currentAverageUtilization": ("current", "averageUtilization"),
-    "currentAverageValue": ("current", "averageValue"),
-}
-
-_SPEC_FIELDS: dict[str, dict[str, _Path]] = {
-    "object": {**_OBJECT, "targetValue": ("target", "value"), "averageValue": ("target", "averageValue")},
-    "pods": {**_METRIC, "targetAverageValue": ("target", "averageValue")},
-    "resource": _RESOURCE_TARGET,
-    "containerResource": {**_RESOURCE_TARGET, **_CONTAINER},
-    "external": {
-        **_EXTERNAL,
-        "targetValue": ("target", "value"),
-        "targetAverageValue": ("target", "averageValue"),
-    },
-}
-_STATUS_FIELDS: dict[str, dict[str, _Path]] = {
-    "object": {**_OBJECT, "currentValue": ("current", "value"), "averageValue": ("current", "averageValue")},
-    "pods": {**_METRIC, "currentAverageValue": ("current", "averageValue")},
-    "resource": _RESOURCE_CURRENT,
-    "containerResource": {**_RESOURCE_CURRENT, **_CONTAINER},
-    "external": {
-        **_EXTERNAL,
-        "currentValue": ("current", "value"),
-        "currentAverageValue": ("current", "averageValue"),
-    },
-}
-
-_TARGET_TYPES = {
-    "object": ("averageValue", "AverageValue", "Value"),
-    "pods": ("averageValue", "AverageValue", "AverageValue"),
-    "resource": ("averageUtilization", "Utilization", "AverageValue"),
-    "containerResource": ("averageUtilization", "Utilization", "AverageValue"),
-    "external": ("value", "Value", "AverageValue"),
-}
-"""Per source: the field that decides the type of a target, the type if it is set, the type if not."""
+_SPEC_FIELDS = {kind.field: v1.flat_paths(kind, "target") for kind in KINDS.values()}
+_STATUS_FIELDS = {kind.field: v1.flat_paths(kind, "current") for kind in KINDS.values()}
 
 
 def flat_spec(metric: Mapping[str, Any]) -> Json:
@@ -71,13 +27,13 @@ def flat_status(metric: Mapping[str, Any]) -> Json:
 def nested_spec(metric: Mapping[str, Any]) -> Json:
     """Read a flat metric of a spec."""
     out = _nested(metric, _SPEC_FIELDS)
-    for source, (deciding, kind, other) in _TARGET_TYPES.items():
-        if source in out:
-            target = out[source].setdefault("target", {})
-            if source == "object" and "averageValue" in target and target.get("value") == "0":
+    for kind in KINDS.values():
+        if kind.field in out:
+            target = out[kind.field].setdefault("target", {})
+            if not kind.target.both and "averageValue" in target and target.get("value") == "0":
                 # The flat form cannot leave the value out. Converted back, its 0 would not pass validation.
                 del target["value"]
-            target["type"] = kind if deciding in target else other
+            target["type"] = str(kind.target.type_of(target))  # a plain text, as in every manifest
     return out
 
 
@@ -86,7 +42,7 @@ def nested_status(metric: Mapping[str, Any]) -> Json:
     return _nested(metric, _STATUS_FIELDS)
 
 
-def _flat(metric: Mapping[str, Any], fields: Mapping[str, Mapping[str, _Path]]) -> Json:
+def _flat(metric: Mapping[str, Any], fields: Mapping[str, Mapping[str, v1.Path]]) -> Json:
     out: Json = {"type": metric["type"]}
     for source, names in fields.items():
         if source in metric:
@@ -95,7 +51,7 @@ def _flat(metric: Mapping[str, Any], fields: Mapping[str, Mapping[str, _Path]]) 
     return out
 
 
-def _nested(metric: Mapping[str, Any], fields: Mapping[str, Mapping[str, _Path]]) -> Json:
+def _nested(metric: Mapping[str, Any], fields: Mapping[str, Mapping[str, v1.Path]]) -> Json:
     out: Json = {"type": metric["type"]}
     for source, names in fields.items():
         if source in metric:
@@ -106,14 +62,14 @@ def _nested(metric: Mapping[str, Any], fields: Mapping[str, Mapping[str, _Path]]
     return out
 
 
-def _get(data: Mapping[str, Any], path: _Path) -> Any:
+def _get(data: Mapping[str, Any], path: v1.Path) -> Any:
     value: Any = data
     for name in path:
         value = value.get(name) if value is not None else None
     return value
 
 
-def _put(data: Json, path: _Path, value: Any) -> None:
+def _put(data: Json, path: v1.Path, value: Any) -> None:
     for name in path[:-1]:
         data = data.setdefault(name, {})
     data[path[-1]] = value

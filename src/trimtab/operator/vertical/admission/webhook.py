@@ -7,7 +7,7 @@ from urllib.parse import urlsplit
 from trimtab.clock import Clock
 from trimtab.cluster import errors
 from trimtab.cluster.client import Client
-from trimtab.cluster.leases.creation import create_lease
+from trimtab.cluster.leases.lease import create_lease
 from trimtab.cluster.resource import LEASES, Json
 from trimtab.model.quantity import Quantity
 from trimtab.model.times import format_micro_time

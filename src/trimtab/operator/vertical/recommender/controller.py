@@ -172,10 +172,8 @@ class Recommender(ControlLoop):
         return b"".join(dumps(record) + b"\n" for _, record in sorted(estimator.records.items()))
 
     def health(self) -> dict[str, str]:
-        """Return the problems of caches, shards and the last step, by name."""
-        problems = {**self._view.problems(), **self._ooms.problems(), **self._problems}
-        shards = self._deps.ownership.problem()
-        return {**problems, **({"shards": shards} if shards else {})}
+        """Return the problems of caches and the last step, by name."""
+        return {**self._view.problems(), **self._ooms.problems(), **self._problems}
 
     def warnings(self) -> dict[str, str]:
         """Return the namespaces without recommendations, by name."""

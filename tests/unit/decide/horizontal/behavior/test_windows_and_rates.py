@@ -24,8 +24,8 @@ from trimtab.decide.horizontal.behavior.stabilization import (
     stabilize,
     stabilize_both_ways,
 )
-from trimtab.decide.horizontal.config import DEFAULT, KUBERNETES_1_36, HpaSettings
 from trimtab.decide.horizontal.memory import Memory, Recommendation, ScaleEvent
+from trimtab.decide.horizontal.rules import HpaSettings, Rules
 from trimtab.model.hpa.types import HorizontalPodAutoscalerBehavior
 
 INT32_MAX, INT32_MIN = 2**31 - 1, -(2**31)
@@ -118,7 +118,7 @@ def test_events_younger_than_the_period_count(period, want):
         pytest.param([("Percent", 90, 60)], "Max", 19, 0, id="upstream's floats: 0.9999999999999998 is 0"),
     ],
 )  # fmt: skip
-@pytest.mark.parametrize("compat", [DEFAULT, KUBERNETES_1_36], ids=["ours", "upstream"])
+@pytest.mark.parametrize("compat", [Rules.TRIMTAB, Rules.KUBERNETES_1_36], ids=["ours", "upstream"])
 def test_policies_limit_both_directions_from_ten_replicas(policies, select, up, down, compat):
     chosen = rules(*policies, select=select)
     grown = scale_up_limit(10, Memory(), chosen, T, compat)
@@ -136,16 +136,16 @@ def test_changes_of_the_period_count_against_a_policy_in_both_directions():
     memory = Memory(scale_up=(ScaleEvent(2, T - 10),), scale_down=(ScaleEvent(5, T - 10),))
     policy = rules(("Pods", 3, 60))
     # The period began with 10 - 2 + 5 replicas.
-    assert scale_up_limit(10, memory, policy, T, DEFAULT).replicas == 16
-    assert scale_down_limit(10, memory, policy, T, DEFAULT).replicas == 10
+    assert scale_up_limit(10, memory, policy, T, Rules.TRIMTAB).replicas == 16
+    assert scale_down_limit(10, memory, policy, T, Rules.TRIMTAB).replicas == 10
     later = rules(("Pods", 3, 5))
-    assert scale_up_limit(10, memory, later, T, DEFAULT).replicas == 13
-    assert scale_down_limit(10, memory, later, T, DEFAULT).replicas == 7
+    assert scale_up_limit(10, memory, later, T, Rules.TRIMTAB).replicas == 13
+    assert scale_down_limit(10, memory, later, T, Rules.TRIMTAB).replicas == 7
 
 
 @pytest.mark.parametrize(
     ("compat", "percent", "want"),
-    [(DEFAULT, 50, 1), (KUBERNETES_1_36, 50, 0), (DEFAULT, 0, 0), (DEFAULT, 300, 1)],
+    [(Rules.TRIMTAB, 50, 1), (Rules.KUBERNETES_1_36, 50, 0), (Rules.TRIMTAB, 0, 0), (Rules.TRIMTAB, 300, 1)],
     ids=["ours", "upstream", "nothing of nothing", "three times nothing"],
 )
 def test_a_percentage_leaves_zero_by_one(compat, percent, want):
@@ -154,10 +154,10 @@ def test_a_percentage_leaves_zero_by_one(compat, percent, want):
 
 
 def test_without_policies_nothing_limits():
-    assert scale_up_limit(5, Memory(), rules(), T, DEFAULT).replicas == INT32_MIN
-    assert scale_up_limit(5, Memory(), rules(select="Min"), T, DEFAULT).replicas == INT32_MAX
-    assert scale_down_limit(5, Memory(), rules(), T, DEFAULT).replicas == INT32_MAX
-    assert scale_down_limit(5, Memory(), rules(select="Min"), T, DEFAULT).replicas == INT32_MIN
+    assert scale_up_limit(5, Memory(), rules(), T, Rules.TRIMTAB).replicas == INT32_MIN
+    assert scale_up_limit(5, Memory(), rules(select="Min"), T, Rules.TRIMTAB).replicas == INT32_MAX
+    assert scale_down_limit(5, Memory(), rules(), T, Rules.TRIMTAB).replicas == INT32_MAX
+    assert scale_down_limit(5, Memory(), rules(select="Min"), T, Rules.TRIMTAB).replicas == INT32_MIN
 
 
 @pytest.mark.parametrize("compact", [True, False], ids=["ours", "upstream"])
@@ -180,9 +180,9 @@ def test_a_change_is_an_event_of_its_direction(before, after, compact):
 def limits(current, desired, *, low=1, high=100, behavior=None, memory=Memory()):  # noqa: B008 - frozen
     wanted = NormalizeInput(current=current, desired=desired, lowest=low, highest=high, behavior=behavior)
     if behavior is None:
-        found = limit_by_rules(wanted, desired, HpaSettings(), DEFAULT)
+        found = limit_by_rules(wanted, desired, HpaSettings())
     else:
-        found = limit_by_behavior(wanted, desired, memory, T, DEFAULT)
+        found = limit_by_behavior(wanted, desired, memory, T, Rules.TRIMTAB)
     return found.replicas, found.reason
 
 

@@ -37,10 +37,9 @@ from tests.unit.decide.horizontal.builders import (
 from tests.unit.decide.horizontal.test_properties import observations
 from trimtab.dashboard.pages.why_not import why_not_more
 from trimtab.decide.horizontal import Record, explain
-from trimtab.decide.horizontal.config import KUBERNETES_1_37, HpaSettings
-from trimtab.decide.horizontal.explain.reason import DecisionReason
 from trimtab.decide.horizontal.memory import Memory, Recommendation, ScaleEvent
 from trimtab.decide.horizontal.observation.plugin_answers import PolicyAnswer
+from trimtab.decide.horizontal.rules import HpaSettings
 from trimtab.model.feature_gates import FeatureGates
 from trimtab.model.hpa.types import ReplicaPolicySpec
 
@@ -391,15 +390,3 @@ def test_advice_waits_for_a_rate_that_holds_only_after_the_window():
         scale_down=(ScaleEvent(13, T - 15),),
     )
     reasons.checked(observe(autoscaler, 12, series(50), memory=past), NOW)
-
-
-def test_a_sum_that_overflows_asks_for_less_also_at_zero():
-    seen = observe(
-        hpa(cpu(50), external(value(1)), low=0, status=marked()),
-        0,
-        samples({}),
-        series(10.0**16, 3.0),
-        compat=KUBERNETES_1_37,
-    )
-    reasons.checked(seen, NOW)
-    assert explained(seen).reason == DecisionReason.METRICS_INCOMPLETE

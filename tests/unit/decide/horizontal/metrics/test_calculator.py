@@ -5,6 +5,7 @@ import pytest
 
 from tests.unit.decide.horizontal.builders import (
     NO_WINDOW,
+    UPSTREAM,
     average,
     condition,
     container_cpu,
@@ -27,12 +28,11 @@ from tests.unit.decide.horizontal.builders import (
     usage_of,
     value,
     why_unusable,
-    with_compat,
 )
-from trimtab.decide.horizontal import DEFAULT, KUBERNETES_1_36
+from trimtab.decide.horizontal import Rules
 from trimtab.decide.horizontal.observation import samples as readings
 from trimtab.decide.horizontal.observation.requests import ContainerRequests
-from trimtab.model.hpa.metric_values import targets_text
+from trimtab.model.hpa.metric_kinds import targets_text
 from trimtab.model.hpa.types import MetricStatus
 from trimtab.model.json import wire
 from trimtab.model.labels.selector import LabelSelector, Selector, go_string
@@ -116,7 +116,7 @@ class TestEdgeCases:
         """4.3-11."""
         decision = decided(object_metric(average(1)), series(3))
         assert decision.reason == "Ingress metric rps above target"
-        upstream = decided(object_metric(average(1)), series(3), compat=with_compat(clear_messages=False))
+        upstream = decided(object_metric(average(1)), series(3), rules=UPSTREAM)
         assert upstream.reason == "external metric rps(nil) above target"
 
     def test_an_object_error_names_the_object(self):
@@ -125,11 +125,11 @@ class TestEdgeCases:
         assert decision.events[0].message == "unable to get metric rps on Ingress shop/main: timed out"
 
     @pytest.mark.parametrize("made", [own, lambda given: given], ids=["our own kind", "native"])
-    @pytest.mark.parametrize("compat", [DEFAULT, KUBERNETES_1_36], ids=["default", "compat"])
+    @pytest.mark.parametrize("compat", [Rules.TRIMTAB, Rules.KUBERNETES_1_36], ids=["default", "compat"])
     def test_a_failed_metric_keeps_its_place_without_a_value(self, made, compat):
         """4.3-12: kubectl pairs the metrics of both kinds with their values by position."""
         autoscaler = made(hpa(cpu(50), external(average(10))))
-        decision = run(observe(autoscaler, 1, unreadable(), series(40), compat=compat))
+        decision = run(observe(autoscaler, 1, unreadable(), series(40), rules=compat))
         assert [status.type for status in decision.status.current_metrics] == ["", "External"]
         assert decision.status.current_metrics[0] == MetricStatus()
 
@@ -149,16 +149,13 @@ class TestEdgeCases:
         """4.3-14."""
         assert decided(object_metric(value("500m")), series(1)).trace.proposals[0].ratio == 2.0
 
-    @pytest.mark.parametrize("target", [value(10), average(10)])
-    def test_a_negative_sum_is_negative_where_such_samples_are_accepted(self, target):
+    def test_a_negative_sum_is_negative_where_such_samples_are_accepted(self):
         """4.3-15."""
-        lenient = with_compat(reject_implausible_samples=False)
-        assert decided(external(target), series(-50, 20), 5, compat=lenient).desired == 1
+        assert decided(external(value(10)), series(-50, 20), 5, rules=UPSTREAM).desired == 1
 
     def test_upstream_takes_a_negative_sum_for_an_overflow(self):
         """4.3-15, F35 in the kubernetes setting."""
-        upstream = with_compat(reject_implausible_samples=False, negative_sums=False, saturate=False)
-        assert decided(external(average(10)), series(-50), 5, compat=upstream).desired > 5
+        assert decided(external(average(10)), series(-50), 5, rules=UPSTREAM).desired > 5
 
     def test_the_same_metric_twice_with_different_selectors_is_two_metrics(self):
         """4.3-16."""

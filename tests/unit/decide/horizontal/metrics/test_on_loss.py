@@ -29,9 +29,9 @@ from tests.unit.decide.horizontal.builders import (
     value,
 )
 from trimtab.decide.horizontal import (
-    KUBERNETES_1_36,
     DecisionReason,
     Record,
+    Rules,
     reason_for,
     replay,
 )
@@ -298,7 +298,7 @@ def test_records_replay_to_the_same_bytes(metric):
 
 
 def test_upstream_knows_no_policies():
-    seen = observe(hpa(FIVE, OTHER), 4, GONE, series(10), compat=KUBERNETES_1_36)
+    seen = observe(hpa(FIVE, OTHER), 4, GONE, series(10), rules=Rules.KUBERNETES_1_36)
     decision = run(seen)
     assert decision.desired == 4
     assert condition(decision, "MetricLost") is None

@@ -6,10 +6,10 @@ from hypothesis import strategies as st
 
 from tests.unit.decide.horizontal.builders import T, pod
 from trimtab.decide.horizontal.arithmetic import NEVER
-from trimtab.decide.horizontal.config import DEFAULT, KUBERNETES_1_36, HpaSettings
-from trimtab.decide.horizontal.metrics.pod_groups import group_pods, is_initializing, stray_values
+from trimtab.decide.horizontal.metrics.pods import group_pods, is_initializing, stray_values
 from trimtab.decide.horizontal.observation.samples import Sample
 from trimtab.decide.horizontal.observation.staleness import ANYTHING_GOES, limits_at
+from trimtab.decide.horizontal.rules import HpaSettings, Rules
 
 SETTINGS = HpaSettings(cpu_initialization_period=300, initial_readiness_delay=30)
 GROUPS = ("ready", "unready", "missing", "ignored")
@@ -94,7 +94,7 @@ def test_a_sample_exactly_one_window_after_readiness_counts():
 @pytest.mark.parametrize("is_cpu", [True, False], ids=["cpu", "other metrics"])
 def test_a_pod_is_missing_without_a_sample_that_can_be_trusted(sample, want, is_cpu):
     member = pod("odd")
-    limits = limits_at(T, HpaSettings(), DEFAULT)
+    limits = limits_at(T, HpaSettings(), Rules.TRIMTAB)
     samples = {"odd": sample} if sample is not None else {}
     groups = group_pods([member], samples, T, SETTINGS, is_cpu=is_cpu, limits=limits)
     assert (groups.ready == [member]) is (want == "")
@@ -103,10 +103,10 @@ def test_a_pod_is_missing_without_a_sample_that_can_be_trusted(sample, want, is_
 
 
 def test_upstream_trusts_every_sample_and_a_metric_may_have_its_own_age():
-    assert limits_at(T, HpaSettings(), KUBERNETES_1_36) is ANYTHING_GOES
+    assert limits_at(T, HpaSettings(), Rules.KUBERNETES_1_36) is ANYTHING_GOES
     assert ANYTHING_GOES.with_max_age(1) is ANYTHING_GOES
     assert ANYTHING_GOES.reject_reason(Sample(-5, T - 10**9, 0.0)) == ""
-    own = limits_at(T, HpaSettings(), DEFAULT).with_max_age(600)
+    own = limits_at(T, HpaSettings(), Rules.TRIMTAB).with_max_age(600)
     assert own.reject_reason(Sample(1, T - 600, 15.0)) == ""
     assert "older than the 600 s" in own.reject_reason(Sample(1, T - 601, 900.0))
 

@@ -23,8 +23,8 @@ from tests.unit.decide.horizontal.builders import (
     told,
     usage_of,
 )
-from trimtab.decide.horizontal import KUBERNETES_1_36
-from trimtab.decide.horizontal.config import DEFAULT_SETTINGS
+from trimtab.decide.horizontal import Rules
+from trimtab.decide.horizontal.rules import DEFAULT_SETTINGS
 from trimtab.model.hpa.metric_annotations import MAX_AGE
 
 QUEUE = external(average(100))
@@ -77,7 +77,7 @@ def test_another_metric_keeps_its_own_limit():
 
 
 def test_upstream_has_no_limit():
-    seen = observe(hpa(aged(QUEUE, 1)), 4, series(900, age=9999), compat=KUBERNETES_1_36)
+    seen = observe(hpa(aged(QUEUE, 1)), 4, series(900, age=9999), rules=Rules.KUBERNETES_1_36)
     assert not is_refused(run(seen))
 
 

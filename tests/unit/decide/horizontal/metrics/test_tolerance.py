@@ -7,6 +7,7 @@ import pytest
 from tests.unit.decide.horizontal.builders import (
     EVERY_GATE,
     NOW,
+    UPSTREAM,
     average,
     behavior,
     condition,
@@ -26,10 +27,9 @@ from tests.unit.decide.horizontal.builders import (
     tolerant,
     usage_of,
     value,
-    with_compat,
 )
 from trimtab.decide.horizontal import HpaSettings
-from trimtab.decide.horizontal.metrics.tolerance import Tolerance, tolerance_of
+from trimtab.decide.horizontal.metrics.pods import Tolerance, tolerance_of
 from trimtab.model.feature_gates import FeatureGates
 
 
@@ -108,7 +108,7 @@ def test_an_average_within_tolerance_keeps_spec_replicas_not_the_surged_status()
         10,
         series(1200),
         scale=scale(10, seen=12),
-        compat=with_compat(spec_replicas_within_tolerance=False),
+        rules=UPSTREAM,
     )
     assert run(upstream).desired == 12
 

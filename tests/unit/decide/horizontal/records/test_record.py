@@ -21,8 +21,8 @@ from tests.unit.decide.horizontal.builders import (
 )
 from tests.unit.decide.horizontal.explain.test_reason import STANDING_STILL
 from trimtab.decide.horizontal import (
-    KUBERNETES_1_36,
     Record,
+    Rules,
     after_status,
     decide,
     replay,
@@ -32,7 +32,7 @@ from trimtab.decide.horizontal.records import record
 CASES = {str(reason): seen for reason, seen in STANDING_STILL.items()} | {
     "a rescale": observe(hpa(cpu(50)), 4, usage_of(pods(4), 90)),
     "a rescale in the kubernetes setting": observe(
-        hpa(cpu(50)), 4, usage_of(pods(4), 90), compat=KUBERNETES_1_36
+        hpa(cpu(50)), 4, usage_of(pods(4), 90), rules=Rules.KUBERNETES_1_36
     ),
     "no replicas to divide by": observe(
         hpa(external(average(10)), low=0, status=marked()), 0, series(0), pods=()

@@ -35,11 +35,11 @@ from tests.unit.decide.horizontal.builders import (
     usage_of,
 )
 from trimtab.decide.horizontal import (
-    KUBERNETES_1_36,
     FetchFailure,
     Memory,
     Observation,
     PodSamples,
+    Rules,
     Sample,
     Series,
     after_scale,
@@ -289,7 +289,7 @@ def test_a_scale_event_ends_it_when_it_leaves_its_period():
 @pytest.mark.parametrize(
     "fields",
     [
-        pytest.param({"compat": KUBERNETES_1_36}, id="upstream remembers every sync"),
+        pytest.param({"rules": Rules.KUBERNETES_1_36}, id="upstream remembers every sync"),
         pytest.param(
             {"pods": (*pods(3), pod("web-4", age=100.0))}, id="a young pod's samples depend on their time"
         ),

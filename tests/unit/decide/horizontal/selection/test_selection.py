@@ -11,6 +11,7 @@ from tests.unit.decide.horizontal.builders import (
     NO_WINDOW,
     REPLICA_SET,
     TARGET_UID,
+    UPSTREAM,
     average,
     condition,
     cpu,
@@ -30,7 +31,6 @@ from tests.unit.decide.horizontal.builders import (
     series,
     told,
     value,
-    with_compat,
 )
 from trimtab.decide.horizontal import (
     Memory,
@@ -42,7 +42,7 @@ from trimtab.decide.horizontal import (
     owners_to_find,
     reason_for,
 )
-from trimtab.decide.horizontal.config import KUBERNETES_1_37
+from trimtab.decide.horizontal.rules import Rules
 from trimtab.decide.horizontal.selection.owners import DEEPEST_CHAIN
 from trimtab.model.core.meta import OwnerReference
 from trimtab.model.feature_gates import FeatureGates
@@ -252,7 +252,7 @@ class TestEdgeCases:
         ours = "did not receive metrics for targeted pods: OwnerReference leaves out every pod that matches the selector"
         assert message.endswith(ours)
         assert (decision.desired, reason_for(decision)) == (1, "AllPodsLeftOut")
-        theirs = run(msgspec.structs.replace(seen, compat=KUBERNETES_1_37))
+        theirs = run(msgspec.structs.replace(seen, rules=Rules.KUBERNETES_1_37))
         proposed = "did not receive metrics for targeted pods (pods might be unready)"
         assert condition(theirs, "ScalingActive").message.endswith(proposed)
 
@@ -437,8 +437,29 @@ def test_while_owners_cannot_be_read_replicas_never_fall():
     unread = {REPLICA_SET.uid: OwnerUnavailable(error="timeout"), JOB.uid: OwnerNotFound()}
     seen = observe(hpa(cpu(50), **BY_OWNER), 4, reading, pods=chosen, owners=unread, settings=NO_WINDOW)
     assert run(seen).desired == 4
-    seed_only = msgspec.structs.replace(seen, compat=with_compat(fallback_never_shrinks=False))
+    seed_only = msgspec.structs.replace(seen, rules=UPSTREAM)
     assert run(seed_only).desired == 2
+
+
+@pytest.mark.parametrize(
+    ("metrics", "desired", "reason"),
+    [
+        pytest.param([external(average(10))], 1, "ScalesDown", id="a share of each replica"),
+        pytest.param([external(value(10))], 4, "OwnersUnread", id="a value multiplies the ready pods"),
+        pytest.param([external(average(10)), cpu(50)], 4, "OwnersUnread", id="beside a metric of pods"),
+    ],
+)
+def test_e3_owners_that_cannot_be_read_bind_only_metrics_that_count_pods(metrics, desired, reason):
+    chosen = pods(4, owners=(REPLICA_SET,))
+    readings = [
+        samples({one.name: 1 for one in chosen}) if metric.resource else series(1) for metric in metrics
+    ]
+    unread = {REPLICA_SET.uid: OwnerUnavailable(error="timeout")}
+    seen = observe(hpa(*metrics, **BY_OWNER), 4, *readings, pods=chosen, owners=unread, settings=NO_WINDOW)
+    found = run(seen)
+    assert (found.desired, reason_for(found)) == (desired, reason)
+    (event,) = [event for event in found.events if event.reason == "PodSelectionFallback"]
+    assert ("replicas are not lowered" in event.message) is (desired == 4)
 
 
 def test_tolerance_applies_to_the_ratio_over_the_kept_pods():

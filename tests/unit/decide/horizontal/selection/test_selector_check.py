@@ -6,6 +6,7 @@ from tests.unit.decide.horizontal.builders import (
     DEPLOYMENT,
     REPLICA_SET,
     TARGET_UID,
+    UPSTREAM,
     condition,
     cpu,
     hpa,
@@ -15,7 +16,6 @@ from tests.unit.decide.horizontal.builders import (
     run,
     samples,
     told,
-    with_compat,
 )
 from trimtab.decide.horizontal import ConflictingHpa, Owner, OwnerUnavailable, Target
 from trimtab.model.core.meta import OwnerReference
@@ -67,7 +67,7 @@ class TestAmbiguity:
         )
 
     def test_labels_alone_decide_in_the_kubernetes_setting(self):
-        decision = self.decided(self.RIVAL, compat=with_compat(effective_ambiguity=False))
+        decision = self.decided(self.RIVAL, rules=UPSTREAM)
         assert condition(decision, "ScalingActive").reason == "AmbiguousSelector"
 
     def test_without_pods_nothing_is_ambiguous(self):

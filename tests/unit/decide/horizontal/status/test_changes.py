@@ -4,10 +4,10 @@ import msgspec
 import pytest
 
 from tests.unit.decide.horizontal.builders import NOW, cpu, hpa, observe
-from trimtab.decide.horizontal.config import DEFAULT, KUBERNETES_1_36
 from trimtab.decide.horizontal.memory import Memory
-from trimtab.decide.horizontal.metrics.calculator import MetricsResult
-from trimtab.decide.horizontal.metrics.proposal import Failure, LossFallback
+from trimtab.decide.horizontal.metrics.combine import LossFallback, MetricsResult
+from trimtab.decide.horizontal.metrics.kinds import Failure
+from trimtab.decide.horizontal.rules import Rules
 from trimtab.decide.horizontal.selection.selector_check import AMBIGUOUS, MISSING, SelectorProblem
 from trimtab.decide.horizontal.status.builder import DecisionBuilder
 from trimtab.decide.horizontal.status.conditions import (
@@ -68,14 +68,14 @@ def test_strategy(before, strategy, generation, observed, want):
 @pytest.mark.parametrize(
     ("remembered", "compat", "want"),
     [
-        pytest.param(None, DEFAULT, 1, id="nothing remembered"),
-        pytest.param(3, DEFAULT, 1, id="as we left them"),
-        pytest.param(5, DEFAULT, 2, id="changed elsewhere"),
-        pytest.param(5, KUBERNETES_1_36, 1, id="upstream has no such event"),
+        pytest.param(None, Rules.TRIMTAB, 1, id="nothing remembered"),
+        pytest.param(3, Rules.TRIMTAB, 1, id="as we left them"),
+        pytest.param(5, Rules.TRIMTAB, 2, id="changed elsewhere"),
+        pytest.param(5, Rules.KUBERNETES_1_36, 1, id="upstream has no such event"),
     ],
 )
 def test_replicas_changed_elsewhere(remembered, compat, want):
-    observation = msgspec.structs.replace(observe(hpa(cpu(50)), 3), compat=compat)
+    observation = msgspec.structs.replace(observe(hpa(cpu(50)), 3), rules=compat)
     changes = scale_read_changes(observation, Memory(replicas=remembered), 3)
     assert short(changes)[0] == "SetCondition SucceededGetScale"
     assert len(changes) == want

@@ -15,37 +15,37 @@ from tests.unit.decide.horizontal.builders import (
     series,
     unreadable,
 )
-from trimtab.decide.horizontal.config import DEFAULT, KUBERNETES_1_36, KUBERNETES_1_37
 from trimtab.decide.horizontal.decide import decide
+from trimtab.decide.horizontal.rules import Rules
 from trimtab.model.hpa.types import HorizontalPodAutoscalerStatus
 
 QUEUE = external(average(100))
 
 
-def status_at(generation, observed, compat, **fields):
+def status_at(generation, observed, rules, **fields):
     """Decide on a spec of a generation, with a status that describes another."""
     status = HorizontalPodAutoscalerStatus(observed_generation=observed)
     seen = observe(hpa(QUEUE, metadata={"generation": generation}, status=status), 4, series(400), **fields)
-    return run(msgspec.structs.replace(seen, compat=compat)).status
+    return run(msgspec.structs.replace(seen, rules=rules)).status
 
 
 @pytest.mark.parametrize(
-    ("compat", "generation", "observed", "want", "without_scale"),
+    ("rules", "generation", "observed", "want", "without_scale"),
     [
-        pytest.param(KUBERNETES_1_36, 5, None, None, None, id="1.36 does not set it"),
-        pytest.param(KUBERNETES_1_36, 5, 4, None, 4, id="1.36 drops what another controller set"),
-        pytest.param(KUBERNETES_1_37, 5, 4, 5, 4, id="1.37 sets it with each new status"),
-        pytest.param(KUBERNETES_1_37, 0, None, 0, None, id="1.37 sets 0 where there is no generation"),
-        pytest.param(DEFAULT, 5, 4, 5, 5, id="ours sets it always"),
-        pytest.param(DEFAULT, 0, None, None, None, id="ours needs a generation"),
-        pytest.param(DEFAULT, 0, 3, 3, 3, id="ours keeps it without a generation"),
+        pytest.param(Rules.KUBERNETES_1_36, 5, None, None, None, id="1.36 does not set it"),
+        pytest.param(Rules.KUBERNETES_1_36, 5, 4, None, 4, id="1.36 drops what another controller set"),
+        pytest.param(Rules.KUBERNETES_1_37, 5, 4, 5, 4, id="1.37 sets it with each new status"),
+        pytest.param(Rules.KUBERNETES_1_37, 0, None, 0, None, id="1.37 sets 0 where there is no generation"),
+        pytest.param(Rules.TRIMTAB, 5, 4, 5, 5, id="ours sets it always"),
+        pytest.param(Rules.TRIMTAB, 0, None, None, None, id="ours needs a generation"),
+        pytest.param(Rules.TRIMTAB, 0, 3, 3, 3, id="ours keeps it without a generation"),
     ],
 )
 def test_the_status_names_the_generation_that_was_decided_on(
-    compat, generation, observed, want, without_scale
+    rules, generation, observed, want, without_scale
 ):
-    assert status_at(generation, observed, compat).observed_generation == want
-    assert status_at(generation, observed, compat, scale=None).observed_generation == without_scale
+    assert status_at(generation, observed, rules).observed_generation == want
+    assert status_at(generation, observed, rules, scale=None).observed_generation == without_scale
 
 
 def generations(status):
@@ -62,8 +62,8 @@ def test_each_condition_names_the_generation_that_it_describes():
     assert (found["ScalingActive"], found["AbleToScale"], found["ScalingLimited"]) == (5, 5, 4)
 
 
-@pytest.mark.parametrize("compat", [KUBERNETES_1_36, KUBERNETES_1_37], ids=["1.36", "1.37"])
-def test_upstream_sets_no_generation_of_conditions_and_keeps_those_of_others(compat):
+@pytest.mark.parametrize("rules", [Rules.KUBERNETES_1_36, Rules.KUBERNETES_1_37], ids=["1.36", "1.37"])
+def test_upstream_sets_no_generation_of_conditions_and_keeps_those_of_others(rules):
     first = run(observe(hpa(QUEUE), 4, series(400)))
     status = msgspec.structs.replace(
         first.status,
@@ -71,9 +71,9 @@ def test_upstream_sets_no_generation_of_conditions_and_keeps_those_of_others(com
             msgspec.structs.replace(condition, observed_generation=9) for condition in first.status.conditions
         ),
     )
-    seen = observe(hpa(QUEUE, metadata={"generation": 10}, status=status), 4, unreadable(), compat=compat)
+    seen = observe(hpa(QUEUE, metadata={"generation": 10}, status=status), 4, unreadable(), rules=rules)
     assert set(generations(run(seen).status).values()) == {9}
-    fresh = observe(hpa(QUEUE, status=HorizontalPodAutoscalerStatus()), 4, series(400), compat=compat)
+    fresh = observe(hpa(QUEUE, status=HorizontalPodAutoscalerStatus()), 4, series(400), rules=rules)
     assert set(generations(run(fresh).status).values()) == {None}
 
 
@@ -93,11 +93,13 @@ def test_a_server_that_drops_the_generation_of_conditions_is_not_written_to_in_e
     assert decide(observe(changed, 4, series(400)), NOW).status_changed
 
 
-@pytest.mark.parametrize("compat", [DEFAULT, KUBERNETES_1_36, KUBERNETES_1_37], ids=["ours", "1.36", "1.37"])
-def test_an_active_strategy_is_announced_once_per_generation_whatever_the_status_names(compat):
+@pytest.mark.parametrize(
+    "rules", [Rules.TRIMTAB, Rules.KUBERNETES_1_36, Rules.KUBERNETES_1_37], ids=["ours", "1.36", "1.37"]
+)
+def test_an_active_strategy_is_announced_once_per_generation_whatever_the_status_names(rules):
     """Under 1.36 no status names a generation, and the event came in every sync."""
     chosen = hpa(QUEUE, selection_strategy="OwnerReference", metadata={"generation": 3})
-    seen = observe(chosen, 4, series(400), pods=(), compat=compat)
+    seen = observe(chosen, 4, series(400), pods=(), rules=rules)
     first = run(seen)
     again = msgspec.structs.replace(
         seen, hpa=msgspec.structs.replace(chosen, status=first.status), memory=first.memory

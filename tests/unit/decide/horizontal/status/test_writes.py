@@ -31,7 +31,6 @@ from tests.unit.decide.horizontal.builders import (
     unreadable,
     usage_of,
 )
-from trimtab.decide.horizontal.config import DEFAULT_SETTINGS
 from trimtab.decide.horizontal.decision import Decision, DecisionTrace
 from trimtab.decide.horizontal.memory import (
     EMPTY,
@@ -42,8 +41,9 @@ from trimtab.decide.horizontal.memory import (
     is_restored_alike,
     restore_memory,
 )
-from trimtab.decide.horizontal.metrics.tolerance import Tolerance
+from trimtab.decide.horizontal.metrics.pods import Tolerance
 from trimtab.decide.horizontal.observation.observation import Observation
+from trimtab.decide.horizontal.rules import DEFAULT_SETTINGS
 from trimtab.decide.horizontal.status.generations import must_write
 from trimtab.decide.horizontal.status.moved_values import have_same_metrics, is_visible_change
 from trimtab.decide.horizontal.status.writes import (

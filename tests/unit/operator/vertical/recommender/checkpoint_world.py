@@ -15,7 +15,7 @@ from trimtab.model.core.meta import NamespacedName, ObjectMeta
 from trimtab.model.crds import all_crds
 from trimtab.model.vpa.types import VerticalPodAutoscalerCheckpoint as Checkpoint
 from trimtab.model.vpa.types import VerticalPodAutoscalerCheckpointSpec, VerticalPodAutoscalerCheckpointStatus
-from trimtab.operator.ownership import SingleOwner
+from trimtab.operator.ownership import Ownership
 from trimtab.operator.vertical.kinds import CHECKPOINTS, VPAS
 from trimtab.operator.vertical.recommender.checkpoint_collector import CheckpointCollector
 from trimtab.operator.vertical.recommender.checkpoint_objects import CheckpointOptions
@@ -39,7 +39,7 @@ class World:
 
     def __init__(self, client: Client, owner: Any = None, **options: Any) -> None:
         self.client = client
-        states = ShardedClusterStates(ClusterState, owner or SingleOwner(client, NoFence()))
+        states = ShardedClusterStates(ClusterState, owner or Ownership(client, NoFence()))
         states.sync_shards()
         self.options = CheckpointOptions(**options)
         self.store = CheckpointStore(client, states, self.options)

@@ -116,14 +116,12 @@ def test_problems_are_those_of_the_last_step(monkeypatch):
         assert recommender.health() == {"recommender": NOT_STARTED}
         await recommender.step()
         assert recommender.health() == {}
-        monkeypatch.setattr(recommender._deps.ownership, "problem", lambda: "no Lease")
-        assert recommender.health() == {"shards": "no Lease"}
         monkeypatch.setattr(recommender._samples, "add_usage", _nothing)
         recommender._deps.usage.failures["shop"] = "503"
         recommender._statuses.failures["shop/base"] = "409"
         monkeypatch.setattr(recommender._statuses, "write", _nothing)
         await recommender.step()
-        want = {"shards": "no Lease", "usage of shop": "503", "status of shop/base": "409"}
+        want = {"usage of shop": "503", "status of shop/base": "409"}
         assert recommender.health() == want
 
     play(scenario)

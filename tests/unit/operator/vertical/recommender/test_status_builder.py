@@ -123,7 +123,7 @@ class Built:
         self.recommender = Recommender([self.vpa])
         self.recommender.observe([member("db-0")])
         self.recommender.scrape({"db-0": Load(200, 2**30)}, minutes=60)
-        owner: Any = SimpleNamespace(held=lambda: (0,), share=lambda _: 0)
+        owner: Any = SimpleNamespace(count=1, held=lambda: (0,), share=lambda _: 0)
         states = ShardedClusterStates(lambda: self.recommender.state, owner)
         states.sync_shards()
         self.registry = CollectorRegistry()
