@@ -16,7 +16,7 @@ from tools.reasons import DECISION_REASONS, HORIZONTAL, VERTICAL, Reason
 from tools.upstream_flags import upstream_page
 from trimtab.adapter.metrics import RequestMetrics as AdapterRequests
 from trimtab.adapter.metrics import health_family
-from trimtab.install.values.table import CHART_VALUES
+from trimtab.install.schema import read
 from trimtab.model.crds import all_crds
 from trimtab.model.feature_gates import GATES, Gate, gates_of_version
 from trimtab.operator.control_loop import ControlLoopMetrics
@@ -79,8 +79,8 @@ def _gates() -> str:
     ]
     columns = ("gate", "Trimtab", *(f"`--compat={version}`" for version in KUBERNETES), "meaning")
     about = (
-        "Set with `--feature-gates=Name=true,Other=false`; `AllAlpha` and `AllBeta` set all gates of a stage. The chart's value\n"
-        "`featureGates` turns HPASelectionStrategy and VPASelectorRefinement on, too. Each column has the stages and defaults of one\n"
+        "Set with `--feature-gates=Name=true,Other=false`; `AllAlpha` and `AllBeta` set all gates of a stage. The chart\n"
+        "turns HPASelectionStrategy and VPASelectorRefinement on, unless `settings.feature-gates` says otherwise. Each column has the stages and defaults of one\n"
         "setting of `--compat`.\n"
     )
     return _page(["# Feature gates\n", about, _table(columns, rows), _UPSTREAM_GATES])
@@ -101,9 +101,11 @@ _UPSTREAM_GATES = """## Gates of kube-controller-manager 1.37 that Trimtab does 
 
 
 def _values() -> str:
-    rows = [(f"`{one.path}`", f"`{json.dumps(one.default)}`", one.help) for one in CHART_VALUES]
-    about = "For `helm install --set` and `trimtab install --set`; `-n` says the namespace.\n"
-    return _page(["# Values of the chart\n", about, _table(("value", "default", "meaning"), rows)])
+    about = (
+        "For `helm install` and `trimtab install`, with `--set` or a file; `-n` says the namespace. `settings` takes every\n"
+        "[flag](flags.md) that the installation does not set itself. Wrong values are refused with their path.\n"
+    )
+    return _page(["# Values of the chart\n", about, f"```yaml\n{read('values.yaml')}```\n"])
 
 
 def _reasons() -> str:

@@ -399,7 +399,9 @@ async def test_where_no_hpas_are_served_the_page_says_what_to_install():
         async with running(page.run()):
             found = await overview_when(
                 await announced.get(),
-                lambda found: any("trimtab crds" in one["text"] for one in found["program"]["notices"]),
+                lambda found: any(
+                    "trimtab install --only=crds" in one["text"] for one in found["program"]["notices"]
+                ),
             )
         assert found["horizontal"] == found["vertical"] == []
 

@@ -20,10 +20,11 @@ from tools.release.version import ROOT, ReleaseError
 
 pytestmark = pytest.mark.node
 VALUES = {
-    "vertical": {
-        "updater": {"minReplicas": 1, "extraArgs": ["--updater-interval=10s"]},
-        "recommender": {"extraArgs": ["--recommender-interval=10s"]},
-        "admission": {"timeoutSeconds": 3},
+    "settings": {
+        "min-replicas": 1,
+        "updater-interval": "10s",
+        "recommender-interval": "10s",
+        "webhook-timeout-seconds": 3,
     }
 }
 TRIES = 5

@@ -167,7 +167,7 @@ def installed_account(cluster: RealCluster, directory: Path) -> Iterator[Path]:
     kinds = {"ServiceAccount", "ClusterRole", "ClusterRoleBinding", "Role", "RoleBinding"}
     objects = [
         body
-        for body in manifests(set_values([f"vertical.recommender.shards={SHARDS}"]))
+        for body in manifests(set_values([f"vertical.recommender.settings.shards={SHARDS}"]))
         if body["kind"] in kinds and body["metadata"]["name"].startswith(PROGRAM)
     ]
     home = {"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": HOME}}

@@ -282,9 +282,6 @@ def go(directory: str, *arguments: str) -> str:
 
 def main() -> None:
     """Build the named programs, or all that `make test-real` uses."""
-    if "--help" in sys.argv:
-        print(__doc__)
-        return
     names = sys.argv[1:] or list(PROGRAMS)
     known = [*PROGRAMS, *OPTIONAL, *ON_DEMAND]
     unknown = sorted(set(names) - set(known))

@@ -41,9 +41,6 @@ COMMANDS = {
     "convert": Lazy(
         "trimtab.cli.commands.convert:convert", "Convert HorizontalPodAutoscaler manifests between versions."
     ),
-    "crds": Lazy(
-        "trimtab.cli.commands.install:crds", "Print the CustomResourceDefinitions that Trimtab needs."
-    ),
     "dashboard": Lazy(
         "trimtab.cli.commands.dashboard:dashboard",
         "Show all autoscalers of a cluster in a browser. Nothing is installed there and nothing is written.",

@@ -107,7 +107,7 @@ class Place:
 
     @property
     def namespaces(self):
-        """What `watchNamespaces` says: the setting is as wide as the rights."""
+        """What `settings.watch-namespaces` says: the setting is as wide as the rights."""
         return (self.stage.namespace,) if self.is_narrow else ()
 
 
@@ -271,7 +271,7 @@ def test_the_guard_against_the_clusters_own_controller_works_with_these_rights(a
         with pytest.raises(RivalControllerError, match=f"wrote to {stage.namespace}/web"):
             await Operator(place.clock, place.client, settings).run()
 
-    act("horizontal", scenario, "horizontal.nativeHpas=true")
+    act("horizontal", scenario, "settings.native-hpas=true")
 
 
 @pytest.mark.parametrize("act", ["watchNamespaces"], indirect=True)
@@ -292,7 +292,7 @@ def test_an_account_publishes_the_settings_of_a_program_without_election(act, ac
         await place.stage.client.delete(LEASES, name, "trimtab")
         assert parse_annotation(lease.metadata.annotations[ANNOTATION])[0].components == (account,)
 
-    act(account, scenario, f"dryRun={str(dry_run).lower()}")
+    act(account, scenario, f"settings.dry-run={str(dry_run).lower()}")
 
 
 @pytest.mark.parametrize("act", ["watchNamespaces"], indirect=True)
@@ -337,7 +337,7 @@ def test_the_dashboard_account_shows_native_hpas_where_the_operator_acts_on_them
             await asyncio.gather(running, return_exceptions=True)
             await stage.client.delete(LEASES, acting.lease_name, "trimtab")
 
-    act("dashboard", scenario, "horizontal.nativeHpas=true")
+    act("dashboard", scenario, "settings.native-hpas=true")
 
 
 RULES = {

@@ -7,13 +7,14 @@ from pathlib import Path
 import pytest
 
 from trimtab.install import manifests, set_values
-from trimtab.install.names import ENABLED
-from trimtab.install.names import account as account_name
 
 PAGE = Path(__file__).parents[3] / "SECURITY.md"
 BEGIN, END = "<!-- rights: tests/unit/install/test_security_page.py -->\n", "<!-- end of rights -->\n"
 VALUES = ["adapter.enabled=true", "adapter.caBundle=Q0E=", "dashboard.enabled=true"]
-ACCOUNTS = [account_name(component) for component in ENABLED]
+ACCOUNTS = [
+    f"trimtab-{program}"
+    for program in ("horizontal", "recommender", "updater", "admission", "adapter", "dashboard")
+]
 READS = {"get", "list", "watch"}
 
 

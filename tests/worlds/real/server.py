@@ -258,7 +258,7 @@ class Controllers:
     async def _join(self) -> None:
         """Upgrade ours to two shards while the old copy runs on and keeps its right to its Lease."""
         self._joined = True
-        await asyncio.to_thread(self._beside.install, (*VALUES, "horizontal.shards=2"), 0)
+        await asyncio.to_thread(self._beside.install, (*VALUES, "horizontal.settings.shards=2"), 0)
         rule = {"apiGroups": ["coordination.k8s.io"], "resources": ["leases"], "verbs": ["*"]}
         head = {"apiVersion": "rbac.authorization.k8s.io/v1", "metadata": {"name": "worlds-leases"}}
         role = {"apiGroup": "rbac.authorization.k8s.io", "kind": "Role", "name": "worlds-leases"}
