@@ -30,7 +30,7 @@ from tests.worlds.shrink import Played, play, shrink
 from tests.worlds.stories import tell
 from tests.worlds.world import FAMILIES, World, family_of
 
-SHORT = {"hpas": 60, "sizes": 0}
+SHORT = {"hpas": 40, "sizes": 160}
 """Short worlds that `make test` plays, by family."""
 STORIES = 24
 """Failures that are shrunk at most in one run; the others are counted."""
