@@ -22,8 +22,8 @@ _ESCAPED: Final = re.compile(r"\\(.)", re.DOTALL)
 _PART: Final = re.compile(r"((?:\\.|[^\\.\[])*)((?:\[[0-9]{1,5}\])*)(\.|$)", re.DOTALL | re.ASCII)
 _KEY: Final = re.compile(r"((?:\\.|[^\\=])*)(=?)(.*)", re.DOTALL)
 _SEPARATOR: Final = re.compile(r"\\.|[][{},]", re.DOTALL)
-_FEW: Final = 30
-"""So many names fit into a message."""
+_SHORT: Final = 600
+"""The length of a list of names that fits into a message."""
 _HELM_SCALAR: Final = re.compile(r"true|false|null|0|-?[1-9][0-9]*", re.ASCII)
 """The scalars that Helm does not take for texts, where the schema names no type."""
 
@@ -122,10 +122,8 @@ def _assigned(old: Any, path: Path, value: Any, typed: str) -> Any:
     if isinstance(part, int):
         items = list(old) if isinstance(old, list) else []
         if part > len(items):
-            count = len(items)
-            raise ValueProblem(
-                f"{typed}: the list has {counted(count, 'item')}, so the next index is {count}"
-            )
+            told = f"the list has {counted(len(items), 'item')}, so the next index is {len(items)}"
+            raise ValueProblem(f"{typed}: {told}")
         items[part : part + 1] = [_assigned(items[part] if part < len(items) else None, rest, value, typed)]
         return items
     entries = dict(old) if isinstance(old, Mapping) else {}
@@ -197,5 +195,5 @@ def _sentence(problem: Problem) -> str:
     parent, dot, name = ".".join(problem.path).rpartition(".")
     for near in difflib.get_close_matches(name, problem.known, 1, 0.75):
         return f"{sentence}; did you mean {parent}{dot}{near}?"
-    few = len(problem.known) <= _FEW
-    return f"{sentence}; {'known are: ' + ', '.join(problem.known) if few else 'docs/reference/flags.md lists them'}"
+    known = f"known are: {', '.join(problem.known)}"
+    return f"{sentence}; {known if len(known) < _SHORT else 'docs/reference/flags.md lists them'}"
