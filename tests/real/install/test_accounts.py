@@ -127,10 +127,13 @@ _OWNERS_NOT_WATCHED_YET = {
     *("get replicationcontrollers", "get jobs.batch"),
 }
 """Of each kind of owner, one that the watch does not show."""
-_ELECTION = {f"{verb} leases.coordination.k8s.io" for verb in ("create", "get", "update")}
+_ELECTION = {f"{verb} leases.coordination.k8s.io" for verb in ("create", "list", "get", "update")}
 _WITHOUT_ELECTION = {"patch leases.coordination.k8s.io"}
 _EVENTS = {"create events.events.k8s.io", "patch events.events.k8s.io"}
-_AFTER_A_CONFLICT = {"get deployments/scale.apps", "get horizontalpodautoscalers.autoscaling.trimtab.dev"}
+_AFTER_A_CONFLICT = {
+    *("get deployments/scale.apps", "get horizontalpodautoscalers.autoscaling.trimtab.dev"),
+    "get leases.coordination.k8s.io",
+}
 NOT_MET_HERE = {
     "dashboard": {one for one in _OTHER_KINDS if not one.startswith("patch")}
     | {"get deployments/scale.apps", "get pods"}
@@ -335,7 +338,7 @@ def test_the_dashboard_account_shows_native_hpas_where_the_operator_acts_on_them
         finally:
             running.cancel()
             await asyncio.gather(running, return_exceptions=True)
-            await stage.client.delete(LEASES, acting.lease_name, "trimtab")
+            await stage.client.delete(LEASES, f"{acting.lease_name}-0", "trimtab")
 
     act("dashboard", scenario, "settings.native-hpas=true")
 
