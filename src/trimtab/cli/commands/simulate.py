@@ -269,6 +269,8 @@ def simulate(  # noqa: PLR0913 - one parameter per option
         candidates = compared(candidates_of(documents, settings, plugins=loaded), settings, loaded, compare)
     except (PluginError, ValueError) as error:
         raise CommandError(str(error)) from error
+    if (model.limits or model.prices) and all(isinstance(found, Candidate) for found in candidates):
+        raise CommandError("--limit and --price are for VPAs, and there is none in the input")
     try:
         with progress_line() as on_progress:
             results = play(candidates, trace, model, on_progress)
