@@ -1,8 +1,8 @@
 """`trimtab simulate` of VPAs, with Trimtab's own estimates and with those of a plug-in."""
 
 import json
-import re
 import math
+import re
 from pathlib import Path
 from typing import Any
 
