@@ -189,9 +189,8 @@ def _legend(area: str, names: Sequence[str]) -> list[str]:
     for index, name in enumerate(names):
         if x + 20 + 7 * len(name) > WIDTH:
             x, y = LEFT, y + 16
-        parts.append(
-            f'<line class="line" stroke="{_colour_of(index)}" x1="{x}" x2="{x + 14}" y1="{y}" y2="{y}"/>'
-        )
+        stroke = f'stroke="{_colour_of(index)}" x1="{x}" x2="{x + 14}" y1="{y}" y2="{y}"'
+        parts.append(f'<line class="line" {stroke}/>')
         parts.append(f'<text x="{x + 20}" y="{y + 4}">{escape(name)}</text>')
         x += 44 + 7 * len(name)
     return parts

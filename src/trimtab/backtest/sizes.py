@@ -265,9 +265,7 @@ def _workload(
     names = dict.fromkeys(column.container for column in columns)
     for limited in model.limits:
         if (name := limited.rpartition("/")[0] or next(iter(names))) not in names:
-            raise ModelError(
-                f"limit of {limited}: the trace has no container {name}, only {', '.join(names)}"
-            )
+            raise ModelError(f"limit of {limited}: the trace has no container {name}, but {', '.join(names)}")
     containers = [{"name": name, "resources": _resources(model, name)} for name in names]
     nodes = tuple(SimulatedNode(f"node-{number}", *ROOM) for number in range(replicas))
     nodes = nodes if target.kind == "DaemonSet" else ()
@@ -287,9 +285,7 @@ def _resources(model: Model, container: str) -> dict[str, dict[str, str]]:
     requests, limits = (_amounts(amounts, container) for amounts in (model.requests, model.limits))
     for name, limit in limits.items():
         if requests.get(name, limit).milli_value() > limit.milli_value():
-            raise ModelError(
-                f"container {container} requests {requests[name]} of {name}, and its limit is {limit}"
-            )
+            raise ModelError(f"{container} requests {requests[name]} of {name}, and its limit is {limit}")
     return {
         kind: {name: str(amount) for name, amount in amounts.items()}
         for kind, amounts in (("requests", requests), ("limits", limits))

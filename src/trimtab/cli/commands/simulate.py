@@ -257,11 +257,11 @@ def simulate(  # noqa: PLR0913 - one parameter per option
     names = ("feature_gates", "compat", *(each.name for each in read_by(SIMULATE)))
     settings = simulated_settings(settings_file, {name: options.pop(name) for name in names})
     period = settings.horizontal.sync_period.total_seconds() if sync_period is None else sync_period
-    if sync_period is not None:
-        settings = settings.replace(recommender_interval=timedelta(seconds=sync_period))
     trace = _trace(trace_file)
     try:
         model = Model(sync_period=period, **options)
+        if sync_period is not None:
+            settings = settings.replace(recommender_interval=timedelta(seconds=sync_period))
         loaded = load_plugins(plugins)
         candidates = compared(candidates_of(documents, settings, plugins=loaded), settings, loaded, compare)
     except (PluginError, ValueError) as error:

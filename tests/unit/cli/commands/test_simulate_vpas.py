@@ -172,8 +172,8 @@ def test_requests_limits_and_prices_are_those_of_the_command_line(capsys, tmp_pa
 @pytest.mark.parametrize(
     ("options", "complaint"),
     [
-        (["--limit=nope/cpu=1"], "limit of nope/cpu: the trace has no container nope, only main"),
-        (["--request=memory=2Gi", "--limit=main/memory=1Gi"], "container main requests 2147483648 of memory"),
+        (["--limit=nope/cpu=1"], "limit of nope/cpu: the trace has no container nope, but main"),
+        (["--request=memory=2Gi", "--limit=main/memory=1Gi"], "main requests 2147483648 of memory"),
     ],
 )
 def test_limits_that_no_pod_can_have_are_refused(capsys, options, complaint):
