@@ -224,6 +224,7 @@ row("Pods without a request cannot be compared with a share", web(cpu=None), hpa
 row("A workload without pods cannot be measured", web(2)[:2], hpa(CPU))
 row("The annotation DryRun shows and does not write", web(), hpa(CPU, annotations={"autoscaling.trimtab.dev/mode": "DryRun"}), use("90m"))
 row("The annotation DryRun at the right size shows nothing to do", web(), hpa(CPU, annotations={"autoscaling.trimtab.dev/mode": "DryRun"}), IDLE)
+row("A value of the annotation mode that is not known is named where nothing would be scaled", web(), hpa(CPU, annotations={"autoscaling.trimtab.dev/mode": "Dry"}), IDLE)
 row("A value of the annotation mode that is not known stops scaling", web(), hpa(CPU, annotations={"autoscaling.trimtab.dev/mode": "Dry"}), use("90m"))
 row("An annotation that is misspelt is named", web(), hpa(CPU, annotations={"autoscaling.trimtab.dev/on-los": "{}"}), use("90m"))
 row("An annotation for native HPAs on an own HPA is named", web(), hpa(CPU, annotations={"autoscaling.trimtab.dev/on-loss": '{"cpu": {"policy": "Ignore"}}'}), use("50m", wait=2))
@@ -289,6 +290,9 @@ row("All pods left out by owner cannot be measured", [*web(1)[:2], *STRANGER], h
 row("A pod without an owner does not count by owner", [*web(1), pod("bare")], hpa(CPU, selectionStrategy="OwnerReference"), {"usage": {"web": {"cpu": "50m"}, "bare": {"cpu": "1"}}})
 FOREIGN = pod("import", {"apiVersion": "example.com/v1", "kind": "Database", "name": "web"})
 UNREAD = {"refuse": {"GET /databases": (403, 'databases.example.com "web" is forbidden')}}
+ABOVE = [{"apiVersion": "example.com/v1", "kind": "Database", "name": f"d{level}"} for level in range(12)]
+CHAIN = [{**custom("Database"), "metadata": {"name": f"d{level}", "ownerReferences": ABOVE[level + 1:level + 2]}} for level in reversed(range(12))]
+row("Owners that go too many levels up are named", [*web(), *CHAIN, pod("import", ABOVE[0])], hpa(CPU, selectionStrategy="OwnerReference", **NOW), {"usage": {"web": {"cpu": "10m"}, "import": {"cpu": "10m"}}})
 row("An owner that cannot be read holds a scale down", [*web(), custom("Database"), FOREIGN], hpa(CPU, selectionStrategy="OwnerReference", **NOW), {"usage": {"web": {"cpu": "10m"}, "import": {"cpu": "10m"}}} | UNREAD)
 row("An owner that cannot be read does not hold a scale up", [*web(), custom("Database"), FOREIGN], hpa(CPU, selectionStrategy="OwnerReference"), {"usage": {"web": {"cpu": "90m"}, "import": {"cpu": "90m"}}} | UNREAD)
 row("A strategy that changes has an event", web(), hpa(CPU), IDLE, edit(selectionStrategy="OwnerReference"))
@@ -340,6 +344,11 @@ row("A metric of an object with two series cannot be used", web(), hpa(metric("O
 row("A metric of the pods without any sample cannot be read", web(2), hpa(metric("Pods", "hits", average="10")))
 row("Samples of other pods do not count", web(2), hpa(metric("Pods", "hits", average="10")), give(hits=[({"pod": "other"}, "5")]))
 row("A metric without a target cannot be compared", web(), hpa(QUEUE_10, native=True), {"spoil": {"HorizontalPodAutoscaler/web": {"metrics": [{"type": "External", "external": {"metric": {"name": "queue"}, "target": {"type": "Value"}}}]}}} | give(queue="50"))
+row("A container that is measured and that no pod has is named", web(), hpa(metric("ContainerResource", "cpu", percent=50, container="proxy")), {"usage": {"web": {"app": {"cpu": "90m"}, "proxy": {"cpu": "1m"}}}})
+row("Usage that is no amount cannot be used", web(), hpa(CPU), use("many"))
+row("An answer without a list of values cannot be used", web(), hpa(QUEUE_10), give(queue={"items": 5}))
+row("An answer about another metric cannot be used", web(), hpa(QUEUE_10), give(queue={"items": [{"metricName": "stack", "metricLabels": {}, "timestamp": "2026-01-01T01:00:10Z", "value": "70"}]}))
+row("An answer about another object cannot be used", web(), hpa(metric("Object", "hits", value="100")), give(hits=[({"pod": "back"}, "180")]))
 row("An external metric that may not be read is named", web(), hpa(QUEUE_10), give(queue=403))
 row("A metric of an object that cannot be read is named", web(), hpa(metric("Object", "hits", value="100")), give(hits=503))
 row("A metric of the pods that cannot be read is named", web(2), hpa(metric("Pods", "hits", average="10")), give(hits=503))

@@ -13,8 +13,8 @@ from trimtab.cluster.transport.transport import Request, Response, ResponseStrea
 from trimtab.model.labels.selector import Selector
 from trimtab.model.times import format_time
 
-Metric = str | list[tuple[Json, str]] | int
-"""A value, values with labels (the label `pod` names the pod of a Pods metric), or the code of a failure."""
+Metric = str | list[tuple[Json, str]] | int | Json
+"""A value, values with labels (the label `pod` names the pod of a Pods metric), the code of a failure, or a whole answer."""
 
 
 class Metrics:
@@ -76,6 +76,8 @@ class Metrics:
         found = self.values.get((namespace, metric), [])
         if isinstance(found, int):
             return failure(found, "the adapter is down")
+        if isinstance(found, dict):
+            return _answer(found)
         series: list[tuple[Json, str]] = [({}, found)] if isinstance(found, str) else found
         matching = [(labels, value) for labels, value in series if selector.matches(labels)]
         if group == "external.metrics.k8s.io":

@@ -85,6 +85,11 @@ def noted(objects: list[Json], annotations: Json) -> list[Json]:
     ]
 
 
+def with_spec(objects: list[Json], **spec: Any) -> list[Json]:
+    """Return objects with something else in the spec of the pods."""
+    return [{**body, "spec": {**body["spec"], **spec}} if body["kind"] == "Pod" else body for body in objects]
+
+
 def recommended(cpu: str = "500m", memory: str = "500Mi", low: float = 0.9, high: float = 1.5) -> Json:
     """Return the status of a VPA with a recommendation."""
     amounts = {"cpu": cpu, "memory": memory}
@@ -150,6 +155,7 @@ row("A scope that cannot be used is named", WATCHING, [*db(), ROLES[0]], vpa(sco
 row("Two recommenders are one too many", WATCHING, db(), vpa(), use(spoil={"VerticalPodAutoscaler/db": {"recommenders": [{"name": "default"}, {"name": "other"}]}}))
 row("A VPA of another recommender is left alone", WATCHING, db(), vpa(recommenders=[{"name": "other"}]), use())
 row("A pod on a node without the label belongs to no scope of nodes", WATCHING, [*db(), scope("fast", nodes={"disk": "fast"})], vpa(scope="fast"), use(wait=2))
+row("A pod without a node belongs to no scope of nodes yet", WATCHING, [*with_spec(db(), nodeName=None), scope("fast", nodes={"disk": "fast"})], vpa(scope="fast"), use(wait=2))
 row("A scope of nodes selects the pods on them", Group("two nodes", {"feature_gates": GATES}, ("recommender",), ({**node(), "metadata": {"name": "n1", "labels": {"disk": "fast"}}},)), [*db(), scope("fast", nodes={"disk": "fast"})], vpa(scope="fast"), use(wait=2))
 row("Usage above the capacity of the node is refused", WATCHING, db(), vpa(), use("500", wait=2))
 row("A role learns from its own pods", WATCHING, [*db(roles=("leader", "follower")), *ROLES, vpa(scope="follower", name="follower")], vpa(scope="leader"), {"usage": {"db-0": {"cpu": "1", "memory": "4Gi"}, "db-1": {"cpu": "50m", "memory": "200Mi"}}, "wait": 2})
@@ -225,12 +231,15 @@ row("A resize that the kubelet fails becomes an eviction", UPDATING, db(1), vpa(
 row("A memory limit in use is kept when the kubelet refuses to lower it", UPDATING, db(1, cpu="500m", memory="4Gi", limits={"memory": "4Gi"}), vpa(status=recommended()), STUCK, FAILED | {"wait": 2})
 row("A resize that is not wanted any more is taken back", UPDATING, db(1), vpa(status=recommended()), STUCK, FULL, {"set": {"VerticalPodAutoscaler/db": {"status": recommended("100m", "100Mi")}}})
 row("A resize that the server refuses as invalid is followed by an eviction", UPDATING, db(1), vpa(status=recommended()), {"refuse": {"PATCH /pods/db-0/resize": (422, "the resize is not allowed")}})
+row("A resize that is not answered counts as done until the pod shows otherwise", UPDATING, db(1), vpa(status=recommended()), {"refuse": {"PATCH /pods/db-0/resize": (503, "the server is down")}})
+row("A pod that cannot be resized in place stays in mode InPlace", UPDATING, with_spec(db(1), containers=[{"name": "app", "image": "none"}]), vpa("InPlace", status=recommended()))
 row("A resize that the server forbids is tried again", UPDATING, db(1), vpa(status=recommended()), {"refuse": {"PATCH /pods/db-0/resize": (403, "exceeded quota: small")}})
 row("A Guaranteed pod is not raised above its limits", UPDATING, db(limits={"cpu": "100m", "memory": "100Mi"}), vpa("InPlace", status=recommended(), containers={"controlledValues": "RequestsOnly"}))
 row("A Pending pod is not resized", UPDATING, db(odd={0: {"phase": "Pending"}, 1: {"phase": "Pending"}}), vpa(status=recommended()))
 row("A pod that asks for too much is not evicted only to shrink", UPDATING, db(1, cpu="2", memory="4Gi"), vpa(status=recommended()), STUCK, TOO_BIG)
 BOOST = {"vpaCpuStartupBoost/app": '{"requests":{"cpu":"500m","memory":"100Mi"},"limits":{}}'}
 row("A pod that no VPA boosts any more loses its boost", UPDATING, noted(db(1, cpu="1500m"), BOOST), vpa(status=recommended(memory="100Mi")), {})
+row("A pod whose VPA is of another workload loses its boost", UPDATING, noted(db(1, cpu="1500m"), BOOST), vpa(target=target_of("StatefulSet", "other")))
 row("A resize whose VPA is gone is taken back", UPDATING, db(1), vpa(status=recommended()), STUCK, FULL, {"set": {"VerticalPodAutoscaler/db": {"spec": {"updatePolicy": {"updateMode": "Off"}}}}})
 row("A mode that needs a gate says so", Group("no gates", {**FREE, "feature_gates": ""}, ("updater",), (node(),)), db(), vpa("InPlace", status=recommended()))
 row("A container whose limit would have to change its class is resized within it", UPDATING, db(limits={"cpu": "100m", "memory": "100Mi"}), vpa(status=recommended()))
@@ -251,6 +260,7 @@ row("A group that lacks a pod loses no other", UPDATING, db(3, present=2), vpa("
 row("A pod that is not Ready uses up the budget", UPDATING, db(odd={1: {"conditions": [{**READY, "status": "False"}]}}), vpa("Recreate", status=recommended()))
 row("Requirements of evictions that are not met hold", UPDATING, db(cpu="2", memory="4Gi"), vpa("Recreate", status=recommended(), policy={"evictionRequirements": [{"resources": ["cpu"], "changeRequirement": "TargetHigherThanRequests"}]}))
 row("Pods that come back unchanged pause evictions", UPDATING, db(), vpa("Recreate", status=recommended()), {"wait": 8})
+row("An eviction that is not answered counts as done until the pod shows otherwise", UPDATING, db(1), vpa("Recreate", status=recommended()), STUCK | {"refuse": {"POST /eviction": (503, "the server is down")}})
 row("An eviction that the server forbids fails", UPDATING, db(), vpa("Recreate", status=recommended()), {"refuse": {"POST /eviction": (403, "pods/eviction is forbidden")}})
 row("A pod that was just killed for memory changes at once", UPDATING, db(cpu="700m", memory="480Mi", odd={0: QUICK}), vpa("Recreate", status=recommended()))
 row("A pod of a role waits until its recommendation is of its role", UPDATING, [*db(roles=("leader", "follower")), *ROLES], vpa(scope="leader", status=recommended()))
@@ -307,6 +317,12 @@ created("A new pod starts with more CPU", vpa(status=recommended(), startupBoost
 created("A new pod starts with an amount of CPU more", vpa(status=recommended(), startupBoost={"cpu": {"type": "Quantity", "quantity": "2", "durationSeconds": 60}}))
 created("A new pod without a recommendation starts with more CPU", vpa(startupBoost={"cpu": {"type": "Factor", "factor": 3, "durationSeconds": 60}}))
 created("A new pod of a scope waits for its own recommendation", vpa(scope="leader", status=recommended()), *ROLES, role="leader")
+ASKS = {"spoil": {"VerticalPodAutoscaler/db": {"startupBoost": {"cpu": {"type": "Factor"}}}}}
+NEW = member(0, pod_spec())
+NEWLY = {"create": [{key: NEW[key] for key in ("kind", "metadata", "spec")}]}
+row("A startup boost without a factor is named", ADMITTING, db(1, present=0), vpa(status=recommended(), startupBoost={"cpu": {"type": "Factor", "factor": 3, "durationSeconds": 60}}), {**ASKS, "stuck": ("db-0",)}, NEWLY)
+SMALLER = member(0, {**pod_spec(), "resources": {"limits": {"cpu": "300m", "memory": "300Mi"}}})
+row("A new pod stays inside its pod-level resources", ADMITTING, db(1, present=0), vpa(status=recommended()), {"create": [{key: SMALLER[key] for key in ("kind", "metadata", "spec")}]})
 BOOSTED = Group("boosts", {**FREE}, ("updater", "admission"), (node(),))
 created("A boost that is not over keeps its pod", vpa(status=recommended(), startupBoost={"cpu": {"type": "Factor", "factor": 3, "durationSeconds": 600}}), group=BOOSTED, then={"wait": 2})
 created("A boost that is over is taken back", vpa(status=recommended(), startupBoost={"cpu": {"type": "Factor", "factor": 3, "durationSeconds": 60}}), group=BOOSTED, then={"wait": 4})
