@@ -10,7 +10,7 @@ LEASE_SECONDS = (8, 6, 1)
 DEFAULT_LEASE_SECONDS = (15, 10, 2)
 _DRAWN = ("plain", "plain", "plain", "kill", "kill", "takeover", "api", "api", "slow", "sync5")
 _SYNC_SECONDS = {"slow": 15, "slow-long": 15, "sync5": 5}
-_SECONDS = {"slow": 150, "slow-long": 210, "sync5": 110, "known-hand": 70, "shards": 110}
+_SECONDS = {"slow": 150, "slow-long": 210, "sync5": 110, "known-hand": 70, "known-etcd": 70, "shards": 110}
 
 
 @dataclass(frozen=True)
@@ -75,6 +75,7 @@ def draw_profile(batch: str, wanted: str | None = None) -> Profile:
 _FIXED_EVENTS = {
     # Away for a little longer than a window of 20 s.
     "known-kill": (Happening(22.0, "kill", {"for": 21.0}),),
+    "known-etcd": (Happening(20.0, "etcd-stop", {"for": 4.5}),),
     "known-hand": (Happening(22.0, "kill", {"for": 0.0}),),
     # A copy of ours with --shards=2 beside the old one. Upstream starts a second copy.
     "shards": (Happening(20.0, "join"), Happening(80.0, "leave")),
@@ -138,6 +139,11 @@ _TO_THREE = Happening(21.9, "hand", {"to": 3})
 KNOWN = {
     # One sample, many steps: a window of 0, and samples every 15 s.
     "k.1": Known("R4-3", "slow", (8, 4), (50,), {"scaleDown": {"stabilizationWindowSeconds": 0}}, (), 15),
+    # A step is decided while the server cannot write. The next one is due a period after the write.
+    "k.2": Known(
+        "W2", "known-etcd", (3, 12), (20.5,),
+        {"scaleUp": {"policies": [{"type": "Pods", "value": 4, "periodSeconds": 20}]}},
+    ),
     # Two deciders: a rate of 1 pod in 20 s must hold.
     "k.3": Known(
         "R4-8", "shards", (3, 10), (15,),
