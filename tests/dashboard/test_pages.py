@@ -18,7 +18,8 @@ from trimtab.dashboard.sources.horizontal import OperatorHorizontal
 from trimtab.dashboard.web.http import encode_json
 from trimtab.decide.horizontal import DecisionReason, FetchFailure, Owner
 from trimtab.decide.horizontal.explain.wording import SUMMARIES
-from trimtab.decide.horizontal.records.unchanged import extend_memory, find_unchanged
+from trimtab.decide.horizontal.memory import extend
+from trimtab.decide.horizontal.records.unchanged import find_unchanged
 
 UGLY = stage.UGLY
 
@@ -158,7 +159,7 @@ async def test_a_decision_that_was_left_out_draws_the_last_one_on():
     one.unchanged = find_unchanged(last.observation, last.decision)
     source = OperatorHorizontal([one])
     for step in (2, 3, 4):
-        one.memory.own = extend_memory(one.memory.own, given.T + 15 * step)
+        one.memory.own = extend(one.memory.own, given.T + 15 * step)
         source.refresh()
     page = await source.page("hpa/shop/web", EVERYTHING)
     assert page is not None

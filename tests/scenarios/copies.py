@@ -12,7 +12,8 @@ class DividedByName(Family):
     """Leases of processes that watch everything, and divide the objects of one namespace."""
 
     def shard_of(self, key: str) -> int:
-        return max(range(self.count), key=lambda number: rank(key, number))
+        name = key.rpartition("/")[2]  # the namespace of a stage has another name each time
+        return max(range(self.count), key=lambda number: rank(name, number))
 
 
 class CopyOfProgram(Protocol):

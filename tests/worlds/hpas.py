@@ -420,11 +420,7 @@ class Hpas:
                 f"{hpa['name']}: {spec['minReplicas']} to {spec['maxReplicas']}, {metrics}, behavior {spec.get('behavior', 'not set')}; "
                 f"{hpa['replicas']} replicas, a load of {hpa['load']} pods' worth, ready in about {hpa['starts in']:g} s"
                 + (", with a replica policy that remembers" if hpa.get("policy") else "")
-                + (
-                    f"; of the {hpa['kind']} {hpa.get('target', hpa['name'])} in a split namespace"
-                    if "kind" in hpa
-                    else ""
-                )
+                + (f"; of the {hpa['kind']} {hpa.get('target', hpa['name'])}" if "kind" in hpa else "")
             )
         return lines
 

@@ -27,7 +27,6 @@ from trimtab.cluster.transport.in_process import InProcessTransport
 from trimtab.cluster.transport.transport import Request, Response, ResponseStream
 from trimtab.model.hpa.replica_policies import ANNOTATION, FIELD
 from trimtab.operator.operator import Operator
-from trimtab.operator.settings.settings import Settings
 from trimtab.plugins import ReplicaPolicyInput, ReplicaProposal
 from trimtab.plugins.kinds import PluginKind
 from trimtab_lab.apiserver.server import Server
@@ -110,8 +109,6 @@ class Program:
             settings["compat"] = "kubernetes-1.37"
         elif any(hpa.get("policy") for hpa in life.world.start["hpas"]):
             settings["plugins"] = (POLICY,)
-        if life.is_split and hasattr(Settings().leases, "split_namespaces"):
-            settings["split_namespaces"] = (life.stage.namespace,)
         chosen = life.stage.settings(leader_elect_resource_namespace=life.stage.namespace, port=0, **settings)
         client = Client(life.stage.clock, self.line, seed=random.randrange(2**32))
         self._operator = Operator(life.stage.clock, client, chosen.replace(leader_elect=True))
@@ -153,7 +150,7 @@ class HpaLife:
         self.workloads: dict[str, Workload] = {}
         self.targets = {hpa["name"]: hpa.get("target", hpa["name"]) for hpa in world.start["hpas"]}
         """The workload that each HPA points to."""
-        self.is_split = len(set(self.targets.values())) < len(self.targets)
+        self.has_rivals = len(set(self.targets.values())) < len(self.targets)
         """Whether shards divide the namespace, because two HPAs have one target."""
         self.log: list[tuple[float, str]] = []
         self.writes = 0
@@ -248,7 +245,7 @@ class HpaLife:
         for hpa, target in self.targets.items():
             if target == workload:
                 self.records[hpa].sizes.append(Size(self.now(), old, new, by))
-                if by and not self.is_split:
+                if by and not self.has_rivals:
                     self.records[hpa].deciders.append((self.now(), by))
         self.note(f"{workload} {old} -> {new}{f' by {by}' if by else ''}")
 

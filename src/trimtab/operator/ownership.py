@@ -6,14 +6,13 @@ A replica owns the objects of the shards that it holds. Without `--shards` there
 from collections import Counter
 from collections.abc import Iterator
 from contextlib import AbstractContextManager, contextmanager
-from functools import lru_cache
+from functools import cached_property, lru_cache
 
 from prometheus_client import CollectorRegistry, Gauge
 
 from trimtab.cluster.client import Client
-from trimtab.cluster.leases.epoch import UNSHARED, Epoch
 from trimtab.cluster.leases.family import Family, Shard
-from trimtab.cluster.leases.fence import Fence
+from trimtab.cluster.leases.fence import Epoch, Fence
 
 MOST_KNOWN = 100_000
 """Maximum objects whose shards are remembered. Objects come and go, and most replicas decide about a few thousand."""
@@ -34,6 +33,7 @@ class Ownership:
         ]
         # Every sync needs the shard of every object.
         self._shard_of = lru_cache(MOST_KNOWN)(self._family.shard_of if self._family else lambda _key: 0)
+        self._client = client
         self._under_way: Counter[int] = Counter()
 
     def may_write(self) -> bool:
@@ -51,7 +51,12 @@ class Ownership:
         fence = self._fences[self.share(key)]
         if isinstance(fence, Shard):
             return fence.epoch
-        return UNSHARED if fence.may_write() else None
+        return self._only_epoch if fence.may_write() else None
+
+    @cached_property
+    def _only_epoch(self) -> Epoch:
+        """Return the epoch of a program without Leases."""
+        return Epoch(self._client.clock, follows=False)
 
     def transitions_for(self, key: str) -> int | None:
         """Return how often the Lease for `namespace/name` changed its holder. None without Leases."""

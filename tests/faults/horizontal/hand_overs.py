@@ -2,8 +2,9 @@
 
 A schedule is a seed. It makes two or three copies of the operator that share one Lease, ten HPAs with windows, rates
 and loads of their own, and troubles: copies that are killed, stopped, cut off from the Lease, whose clocks are wrong
-or are set, whose watches lag, whose metrics hang, whose writes conflict and whose answers are lost. Each HPA of a
-schedule lives through a sequence of its own. What is checked is what the API server accepted, in true time.
+or are set, whose watches lag, whose metrics hang, whose writes conflict and whose answers are lost. In every other schedule
+of the later ones copies have numbers of shards, which rollouts change, and there are outages and edited targets. Each HPA of
+a schedule lives through a sequence of its own. What is checked is what the API server accepted, in true time.
 
     python -m tests.faults.horizontal.hand_overs --first 0 --schedules 1000
 """
@@ -17,22 +18,23 @@ import sys
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
 from datetime import timedelta
-from math import ceil
+from math import ceil, inf
 from random import Random
 from typing import Any
 
 from tests.faults.horizontal.copies import WallClock, is_about_leases
 from tests.faults.horizontal.scene import load, queue
+from tests.scenarios.copies import DividedByName
 from tests.scenarios.horizontal.conftest import play_on_lab
 from tests.scenarios.horizontal.stage import Stage
 from tests.scenarios.metrics_stub import Send
 from tests.support.transport import Break, Line, status
 from trimtab.cluster.client import Client
 from trimtab.cluster.errors import TransportError
-from trimtab.cluster.leases.epoch import split_clock_name
 from trimtab.cluster.leases.family import Family
 from trimtab.cluster.leases.lease import LeaseTimes
 from trimtab.cluster.transport.transport import Request, Response
+from trimtab.decide.horizontal.memory import QUIET_SECONDS
 from trimtab.operator.horizontal.config import decision_config
 from trimtab.operator.horizontal.controller import HpaController
 from trimtab.operator.runtime import Runtime
@@ -44,9 +46,13 @@ TROUBLED, CALM = 900.0, 700.0
 """Seconds with troubles, and seconds without any after them, in which everything must come right."""
 WITH_RISES = 1000
 """Schedules from this seed on have windows that hold growth; those before it found what they found without."""
+WITH_SHARDS = 200
+"""Of the schedules from this seed on every other one has shards, rollouts of other numbers, outages and edited targets."""
 LATE = 60.0
 SLACK = 20.0
 """Seconds by which a window may seem shorter: two looks at the Lease, a renewal under way, and a sync."""
+AHEAD = QUIET_SECONDS + SLACK
+"""The same after a hand-over to a clock that is ahead."""
 
 
 @dataclass
@@ -63,6 +69,8 @@ class Workload:
     load: int = 0
     sizes: list[tuple[float, int, int]] = field(default_factory=list)
     """When the size was changed, from what, and to what."""
+    target: str = ""
+    """The target since the last edit, if it is not the first one."""
 
     @property
     def needed(self) -> int:
@@ -78,28 +86,34 @@ class Workload:
             },
         }
 
-    def violations(self, blind: list[float]) -> Iterator[str]:
-        """Yield what the accepted sizes break; after a `blind` hand-over, earlier sizes may be misjudged."""
+    def violations(self, ahead: list[float]) -> Iterator[str]:
+        """Yield what the accepted sizes break.
+
+        A hand-over to a clock that is `ahead` ends rates by as much earlier, and windows by the quiet time at most.
+        """
         for number, (at, before, after) in enumerate(self.sizes):
             earlier = self.sizes[:number]
-            if any(at - 2 * max(self.window, self.rate[1]) < moment <= at for moment in blind):
-                continue
+            has_jumped = any(
+                at - 2 * max(self.window, self.rise, self.rate[1]) < moment <= at for moment in ahead
+            )
+            slack = AHEAD if has_jumped else SLACK
             if after < before:
                 for when, was, size in earlier:
-                    if size > was and size > after and when > at - self.window + SLACK:
+                    if size > was and size > after and when > at - self.window + slack:
                         yield (
                             f"{self.name}: {before} -> {after} at {at:.0f}, {at - when:.0f} s after {size} was "
                             f"recommended (window {self.window} s)"
                         )
             else:
-                yield from self._too_early(at, before, after, earlier)
-                yield from self._too_fast(at, before, after, earlier)
+                yield from self._too_early(at, before, after, earlier, slack)
+                if not has_jumped:
+                    yield from self._too_fast(at, before, after, earlier)
 
     def _too_early(
-        self, at: float, before: int, after: int, earlier: list[tuple[float, int, int]]
+        self, at: float, before: int, after: int, earlier: list[tuple[float, int, int]], slack: float
     ) -> Iterator[str]:
         for when, was, size in earlier:
-            if before > 0 and size < was and size < after and when > at - self.rise + SLACK:
+            if before > 0 and size < was and size < after and when > at - self.rise + slack:
                 yield (
                     f"{self.name}: {before} -> {after} at {at:.0f}, {at - when:.0f} s after {size} was "
                     f"recommended (window {self.rise} s)"
@@ -126,7 +140,8 @@ class Copy:
         self._world = world
         self.line = Line(world.stage.transport)
         self._tasks: list[asyncio.Task[None]] = []
-        self.elector: Family | None = None
+        self.family: Family | None = None
+        self.shards = 1
         self.operator: HpaController | None = None
         self.lives = 0
 
@@ -136,17 +151,19 @@ class Copy:
         self.line = Line(stage.transport)
         identity = f"{self.name}-{self.lives}"
         client = Client(self.clock, self.line, seed=self._world.random.randrange(2**32))
-        settings = stage.settings(sync_period=timedelta(seconds=PERIOD))
-        elector = Family(client, stage.namespace, "trimtab", identity, times=TIMES)
-        elector.serve(self)
-        self.elector = elector
-        runtime = Runtime(self.clock, client, settings, fence=elector, instance=identity)
+        # It watches everything, so that its shards may divide one namespace.
+        settings = stage.settings(
+            sync_period=timedelta(seconds=PERIOD), components=("horizontal", "updater"), shards=self.shards
+        )
+        family = DividedByName(client, stage.namespace, "trimtab", identity, self.shards, times=TIMES)
+        family.serve(self)
+        self.family = family
+        runtime = Runtime(self.clock, client, settings, fence=family, instance=identity)
         self.operator = HpaController(runtime, config=decision_config(settings))
-        self._tasks = [asyncio.ensure_future(elector.run()), asyncio.ensure_future(self.operator.run())]
+        self._tasks = [asyncio.ensure_future(family.run()), asyncio.ensure_future(self.operator.run())]
 
     def shard_gained(self, shard: int) -> None:
-        assert self.elector is not None
-        self._world.leads(self.elector)
+        self._world.leads(self, shard)
 
     def shard_lost(self, shard: int) -> None:
         pass
@@ -155,6 +172,8 @@ class Copy:
         return False
 
     async def stop(self) -> None:
+        if not self._tasks:
+            return
         assert self.operator is not None
         lease, work = self._tasks
         work.cancel()
@@ -168,6 +187,9 @@ class Copy:
         self.line.crashed.set()
         await self.stop()
 
+    def may_write(self, key: str) -> bool:
+        return self.family is not None and self.family.of(key).may_write()
+
     @property
     def is_running(self) -> bool:
         return bool(self._tasks)
@@ -180,17 +202,23 @@ class World:
         self.stage = stage
         self.random = Random(seed)
         self.log: list[str] = []
-        self.blind: list[float] = []
-        """When a copy took over that had never seen the last leader's clock, and cannot tell age from skew."""
+        self.ahead: list[float] = []
+        """When an epoch began whose clock was ahead of one before it."""
+        self._lowest = inf
+        self.away_until = 0.0
+        """When the last outage ends, in which all copies are away."""
+        self.has_shards = seed >= WITH_SHARDS and seed % 2 == 0
         self.is_calm = False
         self.has_rises = seed >= WITH_RISES
         self.workloads = [self._workload(number) for number in range(hpas)]
-        self.clocks_differed = False
         ahead = [self.random.choice([0.0, 0.0, 0.0, -100.0, -30.0, 30.0, 100.0]) for _ in range(3)]
         self.copies = [
             Copy(self, f"copy{number}", ahead[number]) for number in range(self.random.choice([2, 3]))
         ]
-        self.clocks_differed = len({copy.clock.ahead for copy in self.copies}) > 1
+        if self.has_shards:
+            for copy in self.copies:
+                copy.shards = self.random.choice([1, 2, 2, 3])
+        self.two_deciders: list[str] = []
 
     def _workload(self, number: int) -> Workload:
         random = self.random
@@ -205,14 +233,21 @@ class World:
     def note(self, text: str) -> None:
         self.log.append(f"{self.stage.clock.monotonic():7.1f} {text}")
 
-    def leads(self, elector: Family) -> None:
-        """Note who leads from now on, and whether it knows the last leader's clock."""
-        epoch = elector[0].lock.epoch
-        known = epoch.clocks.get(split_clock_name(epoch.holder)[0])
-        is_blind = epoch.renewed is not None and (known is None or known.high - known.low > SLACK)
-        if is_blind and self.clocks_differed:
-            self.blind.append(self.stage.clock.monotonic())
-        self.note(f"{elector[0].lock.holder} leads{' (blind)' if is_blind else ''}")
+    def leads(self, copy: Copy, shard: int) -> None:
+        """Note who leads from now on, and whether its clock is ahead of that of a leader before it."""
+        is_ahead = copy.clock.ahead > self._lowest + 1
+        self._lowest = min(self._lowest, copy.clock.ahead)
+        if is_ahead:
+            self.ahead.append(self.stage.clock.monotonic())
+        self.note(f"{copy.name} leads shard {shard} of {copy.shards}{' (ahead)' if is_ahead else ''}")
+
+    def check_deciders(self) -> None:
+        """Note HPAs that two copies may write for now."""
+        for workload in self.workloads:
+            key = f"{self.stage.namespace}/{workload.name}"
+            owners = [copy.name for copy in self.copies if copy.is_running and copy.may_write(key)]
+            if len(owners) > 1:
+                self.two_deciders.append(f"{workload.name}: {owners} at {self.stage.clock.monotonic():.1f}")
 
     async def watch_writes(self, request: Request, send: Send) -> Response:
         """See each size that the server accepts."""
@@ -223,7 +258,10 @@ class World:
         answer = await send(request)
         if answer.status == 200:
             after = int(json.loads(request.body or b"{}")["spec"]["replicas"])
-            workload = next(one for one in self.workloads if one.name == name)
+            workload = next(one for one in self.workloads if one.name == name.removesuffix("-b"))
+            self.check_deciders()
+            if name != (workload.target or workload.name):
+                return answer
             workload.sizes.append((self.stage.clock.monotonic(), before, after))
             self.note(f"{name} {before} -> {after}")
             await self.stage.set_status(name, after)
@@ -234,6 +272,8 @@ class World:
         stage.metrics.now = lambda: None  # type: ignore[assignment,return-value]  # undated: copies' clocks differ
         for workload in self.workloads:
             await stage.bare_deployment(workload.name, 3)
+            if self.has_shards:
+                await stage.bare_deployment(f"{workload.name}-b", 3)
             self._change_load(workload)
             await stage.hpa(
                 workload.name,
@@ -248,6 +288,8 @@ class World:
             await stage.clock.sleep(self.random.uniform(0, 5))
         try:
             await self._troubled()
+            for copy in self.copies if self.has_shards else ():
+                await self._roll_out(copy, 2)
             await self._calm()
             return await self._judged()
         finally:
@@ -274,9 +316,10 @@ class World:
         clock, random = self.stage.clock, self.random
         while clock.monotonic() < until:
             await clock.sleep(random.expovariate(1 / 60))
-            trouble = random.choice(TROUBLES)
+            trouble = random.choice((*TROUBLES, *(OF_SHARDS if self.has_shards else ())))
             self.note(f"{copy.name}: {trouble.__name__}")
             await trouble(self, copy)
+            await clock.sleep(max(self.away_until - clock.monotonic(), 0.0))
             if not copy.is_running:
                 copy.start()
             mend(copy.line)
@@ -290,15 +333,23 @@ class World:
         await self.stage.clock.sleep(CALM)
 
     async def _judged(self) -> list[str]:
-        found = [text for workload in self.workloads for text in workload.violations(self.blind)]
+        found = [text for workload in self.workloads for text in workload.violations(self.ahead)]
+        found += self.two_deciders[:1]
         for workload in self.workloads:
-            replicas = await self.stage.replicas(workload.name)
+            replicas = await self.stage.replicas(workload.target or workload.name)
             if replicas != workload.needed:
                 conditions = await self.stage.conditions(workload.name)
                 found.append(
                     f"{workload.name}: {replicas} after the calm, not {workload.needed}; {conditions}"
                 )
         return found
+
+    async def _roll_out(self, copy: Copy, shards: int) -> None:
+        if copy.is_running:
+            await copy.stop()
+        copy.shards = shards
+        mend(copy.line)
+        copy.start()
 
     def pause(self) -> float:
         return self.random.choice([2.0, 10.0, 20.0, 45.0, 120.0])
@@ -395,10 +446,41 @@ async def crash_between_writes(world: World, copy: Copy) -> None:
 
 async def clock_is_set(world: World, copy: Copy) -> None:
     copy.clock.ahead += world.random.choice([-100.0, -30.0, 30.0, 100.0])
-    world.clocks_differed = True
     await world.stage.clock.sleep(5)
 
 
+async def rolled_out(world: World, copy: Copy) -> None:
+    """A rollout of another number of shards, which may stay half-way for long."""
+    await copy.stop()
+    copy.shards = world.random.choice([1, 2, 3, 4])
+    await world.stage.clock.sleep(max(world.away_until - world.stage.clock.monotonic(), 0.0))
+    copy.start()
+    await world.stage.clock.sleep(world.pause())
+
+
+async def outage(world: World, copy: Copy) -> None:
+    seconds = world.random.choice([60.0, 200.0, 400.0])
+    world.away_until = world.stage.clock.monotonic() + seconds
+    for other in world.copies:
+        await other.kill()
+    await world.stage.clock.sleep(seconds)
+    for other in world.copies:
+        if not other.is_running:
+            other.start()
+
+
+async def target_is_edited(world: World, copy: Copy) -> None:
+    workload = world.random.choice(world.workloads)
+    target = "" if workload.target else f"{workload.name}-b"
+    world.note(f"{workload.name} targets {target or workload.name}")
+    workload.target = target
+    workload.sizes.clear()  # windows and rates of another target do not bind
+    reference = {"apiVersion": "apps/v1", "kind": "Deployment", "name": target or workload.name}
+    await world.stage.edit_hpa(workload.name, scaleTargetRef=reference)
+    await world.stage.clock.sleep(world.pause())
+
+
+OF_SHARDS: tuple[Trouble, ...] = (rolled_out, rolled_out, outage, target_is_edited)
 TROUBLES: tuple[Trouble, ...] = (
     killed,
     stopped,

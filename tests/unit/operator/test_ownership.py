@@ -8,7 +8,6 @@ import pytest
 from tests.unit.cluster.leases.fake_leases import FakeLeases
 from trimtab.clock import VirtualClock
 from trimtab.cluster.client import Client
-from trimtab.cluster.leases.epoch import UNSHARED
 from trimtab.cluster.leases.family import Family, shard_of
 from trimtab.cluster.leases.fence import ClosedFence, NoFence
 from trimtab.cluster.transport.asgi import AsgiTransport
@@ -26,8 +25,8 @@ class Shards(Family):
         for shard in self._all:
             shard.lock.transitions = shard.number
             shard.lock.holder = "other" if shard.number else ""
-            shard.lock.is_confirmed = True
             shard.lock._until = 10.0 if shard.number in held else None
+            shard.open(VirtualClock())
 
 
 class FencedClient:
@@ -99,10 +98,11 @@ def test_a_replica_that_waits_for_another_number_of_shards_names_whom():
 
 @pytest.mark.parametrize(("fence", "may_write"), [(NoFence(), True), (ClosedFence(), False)])
 def test_a_single_owner_owns_everything_while_its_fence_is_open(fence, may_write):
-    client: Any = SimpleNamespace(fenced=lambda _fence: "fenced")
+    client: Any = SimpleNamespace(fenced=lambda _fence: "fenced", clock=VirtualClock())
     owned = Ownership(client, fence)
     assert owned.may_write() is may_write
-    assert owned.epoch_for("shop/web") is (UNSHARED if may_write else None)
+    assert (owned.epoch_for("shop/web") is None) is not may_write
+    assert owned.epoch_for("shop/web") is owned.epoch_for("shop/api")
     assert (owned.held(), owned.share("shop/web"), owned.owns("shop/web")) == ((0,), 0, True)
     assert (owned.is_busy(0), owned.describe_owner("shop/web")) == (False, "")
     with owned.writing_for("shop/web") as lent:

@@ -24,10 +24,10 @@ from trimtab.decide.horizontal import (
 )
 from trimtab.decide.horizontal.arithmetic import wire_time
 from trimtab.decide.horizontal.behavior.scale_to_zero import can_scale_from_zero
-from trimtab.decide.horizontal.memory import EMPTY
+from trimtab.decide.horizontal.memory import EMPTY, extend
 from trimtab.decide.horizontal.observation.pods import snapshot_pod
 from trimtab.decide.horizontal.plugin_calls import add_answers, failures_of, names_plugins
-from trimtab.decide.horizontal.records.unchanged import UnchangedDecision, extend_memory, find_unchanged
+from trimtab.decide.horizontal.records.unchanged import UnchangedDecision, find_unchanged
 from trimtab.decide.horizontal.rules import DEFAULT_SETTINGS
 from trimtab.decide.horizontal.status.conditions import with_scaled_to_zero
 from trimtab.model.core.meta import ObjectMeta, OwnerReference
@@ -156,7 +156,7 @@ class HpaLoop:
             self._observe()
         seen = msgspec.structs.replace(self._seen, samples=readings)
         if self._steady is not None and self._steady.still_valid(seen, at):
-            self._seen = msgspec.structs.replace(seen, memory=extend_memory(seen.memory, at))
+            self._seen = msgspec.structs.replace(seen, memory=extend(seen.memory, at))
             return None
         if self._names_plugins:
             seen = add_answers(seen, self._guards, datetime.fromtimestamp(at, UTC))

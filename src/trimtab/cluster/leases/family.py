@@ -14,9 +14,10 @@ from hashlib import blake2b
 from typing import Final, Protocol
 
 from trimtab import tasks
+from trimtab.clock import Clock
 from trimtab.cluster import errors
 from trimtab.cluster.client import Client, ListOptions
-from trimtab.cluster.leases.epoch import Epoch
+from trimtab.cluster.leases.fence import Epoch
 from trimtab.cluster.leases.lease import FailureLog, LeaseLock, LeaseTimes, Written
 from trimtab.cluster.resource import LEASES, Json
 from trimtab.cluster.transport.lanes import LEASES as LEASE_LANE
@@ -72,6 +73,7 @@ class Shard:
         self.is_open = False
         """Whether the components know that it is held."""
         self.free_since: float | None = None
+        self._epoch: Epoch | None = None
 
     @property
     def is_held(self) -> bool:
@@ -81,7 +83,12 @@ class Shard:
     @property
     def epoch(self) -> Epoch | None:
         """Return the epoch of the shard, or None if this replica may not write for it."""
-        return self.lock.epoch if self.may_write() else None
+        return self._epoch if self.may_write() else None
+
+    def open(self, clock: Clock) -> None:
+        """Use the shard from now on. Its clock starts here, and memories are resumed."""
+        self.lock.is_confirmed = True
+        self._epoch = Epoch(clock)
 
     def may_write(self) -> bool:
         """Return whether a write for this shard may be sent now."""
@@ -236,7 +243,7 @@ class Family:
             if others:
                 await shard.lock.release()
             else:
-                shard.lock.is_confirmed = True
+                shard.open(self._clock)
         self._tell()
 
     def _others(self) -> list[str]:

@@ -12,13 +12,11 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from datetime import datetime
 from enum import Enum
-from math import isfinite
 from typing import Final, TypeVar
 
 from trimtab.clock import Clock
 from trimtab.cluster import errors
 from trimtab.cluster.client import Client
-from trimtab.cluster.leases.epoch import MOST_CLOCKS, ClockReading, Epoch, OwnClock, clock_name
 from trimtab.cluster.resource import LEASES, Json, Resource
 from trimtab.model.core.objects import Lease
 from trimtab.model.json import wire
@@ -33,12 +31,6 @@ _ACCOUNT: Final = "system:serviceaccount:"
 _RELEASE_SECONDS: Final = 2.0
 _REPEAT_SECONDS: Final = 300.0
 _MOST_FAILURES: Final = 16
-
-RELEASED_BY = "autoscaling.trimtab.dev/released-by"
-"""The annotation of a released Lease that names the clock of its last renewTime."""
-
-CLOCK_SET = "autoscaling.trimtab.dev/clock-set"
-"""The annotation of a Lease with the seconds by which the clock of its renewTime was set."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -93,7 +85,6 @@ class LeaseLock:
         self.transitions = 0
         self.is_confirmed = False
         """Whether a look after it was taken saw no replica with another N. Only then writes are sent."""
-        self.epoch = Epoch()
         self._client = client
         self._clock = client.clock
         self._namespace = namespace
@@ -104,13 +95,9 @@ class LeaseLock:
         self._seen: Json = {}
         self._exists = False
         self._changed_at = 0.0
-        self._looked_at: float | None = None
         self._duration = times.duration
         self._renewals: deque[str] = deque(maxlen=8)
         self._until: float | None = None
-        self._own_clock = OwnClock(identity, self._clock.now().timestamp(), self._clock.monotonic())
-        self._last_clock = ""
-        self._clocks: dict[str, ClockReading] = {}
 
     @property
     def is_ours(self) -> bool:
@@ -137,11 +124,9 @@ class LeaseLock:
         if lease is None:
             self._until = None
             return
-        now = self._clock.monotonic()
         if lease.get("spec") != self._seen.get("spec"):
-            self._changed_at = now
-            self._read_clock(lease, now)
-        self._seen, self._looked_at = lease, now
+            self._changed_at = self._clock.monotonic()
+        self._seen = lease
         spec = wire.convert(lease, Lease).spec
         self.holder, self.transitions = spec.holder_identity, spec.lease_transitions
         self._duration = spec.lease_duration_seconds or self._times.duration
@@ -156,7 +141,7 @@ class LeaseLock:
         sent_at, left = self._clock.monotonic(), self.time_left()
         try:
             async with timeout(min(left or self._times.renew_deadline, self._times.renew_deadline / 2)):
-                await self._send(is_take=not left)
+                await self._send()
         except (errors.Conflict, errors.NotFound) as error:
             if isinstance(error, errors.NotFound) and not self._exists:
                 advice = f"nobody leads until there is one: kubectl create namespace {self._namespace}"
@@ -171,8 +156,6 @@ class LeaseLock:
         if is_in_time:
             return Written.RENEWED
         self.is_confirmed = False
-        if left:
-            self.epoch = self._next_epoch()
         return Written.TAKEN
 
     async def release(self) -> None:
@@ -193,25 +176,18 @@ class LeaseLock:
             log.warning("lease %s/%s is not released, it will run out: %s", self._namespace, self.name, error)
 
     async def _give_up(self) -> None:
-        now = self._clock.now()
-        nobody = {"holderIdentity": "", "leaseDurationSeconds": 1, "renewTime": format_micro_time(now)}
-        metadata = self._signed(self._seen.get("metadata", {}), now)
-        metadata = {
-            **metadata,
-            "annotations": {**metadata.get("annotations", {}), RELEASED_BY: self._identity},
-        }
-        body = {**self._seen, "metadata": metadata, "spec": {**self._seen.get("spec", {}), **nobody}}
+        now = format_micro_time(self._clock.now())
+        nobody = {"holderIdentity": "", "leaseDurationSeconds": 1, "renewTime": now}
+        body = {**self._seen, "spec": {**self._seen.get("spec", {}), **nobody}}
         written: Json = await self._client.update(_UNTYPED, self.name, self._namespace, body)
         self.observe(written)
 
-    async def _send(self, *, is_take: bool) -> None:
+    async def _send(self) -> None:
         now = self._clock.now()
-        if is_take:
-            self.epoch = self._next_epoch()
         if self._exists:
             body = {
                 **self._seen,
-                "metadata": self._signed(self._seen.get("metadata", {}), now),
+                "metadata": self._signed(self._seen.get("metadata", {})),
                 "spec": {**self._seen.get("spec", {}), **self._record(now)},
             }
             written: Json = await self._client.update(_UNTYPED, self.name, self._namespace, body)
@@ -220,7 +196,7 @@ class LeaseLock:
         body = {
             "apiVersion": LEASES.api_version,
             "kind": LEASES.kind,
-            "metadata": self._signed({"name": self.name, "namespace": self._namespace}, now),
+            "metadata": self._signed({"name": self.name, "namespace": self._namespace}),
             "spec": self._record(now),
         }
         written = await create_lease(self._client, _UNTYPED, body, self._namespace)
@@ -239,43 +215,10 @@ class LeaseLock:
             record["leaseTransitions"] = self.transitions + (1 if self._exists else 0)
         return record
 
-    def _signed(self, metadata: Json, moment: datetime) -> Json:
+    def _signed(self, metadata: Json) -> Json:
         """Return the metadata with the holder's annotations. They change together with the holder."""
         annotations = {**(metadata.get("annotations") or {}), **self._annotations}
-        annotations.pop(CLOCK_SET, None)
-        if seconds := self._own_clock.seconds_set(moment.timestamp(), self._clock.monotonic()):
-            annotations[CLOCK_SET] = f"{seconds:.3f}"
-        if annotations or metadata.get("annotations"):
-            return {**metadata, "annotations": annotations}
-        return metadata
-
-    def _next_epoch(self) -> Epoch:
-        renewed = wire.convert(self._seen, Lease).spec.renew_time if self._exists else None
-        at = None if renewed is None else renewed.timestamp()
-        return Epoch(self._last_clock, at, dict(self._clocks), self._own_clock)
-
-    def _read_clock(self, lease: Json, now: float) -> None:
-        """Update the estimate of the holder's clock from its renewal or release."""
-        found = wire.convert(lease, Lease)
-        holder = found.spec.holder_identity or found.metadata.annotations.get(RELEASED_BY, "")
-        name, seconds_set = clock_name(holder), _seconds_set(found)
-        self._last_clock = clock_name(holder, seconds_set)
-        if found.spec.renew_time is None:
-            return
-        said = found.spec.renew_time.timestamp()
-        reading = ClockReading.of_renewal(said - seconds_set, self._looked_at, now)
-        known = self._clocks.pop(name, None)
-        self._clocks[name] = reading if known is None else known.and_then(reading)
-        while len(self._clocks) > MOST_CLOCKS:
-            del self._clocks[next(iter(self._clocks))]
-
-
-def _seconds_set(lease: Lease) -> float:
-    try:
-        seconds = float(lease.metadata.annotations.get(CLOCK_SET, 0))
-    except ValueError:
-        return 0.0
-    return seconds if isfinite(seconds) else 0.0
+        return {**metadata, "annotations": annotations} if annotations else metadata
 
 
 async def create_lease(client: Client, leases: Resource[T], body: Json, namespace: str) -> T:

@@ -25,7 +25,7 @@ from trimtab.decide.horizontal import (
     owners_to_find,
 )
 from trimtab.decide.horizontal.explain.units import is_percent
-from trimtab.decide.horizontal.memory import Recommendation
+from trimtab.decide.horizontal.memory import Recommendation, owner_of
 from trimtab.decide.horizontal.metrics.combine import Result
 from trimtab.decide.horizontal.metrics.kinds import Proposal
 from trimtab.decide.horizontal.observation.plugin_answers import FilterAnswer
@@ -109,7 +109,7 @@ def edited(record: Record, edits: Edits) -> Observation:
         changes |= _edit_replicas(observation, edits.replicas)
     if edits.forgets:
         changes["memory"] = Memory(
-            uid=observation.hpa.metadata.uid, strategy=observation.memory.strategy, recommendations=()
+            owner=owner_of(observation.hpa), strategy=observation.memory.strategy, recommendations=()
         )
     return _edit_metrics(msgspec.structs.replace(observation, **changes), decided_at(record), edits.metrics)
 

@@ -13,7 +13,7 @@ from trimtab.decide.horizontal.behavior.scale_to_zero import (
 )
 from trimtab.decide.horizontal.behavior.stabilization import earlier_recommendation
 from trimtab.decide.horizontal.decision import Decision, DecisionTrace
-from trimtab.decide.horizontal.memory import seed_recommendations
+from trimtab.decide.horizontal.memory import seed_recommendations, start
 from trimtab.decide.horizontal.metrics.combine import (
     LossFallback,
     MetricsResult,
@@ -142,11 +142,15 @@ def _take_scale(builder: DecisionBuilder, scale: Scale) -> None:
     observation = builder.observation
     builder.current = current = scale.spec.replicas
     builder.apply(scale_read_changes(observation, builder.memory, current))
-    memory = seed_recommendations(builder.memory, current, builder.now)
-    if observation.rules.ours and memory.replicas != current:
+    memory = builder.memory
+    if not observation.rules.ours:
+        memory = seed_recommendations(memory, current, builder.now)
+    elif memory.recommendations is None:
+        memory = start(builder.owner, current, builder.now, memory.strategy)
+    elif memory.replicas != current:
         memory = msgspec.structs.replace(memory, replicas=current)
     builder.memory = memory
-    if current and builder.was_true(SCALED_TO_ZERO) and observation.rules.ours:
+    if (current or builder.has_other_target) and builder.was_true(SCALED_TO_ZERO) and observation.rules.ours:
         builder.apply((UNSET_SCALED_TO_ZERO,))
     spec = observation.hpa.spec
     builder.note(
@@ -157,7 +161,8 @@ def _take_scale(builder: DecisionBuilder, scale: Scale) -> None:
 
 def _is_paused(builder: DecisionBuilder) -> bool:
     observation = builder.observation
-    is_ours = observation.gates.hpa_scale_to_zero and builder.was_true(SCALED_TO_ZERO)
+    is_marked = builder.was_true(SCALED_TO_ZERO) and not builder.has_other_target
+    is_ours = observation.gates.hpa_scale_to_zero and is_marked
     return is_paused(observation.hpa.spec, builder.trace.min_replicas, is_ours=is_ours)
 
 
@@ -222,8 +227,6 @@ def _add_policies(
     builder.apply(plugin_changes(answers, builder.conditions_before))
     remembered = policy_memory(answers, builder.memory.policies)
     builder.memory = msgspec.structs.replace(builder.memory, policies=remembered)
-    # A fail-over must not forget what a policy remembers.
-    builder.must_store = remembered != builder.observation.memory.policies
     result = add_policies(result, answers, builder.current)
     builder.note(winning_policy=result.winning_policy, policy_hold=result.policy_hold)
     return result
@@ -289,7 +292,10 @@ def _normalize(builder: DecisionBuilder, replicas: int, stale: tuple[StaleInput,
     )
     result = normalize(wanted, builder.memory, builder.now, observation.settings, observation.rules)
     builder.memory = msgspec.structs.replace(
-        builder.memory, recommendations=result.stabilized.recommendations
+        builder.memory,
+        recommendations=result.stabilized.recommendations,
+        at=builder.now,
+        is_asking=observation.rules.ours,
     )
     builder.error = builder.metrics.error
     builder.apply(limit_changes(result))

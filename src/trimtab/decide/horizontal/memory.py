@@ -1,15 +1,18 @@
 """What one HPA remembers between decisions: recommendations and scale events inside their windows, last values.
 
-Memory is a value: a decision takes one and returns the next. It stays small, because a recommendation that a later
-one outweighs in every window can never matter again (`remember`), and it can be lost: `recalled` rebuilds what the
-status and the `SuccessfulRescale` events still show.
+Memory is a value: a decision takes one and returns the next. What it is worth follows from its owner, its time and the current
+size. It has two rules. `extend` repeats the last decision until a later time. `resume` says what a stored memory is worth to a
+process that did not make it. It stays small, because a recommendation that a later one outweighs in every window can never matter
+again (`remember`).
 """
 
-from collections.abc import Callable, Iterable
+from collections.abc import Iterable
 from typing import Any, TypeVar
 
 import msgspec
 
+from trimtab.model.core.meta import group_of
+from trimtab.model.hpa.types import HorizontalPodAutoscaler
 from trimtab.model.json.wire import Wire
 
 LONGEST_WINDOW = 3600.0
@@ -20,6 +23,9 @@ LONGEST_PERIOD = 1800.0
 
 MOST_SCALE_EVENTS = 128
 """Scale events kept per direction; beyond it the two oldest are merged, at the later time."""
+
+QUIET_SECONDS = 90.0
+"""A gap between two decisions that counts as a hand-over, in which the last decision was repeated."""
 
 
 class Recommendation(Wire, kw_only=False, array_like=True):
@@ -36,6 +42,8 @@ class ScaleEvent(Wire, kw_only=False, array_like=True):
     at: float
     outdated: bool = False
     """Whether upstream will overwrite it."""
+    is_found: bool = False
+    """Whether it was found after a hand-over. It may be ours or a user's, so it limits and frees nothing."""
 
 
 class LastGood(Wire, kw_only=False, array_like=True):
@@ -47,15 +55,28 @@ class LastGood(Wire, kw_only=False, array_like=True):
     is_lost: bool = False
 
 
+class Owner(Wire, kw_only=False, array_like=True):
+    """The HPA that a memory belongs to, and its target. With another one it starts afresh."""
+
+    uid: str = ""
+    group: str = ""
+    kind: str = ""
+    name: str = ""
+
+
+NOBODY = Owner()
+
+
 class Memory(Wire):
     """Everything that outlives one decision."""
 
-    uid: str = ""
-    """The HPA that it belongs to; an HPA that was created again starts afresh."""
-    clock: str = ""
-    """The name of the clock that its times are from, where several replicas take turns."""
+    owner: Owner = NOBODY
+    at: float = 0.0
+    """When the last decision was made. It dates the stored values, too."""
+    is_asking: bool = False
+    """Whether the last decision recommended. While metrics are lost it does not."""
     recommendations: tuple[Recommendation, ...] | None = None
-    """None until the first decision seeds it with the current replicas."""
+    """None until the first decision seeds it with the current replicas. A memory with an owner has at least one."""
     scale_up: tuple[ScaleEvent, ...] = ()
     scale_down: tuple[ScaleEvent, ...] = ()
     strategy: str = ""
@@ -77,8 +98,87 @@ EMPTY = Memory()
 _Entry = TypeVar("_Entry", Recommendation, ScaleEvent, LastGood)
 
 
+def owner_of(hpa: HorizontalPodAutoscaler) -> Owner:
+    """Return who a memory of this HPA belongs to."""
+    target = hpa.spec.scale_target_ref
+    return Owner(hpa.metadata.uid, group_of(target.api_version), target.kind, target.name)
+
+
+def start(owner: Owner, current: int, now: float, strategy: str = "") -> Memory:
+    """Return upstream's start: the current replicas as the first recommendation, so that it never shrinks a workload."""
+    return recommend(Memory(owner=owner, replicas=current, strategy=strategy), current, now)
+
+
+def recommend(memory: Memory, replicas: int, now: float, longest: float = LONGEST_WINDOW) -> Memory:
+    """Return the memory after a recommendation."""
+    kept = remember(memory.recommendations or (), replicas, now, longest)
+    return msgspec.structs.replace(memory, at=now, is_asking=True, recommendations=kept)
+
+
+def extend(memory: Memory, to: float) -> Memory:
+    """Return the memory of an HPA whose last decision was repeated until then."""
+    known = memory.recommendations
+    if to <= memory.at or not memory.is_asking or not known:
+        return memory if to <= memory.at else msgspec.structs.replace(memory, at=to)
+    last = Recommendation(known[-1].replicas, to)
+    good = tuple(
+        value if value.is_lost else msgspec.structs.replace(value, at=to) for value in memory.last_good
+    )
+    return msgspec.structs.replace(memory, at=to, recommendations=(*known[:-1], last), last_good=good)
+
+
+def resume(stored: Memory, owner: Owner, current: int, now: float, quiet: float = QUIET_SECONDS) -> Memory:
+    """Return what a stored memory is worth to a process that did not make it.
+
+    In a gap longer than `quiet` nobody decided, and the current replicas count as recommended, as after upstream's start.
+    """
+    if stored.owner != owner or not stored.recommendations:
+        strategy = stored.strategy if stored.owner.uid == owner.uid else ""
+        return start(owner, current, now, strategy)
+    memory = _clamped(stored, now)
+    last = (memory.recommendations or ())[-1]
+    # A last recommendation above the current size is not repeated: without `behavior` it would raise.
+    if now - memory.at <= quiet and last.replicas <= current:
+        memory = extend(memory, now)
+    else:
+        memory = recommend(memory, current, now)
+    return found(memory, current, now)
+
+
+def found(memory: Memory, current: int, now: float) -> Memory:
+    """Recommend a size that the memory does not know. The change limits its own direction only."""
+    before = memory.replicas
+    if before is None or before == current:
+        return msgspec.structs.replace(memory, replicas=current)
+    memory = msgspec.structs.replace(recommend(memory, current, now), replicas=current)
+    if current > before:
+        event = add_event(memory.scale_up, current - before, now, is_found=True)
+        return msgspec.structs.replace(memory, scale_up=event)
+    event = add_event(memory.scale_down, before - current, now, is_found=True)
+    return msgspec.structs.replace(memory, scale_down=event)
+
+
+def _clamped(memory: Memory, now: float) -> Memory:
+    """Return the memory without times later than now, which a clock that was ahead wrote."""
+
+    def clamp(entry: _Entry) -> _Entry:
+        return entry if entry.at <= now else msgspec.structs.replace(entry, at=now)
+
+    known = memory.recommendations
+    return msgspec.structs.replace(
+        memory,
+        at=min(memory.at, now),
+        recommendations=known and tuple(map(clamp, known)),
+        scale_up=tuple(map(clamp, memory.scale_up)),
+        scale_down=tuple(map(clamp, memory.scale_down)),
+        last_good=tuple(map(clamp, memory.last_good)),
+        rejected_since={key: min(at, now) for key, at in memory.rejected_since.items()},
+        last_event_times={reason: min(at, now) for reason, at in memory.last_event_times.items()},
+    )
+
+
 def seed_recommendations(memory: Memory, replicas: int, now: float) -> Memory:
-    """Start the recommendations with the current replicas, so that a restart never shrinks a workload."""
+    """Start the recommendations with the current replicas, as upstream does after its start."""
     if memory.recommendations is not None:
         return memory
     return msgspec.structs.replace(memory, recommendations=(Recommendation(replicas, now),))
@@ -113,13 +213,18 @@ def overwrite_outdated(
     return (*kept, new) if not old else (*kept[: old[-1]], new, *kept[old[-1] + 1 :])
 
 
-def add_event(events: tuple[ScaleEvent, ...], change: int, now: float) -> tuple[ScaleEvent, ...]:
+def add_event(
+    events: tuple[ScaleEvent, ...], change: int, now: float, *, is_found: bool = False
+) -> tuple[ScaleEvent, ...]:
     """Add a scale event, and drop those that no policy period reaches any more."""
     recent = [event for event in events if event.at >= now - LONGEST_PERIOD]
-    recent.append(ScaleEvent(change, now))
+    recent.append(ScaleEvent(change, now, is_found=is_found))
     while len(recent) > MOST_SCALE_EVENTS:
         first, second, *rest = recent
-        recent = [ScaleEvent(first.change + second.change, second.at), *rest]
+        merged = ScaleEvent(
+            first.change + second.change, second.at, is_found=first.is_found or second.is_found
+        )
+        recent = [merged, *rest]
     return tuple(recent)
 
 
@@ -139,142 +244,18 @@ def overwrite_event(
     return tuple(marked)
 
 
-def shift_times(memory: Memory, new_time: Callable[[float], float]) -> Memory:
-    """Return the memory with every time passed through `new_time`, for when the clock was set."""
-    known = memory.recommendations
-
-    def shift(entry: _Entry) -> _Entry:
-        return msgspec.structs.replace(entry, at=new_time(entry.at))
-
-    return msgspec.structs.replace(
-        memory,
-        recommendations=known and tuple(map(shift, known)),
-        scale_up=tuple(map(shift, memory.scale_up)),
-        scale_down=tuple(map(shift, memory.scale_down)),
-        last_good=tuple(map(shift, memory.last_good)),
-        rejected_since={key: new_time(at) for key, at in memory.rejected_since.items()},
-        last_event_times={reason: new_time(at) for reason, at in memory.last_event_times.items()},
-    )
-
-
 def dumps(memory: Memory) -> bytes:
     """Write the memory as JSON of about 20 bytes per entry."""
     return msgspec.json.encode(memory)
 
 
 def loads(data: bytes | str) -> Memory:
-    """Read what `dumps` wrote, also in format 1, which HPAs may still carry."""
-    memory = msgspec.json.decode(data, type=Memory)
-    old = msgspec.json.decode(data, type=_Format1)
-    if old.told or old.refused:
-        return msgspec.structs.replace(memory, last_event_times=old.told, rejected_since=old.refused)
-    return memory
-
-
-class _Format1(Wire):
-    """The fields of a memory that had other names in format 1."""
-
-    told: dict[str, float] = msgspec.field(default_factory=dict)
-    refused: dict[str, float] = msgspec.field(default_factory=dict)
+    """Read what `dumps` wrote. What cannot be read is empty, so that the HPA starts afresh."""
+    try:
+        return msgspec.json.decode(data, type=Memory) if data else EMPTY
+    except (msgspec.MsgspecError, ValueError):
+        return EMPTY
 
 
 def _time(recommendation: Recommendation) -> float:
     return recommendation.at
-
-
-def is_restored_alike(stored: Memory, newest: Memory, current: int, timeless: int) -> bool:
-    """Return whether a replica that takes over now would decide the same from both memories.
-
-    The latest recommendation may have an earlier time in `stored` if `catch_up_memory` extends it, or if it asks for
-    at most `timeless` replicas. Good values may be earlier, because they are extended too.
-    """
-    return (
-        stored.uid == newest.uid
-        and stored.strategy == newest.strategy
-        and stored.replicas == newest.replicas
-        and stored.scale_up == newest.scale_up
-        and stored.scale_down == newest.scale_down
-        and stored.rejected_since == newest.rejected_since
-        and stored.last_event_times == newest.last_event_times
-        and _good_values(stored) == _good_values(newest)
-        and _have_alike_recommendations(stored, newest, current, timeless)
-    )
-
-
-def _have_alike_recommendations(stored: Memory, newest: Memory, current: int, timeless: int) -> bool:
-    before, after = stored.recommendations, newest.recommendations
-    if before == after:
-        return True
-    if not before or not after or before[:-1] != after[:-1]:
-        return False
-    old, new = before[-1], after[-1]
-    return old.replicas == new.replicas and old.at <= new.at and not timeless < new.replicas < current
-
-
-def _good_values(memory: Memory) -> list[tuple[str, int, bool, float]]:
-    return [
-        (good.key, good.replicas, good.is_lost, good.at if good.is_lost else 0.0) for good in memory.last_good
-    ]
-
-
-def restore_memory(memory: Memory, current: int, last_alive: float) -> Memory:
-    """Return a stored memory as of the last decision, at about `last_alive`."""
-    return catch_up_memory(take_over_memory(memory, last_alive), current, last_alive)
-
-
-def take_over_memory(memory: Memory, last_alive: float, skew: float = 0.0) -> Memory:
-    """Return a stored memory by our clock, which is `skew` seconds ahead of the clock that stored it.
-
-    Times after `last_alive` are from a clock that was ahead, and count as `last_alive`.
-    """
-    return shift_times(memory, lambda at: min(at + skew, last_alive))
-
-
-def catch_up_memory(memory: Memory, current: int, last_alive: float) -> Memory:
-    """Return the memory with what must have happened up to `last_alive`, given the current replicas."""
-    memory = _with_good_values(_with_quiet_time(memory, current, last_alive), last_alive)
-    return _with_lost_change(memory, current, last_alive)
-
-
-def _with_quiet_time(memory: Memory, current: int, last_alive: float) -> Memory:
-    """Extend the latest recommendation to `last_alive`, unless a scale-down was being held back.
-
-    If the latest recommendation was lower than the current replicas, its window runs on from the stored times. If it was higher,
-    growth was being held back; the current replicas were not recommended, and would start that window again.
-    """
-    known = memory.recommendations
-    if not known:
-        return memory
-    # Of two at the same time the later entry is the newer one.
-    latest = max(reversed(known), key=_time)
-    if latest.replicas < current or last_alive <= latest.at:
-        return memory
-    longer = remember(known, latest.replicas, last_alive, LONGEST_WINDOW)
-    return msgspec.structs.replace(memory, recommendations=longer)
-
-
-def _with_good_values(memory: Memory, last_alive: float) -> Memory:
-    # A metric that was lost before `last_alive` would have changed the status.
-    if not memory.last_good:
-        return memory
-    longer = tuple(
-        good if good.is_lost else msgspec.structs.replace(good, at=last_alive) for good in memory.last_good
-    )
-    return msgspec.structs.replace(memory, last_good=longer)
-
-
-def _with_lost_change(memory: Memory, current: int, last_alive: float) -> Memory:
-    """Count a size that the memory does not have as a scale event and a recommendation."""
-    before = memory.replicas
-    if before is None or before == current:
-        return memory
-    known = memory.recommendations
-    recommended = known and remember(known, current, last_alive, LONGEST_WINDOW)
-    memory = msgspec.structs.replace(memory, recommendations=recommended, replicas=current)
-    if current > before:
-        return msgspec.structs.replace(
-            memory, scale_up=add_event(memory.scale_up, current - before, last_alive)
-        )
-    return msgspec.structs.replace(
-        memory, scale_down=add_event(memory.scale_down, before - current, last_alive)
-    )

@@ -45,7 +45,9 @@ class Batches:
         self._reconciler = reconciler
         self._metrics = metrics
 
-    def reconcile_all(self, hpa_states: Iterable[HpaState], also_queried: Iterable[HpaState] = ()) -> None:
+    def reconcile_all(
+        self, hpa_states: Iterable[HpaState], also_queried: Iterable[HpaState] = (), *, is_sync: bool = False
+    ) -> None:
         """Start to reconcile these HPAs, except those still in progress.
 
         `also_queried` are HPAs whose usage is checked at the same time, so that one list may serve both.
@@ -57,7 +59,7 @@ class Batches:
         ready: list[ReconcileRequest] = []
         for hpa_state in idle:
             hpa_state.schedule_next(-inf)
-            request = hpa_state.start_reconcile(started_at)
+            request = hpa_state.start_reconcile(started_at, is_sync=is_sync)
             request.queries = self._reconciler.attempt(hpa_state, self._snapshots.queries_for, hpa_state)
             if request.queries is not None:
                 ready.append(request)

@@ -6,8 +6,8 @@ They also limit how often a status is written.
 from dataclasses import dataclass
 from datetime import timedelta
 
+from trimtab.decide.horizontal.memory import QUIET_SECONDS
 from trimtab.decide.horizontal.rules import HpaSettings, Rules
-from trimtab.decide.horizontal.status.writes import EVERY_SYNC, StatusLimits
 from trimtab.model.feature_gates import FeatureGates
 from trimtab.operator.settings.compat import kubernetes_version
 from trimtab.operator.settings.declare import reject_bad_values
@@ -21,7 +21,10 @@ class DecisionConfig:
     settings: HpaSettings
     gates: FeatureGates
     rules: Rules
-    status_limits: StatusLimits = EVERY_SYNC
+    max_age: float | None = None
+    """How old stored values may be, in seconds. None: every change is written in every sync, as upstream does."""
+    quiet: float | None = None
+    """The longest gap between two decisions in which the last one was repeated. None: memories are not stored."""
 
 
 def decision_config(settings: Settings) -> DecisionConfig:
@@ -29,12 +32,15 @@ def decision_config(settings: Settings) -> DecisionConfig:
     rules = Rules(kubernetes_version(settings.compat) or "trimtab")
     reject_bad_values(settings.horizontal)
     reject_bad_values(settings.metrics)
-    limits = StatusLimits(
-        max_age=settings.horizontal.status_max_age.total_seconds(),
-        visible_change=settings.horizontal.status_visible_change,
-        sync_period=settings.horizontal.sync_period.total_seconds(),
+    sync = settings.horizontal.sync_period.total_seconds()
+    max_age = settings.horizontal.status_max_age.total_seconds()
+    return DecisionConfig(
+        _numbers(settings),
+        settings.gates,
+        rules,
+        max_age=max_age + sync if max_age else None,
+        quiet=max(QUIET_SECONDS, 2 * sync + 30) if rules.ours else None,
     )
-    return DecisionConfig(_numbers(settings), settings.gates, rules, limits)
 
 
 def _numbers(settings: Settings) -> HpaSettings:

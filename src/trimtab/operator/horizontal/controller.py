@@ -82,6 +82,7 @@ class HpaController:
         self._dry_run = DryRunDecider(clock, self._snapshots, self._fetcher, runtime.guards)
         self._batches = Batches(clock, self._fetcher, self._snapshots, self._reconciler, self._metrics)
         self._loop = self._make_loop()
+        self._reconciler.on_scaled = self._loop.note_scaled
         self._pod_cache: NamespacedInformer[Any] | None = None
         self._pods_before = 0
         """How many pods were cached when HPAs were last enqueued at the start."""
@@ -134,7 +135,7 @@ class HpaController:
             WriteRules(
                 WriteSlots(settings.horizontal.concurrent_writes),
                 settings.dry_run,
-                self._config.status_limits,
+                self._config.max_age,
             ),
             self.runtime.author_for,
         )

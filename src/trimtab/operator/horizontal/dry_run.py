@@ -81,9 +81,7 @@ class DryRunDecider:
     async def _observe(self, hpa_state: HpaState, queries: MetricQueries, samples: Samples) -> Observation:
         matched = self._snapshots.matching_pods(hpa_state)
         owners = await self._snapshots.find_owners(hpa_state, matched)
-        scale = queries.target.scale
-        replicas = None if scale is None else scale.spec.replicas
-        memory = hpa_state.memory.preview(replicas, self._clock.now().timestamp())
+        memory = hpa_state.memory.preview(self._clock.now().timestamp())
         observation = self._snapshots.observe(
             hpa_state, queries, matched, samples, owners, memory, self._snapshots.clock_offset()
         )

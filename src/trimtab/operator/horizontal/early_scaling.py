@@ -2,8 +2,8 @@
 
 Usage may jump right after a sync. The list of usage is one cheap request, and for most HPAs the sum over their pods
 shows that nothing changes. Only a decision that scales is written; a status waits for the sync. Without `behavior`,
-replicas may at most double per sync, so an HPA without it that was scaled early is reconciled again one sync period
-later. Other metrics are not checked, because their sources may be expensive to query.
+replicas may at most double per sync, so an HPA without it is not scaled again before its next sync. Other metrics are not
+checked, because their sources may be expensive to query.
 """
 
 import asyncio
@@ -103,15 +103,6 @@ class UsageMonitor:
         if self._periods.has_usage_checks and not self._is_running:
             self.next_at = self._clock.monotonic() + self._periods.usage_check
 
-    def due_again(self, hpa_states: Iterable[HpaState]) -> list[HpaState]:
-        """Return the HPAs that were scaled between syncs one sync period ago."""
-        now = self._clock.monotonic()
-        return [
-            hpa_state
-            for hpa_state in hpa_states
-            if -inf < hpa_state.next_sync_at <= now and self._owns(hpa_state.key)
-        ]
-
     def is_nearly_due(self) -> bool:
         """Return whether to check now, together with a sync, instead of a moment later."""
         if not self._periods.has_usage_checks or self._is_running:
@@ -120,17 +111,6 @@ class UsageMonitor:
         return now >= self._earliest_at and (
             self.next_at == inf or self.next_at - now <= self._periods.usage_check / 2
         )
-
-    def defer_just_scaled(self, hpa_states: Iterable[HpaState]) -> list[HpaState]:
-        """Defer HPAs that were just scaled by a sync period, and return the others."""
-        recent = self._clock.monotonic() - self._periods.sync + self._periods.slot
-        due: list[HpaState] = []
-        for hpa_state in hpa_states:
-            if hpa_state.scaled_at > recent and hpa_state.hpa.spec.behavior is None:
-                hpa_state.schedule_next(hpa_state.scaled_at + self._periods.sync)
-            else:
-                due.append(hpa_state)
-        return due
 
     def start(self, hpa_states: Iterable[HpaState]) -> None:
         """Start a usage check in the background."""
@@ -206,8 +186,6 @@ class UsageMonitor:
         if _is_within_bands(hpa_state, queries, samples):
             return
         self._reconciler.scale_between_syncs(hpa_state, queries, samples)
-        if hpa_state.is_busy and hpa_state.hpa.spec.behavior is None:
-            hpa_state.schedule_next(self._clock.monotonic() + self._periods.sync)
 
 
 def _is_within_bands(hpa_state: HpaState, queries: MetricQueries, samples: Samples) -> bool:

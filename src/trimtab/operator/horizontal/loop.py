@@ -2,6 +2,8 @@
 
 import asyncio
 from collections.abc import Awaitable, Callable, Iterable
+from heapq import heappop, heappush
+from math import inf
 
 from trimtab.clock import Clock
 from trimtab.operator.horizontal.batches import Batches
@@ -30,12 +32,26 @@ class Loop:
         self._usage = usage
         self._periods = periods
         self._queue: set[str] = set()
+        self._later: list[tuple[float, str]] = []
+        """The HPAs that were scaled, and when their next sync is due, soonest first."""
         self._wake = asyncio.Event()
         usage.on_finished = self._wake.set
 
     def enqueue_now(self, *uids: str) -> None:
         """Enqueue these HPAs for immediate reconcile and wake the loop."""
         self._queue.update(uids)
+        self._wake.set()
+
+    def note_scaled(self, hpa_state: HpaState) -> None:
+        """Make the next sync of an HPA due one sync period after the answer to its scale.
+
+        A policy's period that is as long ends with it. Rules of Kubernetes count from the end of each sync.
+        """
+        if self._periods.has_timers:
+            return
+        at = self._clock.monotonic() + self._periods.sync
+        hpa_state.schedule_next(at)
+        heappush(self._later, (at, hpa_state.uid))
         self._wake.set()
 
     def owned_hpas(self) -> list[HpaState]:
@@ -55,6 +71,7 @@ class Loop:
         schedule = make_schedule(self._periods, self._clock.monotonic())
         while True:
             now = self._clock.monotonic()
+            self._enqueue_later(now)
             if not may_decide():
                 schedule.start_over(now + min(self._periods.sync, 1.0))
                 self._usage.reschedule()
@@ -65,17 +82,24 @@ class Loop:
             elif self._queue:
                 self._start_enqueued(schedule, now)
             elif now >= self._usage.next_at:
-                self._start_usage_check()
+                self._usage.start(self._hpas)
             self._wake.clear()
             await before_waiting()
-            await self._wait(min(schedule.next_at, self._usage.next_at) - self._clock.monotonic())
+            later = self._later[0][0] if self._later else inf
+            await self._wait(min(schedule.next_at, self._usage.next_at, later) - self._clock.monotonic())
 
     def start_sync(self, due: Iterable[HpaState], also_queried: Iterable[HpaState] = ()) -> None:
-        """Start to reconcile these HPAs, except those that were just scaled between syncs."""
+        """Start to reconcile these HPAs, except those that were scaled less than a sync period ago."""
         now = self._clock.monotonic()
         self._batches.reconcile_all(
-            [hpa_state for hpa_state in due if hpa_state.next_sync_at <= now], also_queried
+            [hpa_state for hpa_state in due if hpa_state.next_sync_at <= now], also_queried, is_sync=True
         )
+
+    def _enqueue_later(self, now: float) -> None:
+        while self._later and self._later[0][0] <= now:
+            hpa_state = self._hpas.get(heappop(self._later)[1])
+            if hpa_state is not None and hpa_state.next_sync_at <= now:
+                self._queue.add(hpa_state.uid)
 
     def _start_due(self, schedule: SyncSchedule, now: float) -> None:
         due = schedule.next_due(self.owned_hpas(), now)
@@ -86,9 +110,7 @@ class Loop:
             return
         # The sync and the usage check send a query that both need once.
         is_check_due = self._usage.is_nearly_due()
-        slot = {hpa_state.uid: hpa_state for hpa_state in self._usage.defer_just_scaled(due)}
-        slot |= {hpa_state.uid: hpa_state for hpa_state in self._usage.due_again(self._hpas)}
-        self.start_sync(slot.values(), self._hpas if is_check_due else ())
+        self.start_sync(due, self._hpas if is_check_due else ())
         if is_check_due:
             self._usage.start(self._hpas)
 
@@ -102,10 +124,6 @@ class Loop:
     def _dequeue_deleted(self) -> None:
         """Keep no names of deleted HPAs in a replica that stands by for months."""
         self._queue = {uid for uid in self._queue if self._hpas.get(uid) is not None}
-
-    def _start_usage_check(self) -> None:
-        self._batches.reconcile_all(self._usage.due_again(self._hpas))
-        self._usage.start(self._hpas)
 
     async def _wait(self, seconds: float) -> None:
         try:

@@ -5,7 +5,7 @@ from collections.abc import Iterable
 from prometheus_client import CollectorRegistry, Counter, Gauge, Histogram
 
 from trimtab.decide.horizontal.decision import Decision
-from trimtab.decide.horizontal.status.writes import WriteReason
+from trimtab.decide.horizontal.standing import WriteReason
 from trimtab.operator.ownership import shards_gauge
 from trimtab.operator.prometheus import Durations, Values
 
@@ -80,13 +80,13 @@ class HpaControllerMetrics:
         )
         self._status_writes = counter(
             "trimtab_status_writes",
-            "Statuses of HPAs that were due, by why: replicas, condition, generation, metrics (others than before),"
-            " memory (what a failover needs), visible (values), age, every_sync.",
+            "Statuses of HPAs that were written, by why: memory (what a failover needs), substance (more than values and"
+            " texts), age.",
             "reason",
         )
         self._deferred_statuses = counter(
             "trimtab_deferred_status_writes",
-            "Statuses of HPAs that waited for a later sync because only values or the reason moved.",
+            "Statuses of HPAs that waited for a later sync because only values or texts moved.",
         )
         self.usage_checks = UsageCheckMetrics(registry)
         self.failures = counter("trimtab_failed_decisions", "Decisions that ended in an internal error.")

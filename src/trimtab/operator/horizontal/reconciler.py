@@ -43,6 +43,8 @@ class Reconciler:
         self._metrics = metrics
         self._guards = guards
         self._tasks: set[asyncio.Task[None]] = set()
+        self.on_scaled: Callable[[HpaState], None] = lambda _: None
+        """Called after each decision that changed a scale."""
 
     async def reconcile(self, request: ReconcileRequest, samples: Samples | None = None) -> None:
         """Bring one HPA up to date, with the samples that a batch has fetched, if any."""
@@ -73,7 +75,7 @@ class Reconciler:
             if write is not None:
                 self.start(self._apply(request, write), request)
             return None
-        request.finish()
+        request.finish(self._clock.monotonic())
         return snapshot
 
     def scale_between_syncs(self, hpa_state: HpaState, queries: MetricQueries, samples: Samples) -> None:
@@ -90,7 +92,7 @@ class Reconciler:
                 self.start(self._apply(request, write), request)
                 self._metrics.early.inc()
                 return
-        request.finish()
+        request.finish(self._clock.monotonic())
 
     def start(self, work: Coroutine[Any, Any, None], *requests: ReconcileRequest) -> None:
         """Run work in a task that holds these requests until it ends or passes them on."""
@@ -127,7 +129,7 @@ class Reconciler:
             snapshot = self._ask_plugins(request.hpa_state, snapshot)
         decision = decide(snapshot.observation, snapshot.now)
         write = self._writer.prepare(request.hpa_state, snapshot, decision)
-        if not self._writer.has_nothing_to_write(request.hpa_state, write):
+        if not self._writer.has_nothing_to_write(write):
             return write
         self._complete(request, write)
         return None
@@ -135,7 +137,7 @@ class Reconciler:
     def _ask_plugins(self, hpa_state: HpaState, snapshot: Snapshot) -> Snapshot:
         last = hpa_state.records[-1].observation if hpa_state.records else None
         observation = add_answers(snapshot.observation, self._guards, snapshot.now, last)
-        return Snapshot(snapshot.target, observation, snapshot.now)
+        return Snapshot(snapshot.target, observation, snapshot.now, snapshot.epoch)
 
     async def _apply(self, request: ReconcileRequest, write: PendingWrite) -> None:
         """Write a decision and record it."""
@@ -155,9 +157,10 @@ class Reconciler:
     def _complete(self, request: ReconcileRequest, write: PendingWrite) -> None:
         hpa_state = request.hpa_state
         hpa_state.record_decision(write.record(), self._clock.monotonic())
-        hpa_state.note_status_lag(write.lag)
+        if write.decision.action != "none":
+            self.on_scaled(hpa_state)
         self._metrics.count_status_write(write.write_reason, is_deferred=write.is_status_deferred)
-        request.finish()
+        request.finish(self._clock.monotonic())
         if not hpa_state.is_deleted:  # a gauge of an HPA that was deleted meanwhile would stay
             meta = hpa_state.hpa.metadata
             self._metrics.count_decision(meta.namespace, meta.name, write.decision, self._seconds(request))
@@ -189,7 +192,7 @@ class Reconciler:
     def _leave_in_doubt(self, request: ReconcileRequest, write: PendingWrite, unknown: ScaleUnknown) -> None:
         """Leave the status as it is. The next read of the target shows whether the scale was written."""
         hpa_state, decision = request.hpa_state, write.decision
-        hpa_state.memory.keep_in_doubt(decision.memory, decision.now)
+        hpa_state.memory.keep_in_doubt(decision.memory)
         self._writer.record_events(hpa_state, decision)
         self._metrics.failures.inc()
         log.warning(
@@ -208,14 +211,14 @@ class Reconciler:
         finally:
             for request in requests:
                 if request.task is task:
-                    request.finish()
+                    request.finish(self._clock.monotonic())
 
     def _fail(self, hpa_states: list[HpaState], error: Exception) -> None:
         """Count and log HPAs that an unexpected error stopped. The next sync reconciles them again."""
         for hpa_state in hpa_states:
             self._metrics.failures.inc()
             if hpa_state.request is not None:
-                hpa_state.request.finish()
+                hpa_state.request.finish(self._clock.monotonic())
         keys = ", ".join(hpa_state.key for hpa_state in hpa_states) or "-"
         log.error("not decided in this sync: hpa %s: %s", keys, error, exc_info=error)
 

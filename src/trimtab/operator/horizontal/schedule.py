@@ -108,9 +108,9 @@ def slot_of(hpa_state: HpaState, slots: int) -> int:
 
 
 class TimerSchedule:
-    """Makes each HPA due one sync period after it was first reconciled, and so on.
+    """Makes each HPA due one sync period after the end of its last sync, as upstream's queue does.
 
-    Upstream's queue does the same. An HPA that changed in between is reconciled at once and keeps its timer.
+    An HPA that changed in between is reconciled at once and keeps its timer.
     """
 
     def __init__(self, period: float, now: float) -> None:
@@ -129,10 +129,10 @@ class TimerSchedule:
         due: list[HpaState] = []
         timers: dict[str, float] = {}
         for hpa_state in hpa_states:
-            ends_at = self._timers.get(hpa_state.uid, now)
+            # The next sync is queued when the last one has ended.
+            ends_at = max(self._timers.get(hpa_state.uid, now), hpa_state.synced_at + self._period)
             if ends_at <= now:
                 due.append(hpa_state)
-                # The timer keeps its phase, however late this call is.
                 ends_at += self._period * (1 + (now - ends_at) // self._period)
             timers[hpa_state.uid] = ends_at
         self._timers = timers

@@ -6,11 +6,12 @@ part without waiting, which a batch calls for each of its HPAs. It first checks 
 
 from collections.abc import Callable
 from dataclasses import dataclass
-from datetime import datetime
+from datetime import UTC, datetime
 
 import msgspec
 
 from trimtab.clock import Clock
+from trimtab.cluster.leases.fence import Epoch
 from trimtab.decide.horizontal.behavior.scale_to_zero import contradicts_condition, needs_metrics
 from trimtab.decide.horizontal.memory import Memory
 from trimtab.decide.horizontal.observation.observation import Observation, StaleInput
@@ -48,11 +49,12 @@ class StaleObservation(Exception):  # noqa: N818 - it is expected, not an error
 
 
 class Snapshot(msgspec.Struct, frozen=True):
-    """An observation, the target that it is about, and the time of the decision."""
+    """An observation, the target that it is about, the time of the decision, and the epoch that dates it."""
 
     target: ResolvedTarget
     observation: Observation
     now: datetime
+    epoch: Epoch
 
 
 @dataclass(frozen=True, slots=True)
@@ -201,23 +203,21 @@ class SnapshotBuilder:
         epoch = self._ownership.epoch_for(hpa_state.key)
         if epoch is None or hpa_state.is_deleted or queries is None:
             return None
-        now = self._clock.now()
-        moment, target = now.timestamp(), queries.target
+        moment, target = epoch.now(), queries.target
         replicas = None if target.scale is None else target.scale.spec.replicas
         memory = hpa_state.memory
         if replicas is not None and not target.is_read and memory.contradicts(epoch, replicas):
             self._targets.doubt(target)
             raise StaleObservation("the target may be older than what the last leader left behind")
-        monotonic = self._clock.monotonic()
-        hpa_state.load_memory(epoch, replicas, moment, monotonic)
-        offset = self.clock_offset_at(moment, monotonic)
+        hpa_state.load_memory(epoch, replicas, self._config.quiet)
+        offset = self.clock_offset_at(moment, self._clock.monotonic())
         if not owners and self.is_unchanged(hpa_state, queries, matched, samples, moment, offset):
             return hpa_state.extend_decision(moment)
         observation = self.observe(hpa_state, queries, matched, samples, owners, memory.own, offset)
         if hpa_state.unchanged is not None and hpa_state.unchanged.still_valid(observation, moment):
             return hpa_state.extend_decision(moment)
         hpa_state.invalidate()
-        return Snapshot(target, observation, now)
+        return Snapshot(target, observation, datetime.fromtimestamp(moment, UTC), epoch)
 
     def snapshot_between_syncs(
         self, hpa_state: HpaState, queries: MetricQueries, samples: Samples
@@ -230,12 +230,10 @@ class SnapshotBuilder:
         owners = self._owners.find_cached(matched.pods, targets, namespace) if targets else {}
         if epoch is None or hpa_state.memory.epoch is not epoch or owners is None:
             return None
-        now = self._clock.now()
-        moment, monotonic = now.timestamp(), self._clock.monotonic()
-        hpa_state.adjust_for_clock_jump(moment, monotonic)
-        offset = self.clock_offset_at(moment, monotonic)
+        moment = epoch.now()
+        offset = self.clock_offset_at(moment, self._clock.monotonic())
         observation = self.observe(hpa_state, queries, matched, samples, owners, hpa_state.memory.own, offset)
-        return Snapshot(queries.target, observation, now)
+        return Snapshot(queries.target, observation, datetime.fromtimestamp(moment, UTC), epoch)
 
     def observe(
         self,

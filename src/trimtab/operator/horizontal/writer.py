@@ -10,6 +10,7 @@ import logging
 from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
+from zlib import crc32
 
 import msgspec
 
@@ -17,24 +18,16 @@ from trimtab.clock import Clock
 from trimtab.cluster import errors
 from trimtab.cluster.client import Client, Preconditions
 from trimtab.cluster.events import EventRecorder
+from trimtab.cluster.leases.fence import Epoch
 from trimtab.decide.horizontal import memory as memories
 from trimtab.decide.horizontal.decision import Decision
 from trimtab.decide.horizontal.explain.reason import reason_for
 from trimtab.decide.horizontal.explain.wording import change_reason
 from trimtab.decide.horizontal.observation.observation import Observation
 from trimtab.decide.horizontal.records.record import Record
+from trimtab.decide.horizontal.standing import Stored, WriteReason, must_write
 from trimtab.decide.horizontal.status.after_write import after_scale, after_status
 from trimtab.decide.horizontal.status.dry_run import annotation_problem, as_dry_run
-from trimtab.decide.horizontal.status.writes import (
-    EVERY_SYNC,
-    UNKNOWN_LAG,
-    StatusLag,
-    StatusLimits,
-    StoredStatus,
-    WriteReason,
-    lag_after_write,
-    plan_status_write,
-)
 from trimtab.model.author import Author
 from trimtab.model.core.objects import ObjectReference
 from trimtab.model.hpa.annotations import MEMORY_ANNOTATION
@@ -77,6 +70,7 @@ class PendingWrite:
     target: ResolvedTarget
     observation: Observation
     decision: Decision
+    epoch: Epoch
     is_dry_run: bool = False
     scale_error: str | None = None
     is_scale_lost: bool = False
@@ -84,15 +78,15 @@ class PendingWrite:
     status_error: str | None = None
     write_reason: WriteReason | None = None
     """Why the status is written now. None if it is not."""
-    lag: StatusLag | None = None
-    """How long the stored status has differed from the newest one after this write."""
+    scaled_at: float | None = None
+    """When the answer to the scale came."""
     author: Author | None = None
     """The replica that writes it; None while nothing is written."""
 
     @property
     def is_status_deferred(self) -> bool:
         """Return whether the stored status is not the newest one, which waits for a later sync."""
-        return self.write_reason is None and self.lag is not None and self.lag != UNKNOWN_LAG
+        return self.write_reason is None and self.decision.status_changed
 
     def record(self) -> Record:
         """Return the record of the decision and of its writes."""
@@ -103,6 +97,7 @@ class PendingWrite:
             status_error=self.status_error,
             is_dry_run=self.is_dry_run,
             author=self.author,
+            scaled_at=self.scaled_at,
         )
 
 
@@ -112,7 +107,8 @@ class WriteRules:
 
     slots: WriteSlots
     dry_run: bool = False
-    limits: StatusLimits = EVERY_SYNC
+    max_age: float | None = None
+    """How old stored values may be. None: every change is written in every sync."""
 
 
 class Writer:
@@ -137,7 +133,7 @@ class Writer:
         self._slots = rules.slots
         self._dry_run = rules.dry_run
         # A dry run costs no request, so its status is always the newest.
-        self._limits = EVERY_SYNC if rules.dry_run else rules.limits
+        self._max_age = None if rules.dry_run else rules.max_age
 
     def prepare(self, hpa_state: HpaState, snapshot: Snapshot, decision: Decision) -> PendingWrite:
         """Return what has to be written, which for a dry run is no scale."""
@@ -146,29 +142,31 @@ class Writer:
         _log_warnings(hpa_state, observation, decision, problem)
         is_dry_run = self._dry_run or bool(problem) or hpa_state.is_dry_run
         written = as_dry_run(observation, decision) if is_dry_run else decision
-        write = PendingWrite(snapshot.target, observation, written, is_dry_run)
+        write = PendingWrite(snapshot.target, observation, written, snapshot.epoch, is_dry_run)
         self._plan_status(hpa_state, write)
         return write
 
-    def has_nothing_to_write(self, hpa_state: HpaState, write: PendingWrite) -> bool:
+    def has_nothing_to_write(self, write: PendingWrite) -> bool:
         """Return whether the decision needs no request and no event."""
         decision = write.decision
-        return (
-            decision.scale_to is None
-            and write.write_reason is None
-            and not decision.events
-            and not hpa_state.memory.must_store
-        )
+        return decision.scale_to is None and write.write_reason is None and not decision.events
 
     def _plan_status(self, hpa_state: HpaState, write: PendingWrite) -> None:
         """Decide whether the status is written now, or waits for a later sync."""
-        write.write_reason, write.lag = plan_status_write(
-            write.observation,
+        observation, max_age = write.observation, self._max_age
+        if max_age is not None and hpa_state.memory.is_first_write:
+            # All HPAs, which a new leader writes in its first sync, would be written again in the same sync each time.
+            max_age *= 1 - crc32(hpa_state.uid.encode()) / 2**32
+        write.write_reason = must_write(
+            Stored(
+                observation.hpa.status,
+                hpa_state.memory.read_stored,
+                hpa_state.memory.is_first_decision,
+                self._has_other_reason(hpa_state, write.decision),
+            ),
             write.decision,
-            StoredStatus(hpa_state.memory.read_stored, self._has_other_reason(hpa_state, write.decision)),
-            hpa_state.status_lag,
-            self._clock.monotonic(),
-            self._limits,
+            keeps_memory=observation.rules.ours and not self._dry_run,
+            max_age=max_age,
         )
 
     def _has_other_reason(self, hpa_state: HpaState, decision: Decision) -> bool:
@@ -186,8 +184,6 @@ class Writer:
             async with self._slots.for_scale(hpa_state.hpa.metadata.namespace):
                 await self._apply_scale(hpa_state, write)
             self._plan_status(hpa_state, write)
-        if write.write_reason is None and hpa_state.memory.must_store:
-            write.write_reason = WriteReason.MEMORY
         if write.write_reason is not None:
             async with self._slots.for_status(hpa_state.hpa.metadata.namespace):
                 await self._apply_status(hpa_state, write)
@@ -223,21 +219,25 @@ class Writer:
         decision, observation = write.decision, write.observation
         if decision.intent is not None:
             # The condition is written first. After a crash between the two writes it shows who scaled to zero.
-            write.scale_error = await self._write_intent(hpa_state, decision)
+            write.scale_error = await self._write_intent(hpa_state, write)
         else:
             write.scale_error = await self._confirm(hpa_state, observation)
         if write.scale_error is None:
             if hpa_state.is_deleted or hpa_state.hpa.spec is not observation.hpa.spec:
                 raise StaleObservation("the HPA changed since it was read")
             write.scale_error = await self._write_scale(hpa_state, write)
-        write.decision = after_scale(observation, decision, write.scale_error, is_lost=write.is_scale_lost)
+        # Rates run from the answer: with a slow API server it may come long after the decision.
+        write.scaled_at = write.epoch.now() if observation.rules.ours else None
+        write.decision = after_scale(
+            observation, decision, write.scale_error, is_lost=write.is_scale_lost, at=write.scaled_at
+        )
         _log_scale(hpa_state, write)
 
-    async def _write_intent(self, hpa_state: HpaState, decision: Decision) -> str | None:
+    async def _write_intent(self, hpa_state: HpaState, write: PendingWrite) -> str | None:
         """Write the status that announces a scale, and return the error if that fails."""
-        assert decision.intent is not None
+        assert write.decision.intent is not None
         try:
-            await self._patch_status(hpa_state, decision.intent, decision)
+            await self._patch_status(hpa_state, write.decision.intent, write)
         except errors.Fenced:
             raise
         except errors.ClusterError as error:
@@ -294,13 +294,13 @@ class Writer:
         return now.scale.metadata.uid == target.scale.metadata.uid and now.scale.spec.replicas == replicas
 
     async def _apply_status(self, hpa_state: HpaState, write: PendingWrite) -> None:
-        decision, now = write.decision, self._clock.monotonic()
-        if decision.action == "none" and now < hpa_state.next_status_at:
+        decision = write.decision
+        if decision.action == "none" and self._clock.monotonic() < hpa_state.next_status_at:
             # A later sync writes it. The event of the failure is recorded already.
             write.status_error = "not tried again yet: the API server failed to write the last status"
             return
         try:
-            await self._patch_status(hpa_state, decision.status, decision)
+            await self._patch_status(hpa_state, decision.status, write)
         except StaleObservation:
             if decision.action == "none":
                 raise
@@ -315,7 +315,6 @@ class Writer:
             write.decision = after_status(write.observation, decision, write.status_error)
         else:
             hpa_state.note_status_written()
-            write.lag = lag_after_write(hpa_state.uid, write.lag, now, self._limits)
             if log.isEnabledFor(logging.DEBUG):
                 facts = {
                     "hpa": hpa_state.key,
@@ -325,50 +324,52 @@ class Writer:
                 log.debug("status written", extra={"facts": facts})
 
     async def _patch_status(
-        self, hpa_state: HpaState, status: HorizontalPodAutoscalerStatus, decision: Decision
+        self, hpa_state: HpaState, status: HorizontalPodAutoscalerStatus, write: PendingWrite
     ) -> None:
         if self._dry_run:
             # A live operator resumes from the stored status, so a dry run keeps its own to itself.
             self._hpas.note_dry_run(hpa_state, status)
-            hpa_state.memory.mark_stored()
             return
-        meta = hpa_state.hpa.metadata
+        meta, decision = hpa_state.hpa.metadata, write.decision
+        text = memories.dumps(decision.memory).decode() if write.observation.rules.ours else ""
         try:
             written = await self._client_for(hpa_state.key).patch(
                 hpa_state.resource,
                 meta.name,
                 meta.namespace,
-                status_patch(hpa_state, status, decision),
+                status_patch(hpa_state, status, decision, text),
                 preconditions=Preconditions(resource_version=meta.resource_version),
                 subresource="status",
             )
         except (errors.Conflict, errors.NotFound) as error:
             raise StaleObservation(str(error)) from error
         self._hpas.note_written(hpa_state, written)
-        hpa_state.memory.mark_confirmed()
-        hpa_state.memory.mark_stored()
+        hpa_state.memory.mark_written(decision.memory, text)
 
 
 def status_patch(
-    hpa_state: HpaState, new: HorizontalPodAutoscalerStatus, decision: Decision
+    hpa_state: HpaState, new: HorizontalPodAutoscalerStatus, decision: Decision, memory: str
 ) -> dict[str, Any]:
-    """Return the merge patch from the known status to `new`, with the memory and the texts of columns of a decision."""
-    old, memory = hpa_state.hpa.status, decision.memory
+    """Return the merge patch from the known status to `new`, with the memory and the texts of columns of a decision.
+
+    An empty memory is not stored.
+    """
+    old = hpa_state.hpa.status
     status: dict[str, Any] = {
         api_name: None if value == () else value  # null removes an empty list
         for name, api_name in _STATUS_FIELDS
         if (value := getattr(new, name)) != getattr(old, name)
     }
-    text = memories.dumps(memory).decode()
     if hpa_state.is_native:
-        return {"metadata": {"annotations": {MEMORY_ANNOTATION: text}}, "status": status}
+        annotations = {"metadata": {"annotations": {MEMORY_ANNOTATION: memory}}} if memory else {}
+        return {**annotations, "status": status}
     # This field has no omitempty upstream, so readers may rely on it from the first decision on. Until then the number is
     # not known, and `kubectl get thpa` would print DESIRED 0 for a target that is missing.
     if decision.observed_desired is not None:
         status.setdefault("desiredReplicas", new.desired_replicas)
     status["reason"] = str(reason_for(decision))
     status["targets"] = targets_text(hpa_state.hpa.spec.metrics, new.current_metrics)
-    status["memory"] = text
+    status |= {"memory": memory} if memory else {}
     return {"status": status}
 
 

@@ -38,11 +38,8 @@ class HorizontalSettings:
         help="How many writes are under way at once.",
         why="Deciding takes microseconds; only the server's answers take time. More than this gains nothing on two cores.")
     status_max_age: timedelta = setting("1m", compat={"kubernetes": "0s"},
-        help="How long metric values in a status may differ from the newest ones. Replicas and conditions are written at once. 0 writes every change in every sync.",
+        help="How long metric values in a status, and texts under the same reason, may differ from the newest ones, plus a sync. Replicas and conditions are written at once. 0 writes every change in every sync.",
         why="Status writes are most of the load on the API server. 60 s save 4 of 5 of them where usage moves. 0 with --compat.")
-    status_visible_change: float = setting(0.05, least=0,
-        help="How far a metric value may be from the one in the status, as a fraction of its target. A larger change is written in the next sync that still finds it.",
-        why="Half the default tolerance, so a status shows whether usage is near a change of replicas.")
     owner_cache_ttl: timedelta = setting("1m",
         help="How long an owner of a kind that is not watched stays cached.",
         why="Owners change when something is deployed; a minute bounds both staleness and requests.")

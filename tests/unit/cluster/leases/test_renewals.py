@@ -6,8 +6,7 @@ import pytest
 
 from tests.unit.cluster.fake_api import Answer, Incoming
 from tests.unit.cluster.leases.test_election import PATH, run, stop
-from trimtab.cluster.leases.epoch import ClockReading, clock_name
-from trimtab.cluster.leases.lease import CLOCK_SET, RELEASED_BY, LeaseTimes
+from trimtab.cluster.leases.lease import LeaseTimes
 
 
 def hang_once(world, method):
@@ -80,7 +79,7 @@ def test_a_release_by_one_that_does_not_lead_changes_nothing():
     run(scenario)
 
 
-def test_a_released_lease_names_the_clock_of_its_last_holder():
+def test_a_released_lease_is_taken_at_once():
     async def scenario(world):
         one, two = world.elector("one"), world.elector("two", seed=2)
         task = world.start(one)
@@ -89,63 +88,9 @@ def test_a_released_lease_names_the_clock_of_its_last_holder():
         lease = world.api.by_path[PATH]
         assert lease["spec"]["holderIdentity"] == ""
         assert lease["spec"]["leaseDurationSeconds"] == 1
-        assert lease["metadata"]["annotations"][RELEASED_BY] == "one/1"
-        released_at = world.clock.now().timestamp()
         world.start(two)
         await world.clock.sleep(1)
         assert two.may_write()
-        assert two[0].lock.epoch.holder == clock_name("one/1")
-        assert two[0].lock.epoch.renewed == pytest.approx(released_at)
-        assert set(two[0].lock.epoch.clocks) == {clock_name("one/1")}
         assert world.spec["leaseTransitions"] == 1
 
     run(scenario)
-
-
-def test_the_first_holder_follows_nobody():
-    async def scenario(world):
-        one = world.elector("one")
-        world.start(one)
-        await world.clock.sleep(1)
-        assert (one[0].lock.epoch.holder, one[0].lock.epoch.renewed, one[0].lock.epoch.clocks) == (
-            "",
-            None,
-            {},
-        )
-        assert CLOCK_SET not in world.api.by_path[PATH]["metadata"].get("annotations", {})
-
-    run(scenario)
-
-
-@pytest.mark.parametrize("text", ["soon", "inf", "nan"])
-def test_an_annotation_that_is_no_number_counts_as_none(text):
-    async def scenario(world):
-        one = world.elector("one")
-        task = world.start(one)
-        await world.clock.sleep(1)
-        await stop(task)
-        world.api.by_path[PATH]["metadata"]["annotations"][CLOCK_SET] = text
-        two = world.elector("two")
-        world.start(two)
-        await world.clock.sleep(1)
-        assert two.may_write()
-        assert two[0].lock.epoch.holder == clock_name("one/1")
-
-    run(scenario)
-
-
-def test_two_renewals_say_more_than_each():
-    wide = ClockReading(0.0, 10.0)
-    assert wide.and_then(ClockReading(4.0, 20.0)) == ClockReading(4.0, 10.0)
-    assert wide.and_then(ClockReading(-4.0, 6.0)) == ClockReading(0.0, 6.0)
-    assert wide.and_then(ClockReading(10.0, 20.0)) == ClockReading(10.0, 10.0)
-    assert wide.and_then(ClockReading(11.0, 20.0)) == ClockReading(11.0, 20.0)
-
-
-@pytest.mark.parametrize(
-    ("ours", "skew"),
-    [(4.0, 0.0), (3.9, -1.1), (5.0, 0.0), (9.0, 0.0), (9.1, 4.1)],
-)
-def test_clocks_differ_from_a_second_below_and_from_the_highest_reading_on(ours, skew):
-    assert ClockReading(5.0, 9.0).skew(100.0 + ours, 100.0) == pytest.approx(skew)
-    assert ClockReading(5.0, 9.0).skew(107.0 + ours, 100.0, 7.0) == pytest.approx(skew)

@@ -19,6 +19,7 @@ from trimtab.decide.horizontal import (
     decide,
     explain,
 )
+from trimtab.decide.horizontal.memory import Owner as MemoryOwner
 from trimtab.decide.horizontal.memory import Recommendation
 from trimtab.decide.horizontal.observation.requests import ContainerRequests
 from trimtab.decide.horizontal.selection.selection import select_pods
@@ -254,7 +255,17 @@ def select_by(strategy, chosen, target, lookups):
 
 def settled(replicas):
     """Remember one sync, 15 seconds ago, that asked for the current replicas."""
-    return Memory(uid="uid-of-hpa", recommendations=(Recommendation(replicas, T - 15),), replicas=replicas)
+    return remembering((Recommendation(replicas, T - 15),), replicas=replicas)
+
+
+OWNER = MemoryOwner("uid-of-hpa", "apps", "Deployment", "web")
+"""The owner of the memories of `hpa()`."""
+
+
+def remembering(recommendations, **fields):
+    """Make the memory of `hpa()`, whose last sync was 15 seconds ago."""
+    given = {"owner": OWNER, "at": T - 15, "is_asking": True, "recommendations": recommendations}
+    return Memory(**(given | fields))
 
 
 def run(seen, now=NOW, error=None):

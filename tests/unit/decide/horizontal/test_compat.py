@@ -7,6 +7,7 @@ from tests.unit.decide.horizontal.builders import (
     DEPLOYMENT,
     NO_WINDOW,
     NOW,
+    OWNER,
     REPLICA_SET,
     UPSTREAM,
     T,
@@ -57,9 +58,9 @@ BESIDE = ConflictingHpa(key="shop/b", selector="app=web")
 OLD = HorizontalPodAutoscalerStatus()
 
 
-def remembered(uid="uid-of-hpa", **fields):
+def remembered(**fields):
     known = Memory(
-        uid=uid, recommendations=(Recommendation(9, T - 15), Recommendation(4, T - 10)), replicas=4
+        owner=OWNER, recommendations=(Recommendation(9, T - 15), Recommendation(4, T - 10)), replicas=4
     )
     return msgspec.structs.replace(known, **fields)
 
@@ -117,7 +118,9 @@ SHOWN_BY = {
     ),
     "clear_condition_above_zero": observe(hpa(QUEUE, low=0, status=marked()), 4, series(400)),
     "intent_before_scale": observe(hpa(QUEUE, low=0), 4, series(0), settings=NO_WINDOW),
-    "memory_follows_uid": observe(hpa(QUEUE), 4, series(100), memory=remembered("other")),
+    "memory_follows_uid": observe(
+        hpa(QUEUE), 4, series(100), memory=remembered(owner=msgspec.structs.replace(OWNER, uid="other"))
+    ),
     "compact_memory": observe(
         hpa(QUEUE), 4, series(400), memory=remembered(recommendations=(Recommendation(4, T - 15),))
     ),

@@ -9,6 +9,7 @@ import pytest
 from tests.unit.decide.horizontal.builders import (
     NO_WINDOW,
     NOW,
+    OWNER,
     UPSTREAM,
     average,
     behavior,
@@ -22,6 +23,7 @@ from tests.unit.decide.horizontal.builders import (
     observe,
     pods,
     pods_metric,
+    remembering,
     rules,
     run,
     samples,
@@ -34,7 +36,7 @@ from tests.unit.decide.horizontal.builders import (
     value,
     why_unusable,
 )
-from trimtab.decide.horizontal import Memory, ScaleFailure
+from trimtab.decide.horizontal import ScaleFailure
 from trimtab.decide.horizontal.memory import Recommendation
 from trimtab.decide.horizontal.observation import samples as readings
 from trimtab.decide.horizontal.rules import Rules
@@ -257,10 +259,13 @@ def test_zeros_after_a_healthy_hour_are_held_by_the_window():
 
 def test_a_recreated_autoscaler_starts_with_a_clean_memory():
     """F46."""
-    memory = Memory(uid="uid-of-the-old-one", recommendations=(Recommendation(90, NOW.timestamp() - 10),))
+    memory = remembering(
+        (Recommendation(90, NOW.timestamp() - 10),),
+        owner=msgspec.structs.replace(OWNER, uid="uid-of-the-old-one"),
+    )
     seen = observe(hpa(external(average(100)), high=100), 5, series(500), memory=memory)
     decision = run(seen)
-    assert (decision.desired, decision.memory.uid) == (5, "uid-of-hpa")
+    assert (decision.desired, decision.memory.owner) == (5, OWNER)
     upstream = msgspec.structs.replace(seen, rules=UPSTREAM)
     assert run(upstream).desired == 10
 

@@ -1,11 +1,13 @@
 """Memory: what is kept between decisions, how small it stays, and how it comes back when lost."""
 
+import msgspec
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from tests.unit.decide.horizontal.builders import (
     NO_WINDOW,
+    OWNER,
     T,
     average,
     behavior,
@@ -85,7 +87,9 @@ def test_scale_events_older_than_every_period_are_dropped():
 
 def test_memory_is_written_compactly_and_read_back():
     full = Memory(
-        uid="u",
+        owner=OWNER,
+        at=T + 15,
+        is_asking=True,
         recommendations=(Recommendation(5, T), Recommendation(3, T + 15)),
         scale_up=(ScaleEvent(2, T),),
         strategy="OwnerReference",
@@ -93,7 +97,7 @@ def test_memory_is_written_compactly_and_read_back():
         last_event_times={"PodSelectionFallback": T},
     )
     assert memory.loads(memory.dumps(full)) == full
-    assert len(memory.dumps(Memory(uid="u", recommendations=(Recommendation(5, T),) * 10))) < 300
+    assert len(memory.dumps(Memory(owner=OWNER, recommendations=(Recommendation(5, T),) * 10))) < 300
 
 
 def test_without_memory_the_current_replicas_count_as_the_first_recommendation():
@@ -117,89 +121,170 @@ def test_a_rescale_that_failed_is_not_remembered():
     assert run(seen, error="conflict").memory.scale_up == ()
 
 
-WINDOW = (Recommendation(6, T - 60),)
+OTHER = memory.Owner("uid-of-hpa", "apps", "Deployment", "other")
 
 
-def latest_of(kept: Memory) -> Recommendation:
-    assert kept.recommendations
+def known(*recommendations, ago=0.0, **fields):
+    """Make a memory of the decision `ago` seconds ago."""
+    entries = tuple(Recommendation(replicas, T - age) for replicas, age in recommendations)
+    given = {"owner": OWNER, "at": T - ago, "is_asking": True, "recommendations": entries}
+    return Memory(**(given | fields))
+
+
+def latest_of(kept):
     return kept.recommendations[-1]
 
 
+def ages(kept):
+    return [(entry.replicas, T - entry.at) for entry in kept.recommendations]
+
+
+def test_extending_repeats_the_last_decision():
+    good, lost = memory.LastGood("a", 3, T - 60), memory.LastGood("b", 4, T - 60, True)
+    before = known((9, 200), (5, 60), ago=60, last_good=(good, lost), policies={"p": 1})
+    after = memory.extend(before, T)
+    assert ages(after) == [(9, 200), (5, 0)]
+    assert (after.at, {entry.key: entry.at for entry in after.last_good}) == (T, {"a": T, "b": T - 60})
+    assert memory.extend(after, T - 30) == after, "time does not go back"
+    assert memory.extend(memory.extend(before, T - 30), T) == after, "many small steps are one"
+
+
+def test_extending_recommends_nothing_while_nothing_was_recommended():
+    """While metrics are lost windows run on, as upstream's."""
+    before = known((9, 200), (5, 60), ago=30, is_asking=False)
+    after = memory.extend(before, T)
+    assert (ages(after), after.at) == ([(9, 200), (5, 60)], T)
+
+
 @pytest.mark.parametrize(
-    ("stored", "current", "up", "down"),
+    ("stored", "current", "want"),
     [
-        pytest.param(None, 6, (), (), id="no replicas stored: nothing is known to have changed"),
-        pytest.param(6, 6, (), (), id="nothing changed"),
-        pytest.param(4, 6, (ScaleEvent(2, T),), (), id="grown while away counts against the rates of growth"),
+        pytest.param(known((9, 200), (5, 60), ago=60), 9, [(9, 200), (5, 0)], id="prompt: repeated"),
+        pytest.param(known((5, 60), ago=60), 5, [(5, 0)], id="prompt, nothing held"),
         pytest.param(
-            8, 6, (), (ScaleEvent(2, T),), id="shrunk while away counts against the rates of shrinking"
+            known((9, 200), (5, 60), ago=60, is_asking=False),
+            9,
+            [(9, 200), (5, 60)],
+            id="prompt, metrics lost: windows run on",
+        ),
+        pytest.param(known((3, 200), (9, 60), ago=60), 5, [(3, 200), (9, 60), (5, 0)], id="growth held back"),
+        pytest.param(
+            known((5, 91), ago=91), 9, [(5, 91), (9, 0)], id="an outage: the size counts as recommended"
+        ),
+        pytest.param(
+            known((9, 700), (1, 600), ago=600),
+            9,
+            [(1, 600), (9, 0)],
+            id="R4-6: an outage as long as the window",
+        ),
+        pytest.param(Memory(), 4, [(4, 0)], id="nothing stored: upstream's start"),
+        pytest.param(known((9, 20), owner=OTHER), 4, [(4, 0)], id="R4-7: another target"),
+        pytest.param(known((9, 20), owner=memory.Owner("u")), 4, [(4, 0)], id="another HPA of the same name"),
+    ],
+)
+def test_what_a_stored_memory_is_worth(stored, current, want):
+    after = memory.resume(msgspec.structs.replace(stored, replicas=current), OWNER, current, T)
+    assert ages(after) == want
+    assert (after.owner, after.replicas) == (OWNER, current)
+
+
+def test_a_memory_of_another_target_keeps_nothing_but_the_strategy():
+    stored = known(
+        (9, 20), owner=OTHER, scale_up=(ScaleEvent(1, T - 5),), strategy="OwnerReference", policies={"p": 1}
+    )
+    assert memory.resume(stored, OWNER, 4, T) == memory.start(OWNER, 4, T, "OwnerReference")
+
+
+def test_a_size_that_the_memory_does_not_know_is_recommended_and_limits_its_own_direction():
+    after = memory.resume(known((4, 30), ago=30, replicas=4), OWNER, 6, T)
+    assert latest_of(after) == Recommendation(6, T)
+    assert (after.scale_up, after.scale_down) == ((ScaleEvent(2, T, is_found=True),), ())
+    after = memory.resume(known((8, 30), ago=30, replicas=8), OWNER, 6, T)
+    assert (after.scale_up, after.scale_down) == ((), (ScaleEvent(2, T, is_found=True),))
+    assert memory.found(known((6, 30), replicas=None), 6, T).scale_up == ()
+
+
+@pytest.mark.parametrize(
+    ("current", "asked", "events", "allowed"),
+    [
+        pytest.param(3, 8, {"scale_down": (ScaleEvent(5, T - 1, is_found=True),)}, 5, id="W3: a hand took 5"),
+        pytest.param(
+            3, 8, {"scale_down": (ScaleEvent(5, T - 1),)}, 8, id="we took 5, and may give them back"
+        ),
+        pytest.param(5, 8, {"scale_up": (ScaleEvent(2, T - 1, is_found=True),)}, 5, id="2 of 2 were added"),
+        pytest.param(9, 2, {"scale_up": (ScaleEvent(5, T - 1, is_found=True),)}, 7, id="a hand gave 5"),
+        pytest.param(
+            9, 2, {"scale_down": (ScaleEvent(2, T - 1, is_found=True),)}, 9, id="2 of 2 were removed"
         ),
     ],
 )
-def test_a_change_made_while_we_were_away_counts_as_a_scale_event(stored, current, up, down):
-    before = Memory(recommendations=WINDOW, replicas=stored)
-    after = memory.restore_memory(before, current, T)
-    assert (after.scale_up, after.scale_down) == (up, down)
-    assert after.replicas == (stored if stored is None else current)
-    assert latest_of(after).replicas == 6
-
-
-def test_a_change_made_while_we_were_away_keeps_earlier_events_and_starts_the_window():
-    before = Memory(
-        recommendations=(Recommendation(9, T - 30),), replicas=9, scale_down=(ScaleEvent(1, T - 60),)
+def test_a_change_that_was_found_limits_and_frees_nothing(current, asked, events, allowed):
+    two = rules(("Pods", 2, 60), window=0)
+    seen = observe(
+        hpa(external(average(100)), high=20, behavior=behavior(two, two)),
+        current,
+        series(asked * 100),
+        memory=known((current, 15), ago=15, replicas=current, **events),
     )
-    after = memory.restore_memory(before, 7, T)
-    assert after.scale_down == (ScaleEvent(1, T - 60), ScaleEvent(2, T))
-    assert latest_of(after) == Recommendation(7, T)
-    empty = memory.restore_memory(Memory(replicas=9), 7, T)
-    assert (empty.recommendations, empty.replicas) == (None, 7)
+    assert run(seen).desired == allowed
 
 
-@pytest.mark.parametrize(
-    ("latest", "alive", "want"),
-    [
-        pytest.param(6, T, (Recommendation(6, T),), id="as recommended: the quiet time repeats it"),
-        pytest.param(8, T, (Recommendation(8, T),), id="growth held back: its window goes on"),
-        pytest.param(4, T, (Recommendation(4, T - 60),), id="shrinking held back: its window runs from then"),
-        pytest.param(6, T - 60, (Recommendation(6, T - 60),), id="no quiet time"),
-        pytest.param(6, T - 90, (Recommendation(6, T - 90),), id="a clock that was ahead"),
-    ],
-)
-def test_the_latest_recommendation_reaches_to_the_last_sign_of_life(latest, alive, want):
-    before = Memory(recommendations=(Recommendation(latest, T - 60),), replicas=6)
-    assert memory.restore_memory(before, 6, alive).recommendations == want
-
-
-def test_of_two_recommendations_at_one_time_the_later_entry_counts():
-    before = Memory(recommendations=(Recommendation(4, T - 60), Recommendation(6, T - 60)), replicas=6)
-    assert latest_of(memory.restore_memory(before, 6, T)) == Recommendation(6, T)
-    reverse = Memory(recommendations=(Recommendation(6, T - 60), Recommendation(4, T - 60)), replicas=6)
-    assert memory.restore_memory(reverse, 6, T).recommendations == reverse.recommendations
-
-
-@pytest.mark.parametrize("order", [1, -1], ids=["lost last", "lost first"])
-def test_good_values_reach_to_the_last_sign_of_life_and_lost_ones_do_not(order):
-    good, lost = memory.LastGood("a", 3, T - 60), memory.LastGood("b", 4, T - 60, True)
-    after = memory.restore_memory(Memory(last_good=(good, lost)[::order]), 6, T)
-    assert {entry.key: entry.at for entry in after.last_good} == {"a": T, "b": T - 60}
-    assert memory.restore_memory(Memory(), 6, T) == Memory()
-
-
-def test_times_of_another_clock_are_shifted_and_never_later_than_the_last_sign_of_life():
-    stored = Memory(
-        recommendations=(Recommendation(6, T - 60),),
-        scale_up=(ScaleEvent(1, T - 50),),
+def test_no_time_is_later_than_now():
+    """The last holder's clock was ahead."""
+    ahead = known(
+        (9, -500),
+        (6, -600),
+        ago=-600,
+        replicas=9,
+        scale_up=(ScaleEvent(1, T + 50),),
         scale_down=(ScaleEvent(1, T - 40),),
-        last_good=(memory.LastGood("a", 1, T - 30),),
-        rejected_since={"a": T - 20},
-        last_event_times={"b": T - 1},
+        last_good=(memory.LastGood("a", 1, T + 30),),
+        rejected_since={"a": T + 20},
+        last_event_times={"b": T + 1},
     )
-    shifted = memory.take_over_memory(stored, T, skew=10.0)
-    assert latest_of(shifted).at == T - 50
-    assert (shifted.scale_up[0].at, shifted.scale_down[0].at) == (T - 40, T - 30)
-    assert (shifted.last_good[0].at, shifted.rejected_since["a"]) == (T - 20, T - 10)
-    assert shifted.last_event_times == {"b": T}
-    assert memory.take_over_memory(Memory(), T) == Memory()
+    after = memory.resume(ahead, OWNER, 9, T)
+    assert ages(after) == [(9, 0), (6, 0)]
+    assert (after.scale_up[0].at, after.scale_down[0].at, after.at) == (T, T - 40, T)
+    assert (after.last_good[0].at, after.rejected_since, after.last_event_times) == (T, {"a": T}, {"b": T})
+
+
+SYNC = 15
+
+
+@settings(max_examples=300, deadline=None)
+@given(
+    asks=st.lists(st.integers(1, 12), min_size=1, max_size=25),
+    then=st.lists(st.integers(1, 12), min_size=1, max_size=30),
+    syncs_away=st.integers(0, 40),
+    up=st.sampled_from([0, 60, 120]),
+    down=st.sampled_from([0, 60, 300, 600]),
+    current=st.integers(1, 12),
+)
+def test_no_decision_goes_beyond_that_of_a_perfect_memory(asks, then, syncs_away, up, down, current):
+    """A perfect memory knows all that was asked. The sizes that a hand-over forgets are held longer, not shorter."""
+    windows = Windows(up=float(up), down=float(down))
+    perfect: list[Recommendation] = []
+    own = memory.start(OWNER, current, T)
+    now = T
+    for ask in asks:
+        now += SYNC
+        own = memory.recommend(own, ask, now)
+        perfect.append(Recommendation(ask, now))
+    stored = own
+    for _ in range(syncs_away):  # in a prompt hand-over the metrics ask for what they did
+        now += SYNC
+        perfect.append(Recommendation(asks[-1], now))
+    own = memory.resume(stored, OWNER, current, now)
+    for ask in then:
+        now += SYNC
+        allowed, _, _ = stabilize_both_ways(own.recommendations or (), current, ask, now, windows)
+        ideal, _, _ = stabilize_both_ways([Recommendation(current, T), *perfect], current, ask, now, windows)
+        if allowed < current:
+            assert ideal <= allowed, "it shrinks further"
+        if allowed > current:
+            assert ideal >= allowed, "it grows further"
+        own = memory.recommend(own, ask, now)
+        perfect.append(Recommendation(ask, now))
 
 
 @pytest.mark.parametrize(
@@ -233,11 +318,6 @@ def test_events_beyond_the_bound_are_merged_at_the_later_time():
     assert memory.add_event((ScaleEvent(3, T - 1800),), 1, T) == (ScaleEvent(3, T - 1800), ScaleEvent(1, T))
 
 
-def test_memories_of_format_1_are_read():
-    old = memory.loads(b'{"uid": "u", "told": {"A": 1.0}, "refused": {"k": 2.0}}')
-    assert (old.last_event_times, old.rejected_since) == ({"A": 1.0}, {"k": 2.0})
-    assert memory.loads(b'{"refused": {"k": 2.0}}').rejected_since == {"k": 2.0}
-    assert (
-        memory.loads(b'{"last_event_times": {"A": 3.0}}'.replace(b"last_event_times", b"lastEventTimes")).uid
-        == ""
-    )
+@pytest.mark.parametrize("text", ["", "{", "[]", '{"recommendations": 3}', '{"owner": 5}'])
+def test_a_memory_that_cannot_be_read_is_empty(text):
+    assert memory.loads(text) == Memory()

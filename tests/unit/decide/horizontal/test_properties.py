@@ -9,6 +9,7 @@ from hypothesis import strategies as st
 from tests.unit.decide.horizontal.builders import (
     JOB,
     NO_WINDOW,
+    OWNER,
     REPLICA_SET,
     T,
     average,
@@ -89,7 +90,7 @@ def observations(draw):
         selection_strategy=draw(st.sampled_from([None, "OwnerReference"])),
     )
     memory = Memory(
-        uid="uid-of-hpa",
+        owner=OWNER,
         recommendations=draw(
             st.none()
             | st.lists(st.builds(Recommendation, st.integers(0, 40), st.just(T - 40)), max_size=3).map(tuple)

@@ -51,7 +51,7 @@ class RecordingReconciler(Reconciler):
         if request.hpa_state.hpa.metadata.name == "raises":
             raise RuntimeError("unexpected")
         self.in_batch.append(request.hpa_state.key)
-        request.finish()
+        request.finish(0.0)
 
 
 def sync(states, *, is_cheaper=False, failing=()):

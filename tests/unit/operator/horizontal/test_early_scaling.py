@@ -139,16 +139,6 @@ def test_policies_limit_an_hpa_with_behavior_and_it_is_not_deferred():
     assert world.state.next_sync_at == -inf
 
 
-def test_an_hpa_without_behavior_waits_a_sync_period_after_an_early_scale():
-    world = World(seconds=2.0).check()
-    assert world.state.next_sync_at == world.clock.monotonic() + 15.0
-    assert world.monitor.due_again([world.state]) == []
-    world.clock.advance(15.0)
-    assert world.monitor.due_again([world.state]) == [world.state]
-    world.is_owned = False
-    assert world.monitor.due_again([world.state]) == []
-
-
 @pytest.mark.parametrize(
     "samples",
     [
@@ -283,16 +273,6 @@ def test_a_check_joins_a_sync_in_the_second_half_of_its_pause(passed, is_near):
     world.monitor.reschedule()
     world.clock.advance(passed)
     assert world.monitor.is_nearly_due() is is_near
-
-
-@pytest.mark.parametrize(("ago", "is_deferred"), [(9.0, True), (10.0, False), (11.0, False)])
-def test_a_sync_defers_an_hpa_that_was_scaled_since_the_last_but_one_check(ago, is_deferred):
-    world = World()
-    world.state.scaled_at = scaled_at = world.clock.monotonic() - ago
-    assert (world.monitor.defer_just_scaled([world.state]) == []) is is_deferred
-    assert world.state.next_sync_at == (scaled_at + 15.0 if is_deferred else -inf)
-    edit_spec(world.state, behavior=behavior())
-    assert world.monitor.defer_just_scaled([world.state]) == [world.state], "its policies limit it"
 
 
 @pytest.mark.parametrize(

@@ -29,7 +29,7 @@ class Started:
         self.uids = []
         self.times = defaultdict(list)
 
-    def reconcile_all(self, states, also_queried=()):
+    def reconcile_all(self, states, also_queried=(), *, is_sync=False):
         for state in states:
             self.uids.append(state.uid)
             self.times[state.hpa.metadata.name].append(round(self.clock.monotonic(), 3))
@@ -41,8 +41,6 @@ def no_usage_checks() -> Any:
         on_finished=None,
         reschedule=lambda: None,
         is_nearly_due=lambda: False,
-        defer_just_scaled=lambda due: due,
-        due_again=lambda _: [],
     )
 
 
@@ -136,6 +134,36 @@ def test_a_sync_skips_what_was_just_scaled(next_sync_at, is_started):
 
     clock.run(main())
     assert started.uids == ([first.uid] if is_started else []) + [second.uid]
+
+
+@pytest.mark.parametrize("has_timers", [False, True], ids=["ours", "as upstream"])
+def test_after_a_scale_the_next_sync_is_a_period_after_its_answer(has_timers):
+    """W1: on the grid it came a little before the period of a policy ended, so that a step took two syncs."""
+    clock = VirtualClock()
+    state = hpa_state()
+    hpas: Any = Hpas({state.uid: state})
+    started: Any = Started(clock)
+
+    async def nothing():
+        """Do nothing before waiting."""
+
+    async def play():
+        periods = SyncPeriods(15.0, 2.0, has_timers=has_timers)
+        loop = Loop(clock, hpas, lambda _key: True, started, no_usage_checks(), periods)
+        running = asyncio.ensure_future(loop.run(lambda: True, nothing))
+        await clock.sleep(16.2)
+        loop.note_scaled(state)
+        await clock.sleep(20)
+        running.cancel()
+        await asyncio.gather(running, return_exceptions=True)
+
+    clock.run(play())
+    (times,) = started.times.values()
+    if has_timers:
+        assert times == pytest.approx([0.0, 15.0, 30.0], abs=0.25)
+    else:
+        assert 31.2 in times
+        assert not [at for at in times if 16.2 < at < 31.2]
 
 
 @pytest.mark.parametrize(

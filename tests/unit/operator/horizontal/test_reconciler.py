@@ -8,6 +8,7 @@ from tests.unit.decide.horizontal.builders import NOW, average, external, observ
 from tests.unit.operator.horizontal.fakes import controller_metrics, hpa_state, target
 from trimtab.clock import VirtualClock
 from trimtab.cluster import errors
+from trimtab.cluster.leases.fence import Epoch
 from trimtab.operator.horizontal.reconciler import Reconciler
 from trimtab.operator.horizontal.snapshot import Snapshot, StaleObservation
 from trimtab.operator.horizontal.writer import PendingWrite, ScaleUnknown
@@ -46,12 +47,12 @@ class World:
 
     async def read(self, _request, _samples):
         observation = observe(self.state.hpa, 4, series(80))
-        return Snapshot(target(4), observation, NOW)
+        return Snapshot(target(4), observation, NOW, Epoch(self.clock))
 
     def prepare(self, _state, snapshot, decision):
-        return PendingWrite(snapshot.target, snapshot.observation, decision)
+        return PendingWrite(snapshot.target, snapshot.observation, decision, snapshot.epoch)
 
-    def has_nothing_to_write(self, _state, _write):
+    def has_nothing_to_write(self, _write):
         return False
 
     async def apply(self, _state, _write):

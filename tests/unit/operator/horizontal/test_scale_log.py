@@ -5,7 +5,7 @@ import logging
 import pytest
 
 from tests.unit.decide.horizontal.builders import NOW, observe
-from tests.unit.operator.horizontal.test_writer import FORBIDDEN, World
+from tests.unit.operator.horizontal.test_writer import EPOCH, FORBIDDEN, World
 from trimtab.decide.horizontal import decide
 from trimtab.decide.horizontal.observation.observation import ScaleFailure
 from trimtab.operator.horizontal.inputs.targets import ResolvedTarget
@@ -42,7 +42,7 @@ def test_a_missing_right_to_a_scale_is_one_line_with_what_gives_it(advice, lines
     world = World()
     failure = ScaleFailure(message="forbidden", step="query", advice=advice)
     observation = observe(world.state.hpa, 4, scale=None, scale_failure=failure)
-    snapshot = Snapshot(ResolvedTarget(failure=failure), observation, NOW)
+    snapshot = Snapshot(ResolvedTarget(failure=failure), observation, NOW, EPOCH)
     for _ in range(2):
         world.writer.prepare(world.state, snapshot, decide(observation, NOW))
     facts = [

@@ -166,6 +166,19 @@ def test_upstreams_timers_run_from_the_creation_of_each_hpa(created, place, chan
         assert len(times) >= (120 - born[uid]) // PERIOD - 1
 
 
+def test_upstreams_next_sync_is_a_period_after_the_end_of_the_last():
+    (state,) = hpa_states(1)
+    schedule = TimerSchedule(PERIOD, 0.0)
+    taken = []
+    while schedule.next_at < 70:
+        now = schedule.next_at
+        if schedule.next_due([state], now):
+            taken.append(now)
+            state.start_reconcile(now, is_sync=True).finish(now + 0.4)
+            state.start_reconcile(now + 1, is_sync=False).finish(now + 2)  # an edit moves nothing
+    assert steps(taken) == pytest.approx([PERIOD + 0.4] * 4, abs=TIMER_SECONDS + 1e-6)
+
+
 def _take(
     schedule: TimerSchedule, present: list[HpaState], until: float, taken: dict[str, list[float]]
 ) -> None:

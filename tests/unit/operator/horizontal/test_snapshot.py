@@ -8,7 +8,7 @@ import pytest
 from tests.unit.decide.horizontal.builders import NOW, average, external, marked, object_metric, series, value
 from tests.unit.operator.horizontal.fakes import CONFIG, edit_spec, hpa_state, queries_of, target
 from trimtab.clock import VirtualClock
-from trimtab.cluster.leases.epoch import UNSHARED, Epoch
+from trimtab.cluster.leases.fence import Epoch
 from trimtab.decide.horizontal import Memory, Record, decide
 from trimtab.decide.horizontal.memory import dumps
 from trimtab.metrics.queries import ExternalMetric
@@ -18,12 +18,13 @@ from trimtab.operator.horizontal.snapshot import InputCaches, Snapshot, Snapshot
 
 QUEUE = external(average("10"))
 NO_PODS = MatchedPods((), ())
+EPOCH = Epoch(VirtualClock(NOW))
 
 
 class World:
     """One HPA on an external metric, its target, and everything that a snapshot reads."""
 
-    def __init__(self, *, cached=None, epoch: Epoch | None = UNSHARED) -> None:
+    def __init__(self, *, cached=None, epoch: Epoch | None = EPOCH) -> None:
         self.state = hpa_state("web", "shop", QUEUE)
         self.cached_target, self.epoch = cached, epoch
         self.reads, self.doubted, self.registered = 0, 0, 0
@@ -114,7 +115,7 @@ def test_samples_for_an_old_spec_are_fetched_again():
 
 @pytest.mark.parametrize("why", ["deleted", "of another replica"])
 def test_no_snapshot_of_an_hpa_that_is_not_ours(why):
-    world = World(cached=target(4), epoch=None if why == "of another replica" else UNSHARED)
+    world = World(cached=target(4), epoch=None if why == "of another replica" else EPOCH)
     if why == "deleted":
         world.on_fetch = world.state.mark_deleted
     assert world.snapshot() is None

@@ -7,12 +7,16 @@ import pytest
 
 from tests.unit.decide.horizontal.builders import NOW, average, external, marked, observe, series
 from tests.unit.decide.horizontal.builders import run as decide_on
-from tests.unit.operator.horizontal.fakes import UNUSED, api_error, edit_spec, hpa_state, target
+from tests.unit.operator.horizontal.fakes import api_error, edit_spec, hpa_state, target
 from trimtab.clock import VirtualClock
 from trimtab.cluster import errors
+from trimtab.cluster.leases.fence import Epoch
 from trimtab.decide.horizontal import decide
 from trimtab.decide.horizontal.decision import Decision, DecisionTrace
-from trimtab.decide.horizontal.status.writes import EVERY_SYNC, WriteReason
+from trimtab.decide.horizontal.memory import dumps
+from trimtab.decide.horizontal.records.record import dumps as dumps_record
+from trimtab.decide.horizontal.records.record import replay
+from trimtab.decide.horizontal.standing import WriteReason
 from trimtab.model.hpa.annotations import MEMORY_ANNOTATION
 from trimtab.model.hpa.dry_run import MODE_ANNOTATION
 from trimtab.model.hpa.types import HorizontalPodAutoscalerStatus
@@ -29,12 +33,13 @@ from trimtab.operator.horizontal.writer import PendingWrite, ScaleUnknown, Write
 CONFLICT = api_error(errors.Conflict, 409)
 FORBIDDEN = api_error(errors.Forbidden, 403)
 LOST = errors.TransportError("the response was lost")
+EPOCH = Epoch(VirtualClock(NOW))
 
 
 class World:
     """One HPA whose metric asks for 8 instead of 4 replicas, and servers that fail as they are told."""
 
-    def __init__(self, *, scale=None, read=None, status=None, dry_run=False, limits=EVERY_SYNC) -> None:
+    def __init__(self, *, scale=None, read=None, status=None, dry_run=False, max_age=None) -> None:
         self.clock = VirtualClock()
         self.failures = {"scale": scale, "status": status}
         self.found = read
@@ -43,7 +48,7 @@ class World:
         self.state = hpa_state("web", "shop", external(average("10")))
         self.state.memory.mark_confirmed()
         anything: Any = self
-        rules = WriteRules(WriteSlots(1), dry_run, limits)
+        rules = WriteRules(WriteSlots(1), dry_run, max_age)
         self.writer = Writer(self.clock, lambda _key: anything, anything, anything, anything, rules)
 
     def _do(self, what: str) -> None:
@@ -76,7 +81,7 @@ class World:
     def apply(self, replicas: int = 4) -> PendingWrite:
         observation = observe(self.state.hpa, replicas, series(80))
         write = self.writer.prepare(
-            self.state, Snapshot(target(replicas), observation, NOW), decide(observation, NOW)
+            self.state, Snapshot(target(replicas), observation, NOW, EPOCH), decide(observation, NOW)
         )
         VirtualClock().run(self.writer.apply(self.state, write))
         return write
@@ -165,7 +170,7 @@ def test_an_hpa_that_changes_while_its_first_scale_is_prepared_is_not_scaled(cha
     decision = decide(observation, NOW)
     if has_intent:
         decision = msgspec.structs.replace(decision, intent=decision.status)
-    write = world.writer.prepare(state, Snapshot(target(4), observation, NOW), decision)
+    write = world.writer.prepare(state, Snapshot(target(4), observation, NOW, EPOCH), decision)
     with pytest.raises(StaleObservation, match="the HPA changed since it was read"):
         VirtualClock().run(world.writer.apply(state, write))
     assert world.done == []
@@ -192,7 +197,7 @@ def test_a_lost_lease_ends_every_kind_of_write():
     observation = observe(world.state.hpa, 4, series(80))
     decision = decide(observation, NOW)
     announced = msgspec.structs.replace(decision, intent=decision.status)
-    write = world.writer.prepare(world.state, Snapshot(target(4), observation, NOW), announced)
+    write = world.writer.prepare(world.state, Snapshot(target(4), observation, NOW, EPOCH), announced)
     with pytest.raises(errors.Fenced):
         VirtualClock().run(world.writer.apply(world.state, write))
     assert world.done == []
@@ -204,7 +209,7 @@ def test_a_scale_that_cannot_be_announced_is_not_written(failure):
     observation = observe(world.state.hpa, 4, series(80))
     decision = decide(observation, NOW)
     announced = msgspec.structs.replace(decision, intent=decision.status)
-    write = world.writer.prepare(world.state, Snapshot(target(4), observation, NOW), announced)
+    write = world.writer.prepare(world.state, Snapshot(target(4), observation, NOW, EPOCH), announced)
     VirtualClock().run(world.writer.apply(world.state, write))
     assert write.scale_error
     assert "scale" not in world.done
@@ -255,30 +260,36 @@ def test_a_dry_run_sends_no_request():
     assert not {"scale", "status"} & set(world.done)
 
 
-def test_a_decision_that_changes_nothing_has_nothing_to_write():
-    state = hpa_state("web", "shop", external(average("10")))
-    observation = observe(state.hpa, 8, series(80))
-    settled = msgspec.structs.replace(state.hpa, status=decide_on(observation).status)
-    decision = decide_on(observe(settled, 8, series(80)))
-    write = PendingWrite(target(8), observation, decision)
-    writer = Writer(VirtualClock(), UNUSED, UNUSED, UNUSED, UNUSED, WriteRules(UNUSED))
-    assert writer.has_nothing_to_write(state, write)
-    state.memory.must_store = True
-    assert not writer.has_nothing_to_write(state, write)
-
-
-@pytest.mark.parametrize("must_store", [True, False])
-def test_a_memory_that_must_be_stored_is_written_with_an_unchanged_status(must_store):
+@pytest.mark.parametrize("is_stored", [True, False])
+def test_a_memory_that_is_not_stored_is_written_with_an_unchanged_status(is_stored):
+    """`kubectl replace` drops the annotation of a native HPA."""
     world = World()
     observation = observe(world.state.hpa, 8, series(80))
-    status = decide_on(observation).status
-    world.state.replace_hpa(msgspec.structs.replace(world.state.hpa, status=status), "")
-    world.state.memory.must_store = must_store
+    decision = decide_on(observation)
+    world.state.replace_hpa(msgspec.structs.replace(world.state.hpa, status=decision.status), "")
+    if is_stored:
+        world.state.memory.set_stored(dumps(decision.memory).decode())
     write = world.apply(8)
     assert write.status_error is None
-    assert write.write_reason == (WriteReason.MEMORY if must_store else None), "the reason is counted"
-    assert world.done == (["status"] if must_store else [])
-    assert not world.state.memory.must_store
+    assert write.write_reason == (None if is_stored else WriteReason.MEMORY), "the reason is counted"
+    assert world.done == ([] if is_stored else ["status"])
+    assert world.writer.has_nothing_to_write(write) is is_stored
+
+
+def test_the_scale_is_dated_by_its_answer():
+    """W2: with a slow or refusing API server the next step came a period after the decision, too soon."""
+    world = World()
+    observation = observe(world.state.hpa, 4, series(80))
+    clock = VirtualClock(NOW)
+    epoch = Epoch(clock)
+    clock.advance(9.0)
+    write = world.writer.prepare(
+        world.state, Snapshot(target(4), observation, NOW, epoch), decide(observation, NOW)
+    )
+    VirtualClock().run(world.writer.apply(world.state, write))
+    (event,) = write.decision.memory.scale_up
+    assert event.at == write.scaled_at == NOW.timestamp() + 9.0
+    assert dumps_record(replay(write.record())) == dumps_record(write.record())
 
 
 STATUS = HorizontalPodAutoscalerStatus(
@@ -327,7 +338,7 @@ def test_a_status_is_patched_by_what_changed(resource, new, want):
     state = hpa_state(resource=resource)
     state.replace_hpa(msgspec.structs.replace(state.hpa, status=STATUS), "")
     lost = Decision(now=0.0, status=new, trace=DecisionTrace(stopped_by="FailedGetScale"))
-    assert status_patch(state, new, lost) == want
+    assert status_patch(state, new, lost, "{}") == want
 
 
 @pytest.mark.parametrize(
@@ -338,5 +349,5 @@ def test_desired_replicas_are_written_once_they_are_decided(observed, want):
     state = hpa_state()
     new = HorizontalPodAutoscalerStatus(desired_replicas=observed or 0)
     state.replace_hpa(msgspec.structs.replace(state.hpa, status=new), "")
-    patch = status_patch(state, new, Decision(now=0.0, status=new, observed_desired=observed))
+    patch = status_patch(state, new, Decision(now=0.0, status=new, observed_desired=observed), "{}")
     assert patch["status"].get("desiredReplicas") == want

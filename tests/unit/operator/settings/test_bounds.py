@@ -54,7 +54,6 @@ def test_a_port_that_is_none_ends_the_start(flag, port, capsys):
         ("eviction_tolerance", 1.0, 1.001),
         ("min_replicas", 0, -1),
         ("recommendation_margin_fraction", 0.0, -0.001),
-        ("status_visible_change", 0.0, -0.001),
         ("status_max_age", timedelta(), -TINY),
         ("recommender_interval", TINY, timedelta()),
         ("updater_interval", TINY, timedelta()),

@@ -7,6 +7,7 @@ from trimtab.decide.horizontal.behavior.rate_limits import (
     scale_up_limit,
 )
 from trimtab.decide.horizontal.behavior.stabilization import (
+    GRACE_SECONDS,
     Stabilized,
     Windows,
     stabilize,
@@ -102,7 +103,7 @@ def stabilize_with_behavior(
     windows = windows_of(wanted.behavior, settings)
     recommendations = memory.recommendations or ()
     replicas, reason, window = stabilize_both_ways(
-        recommendations, wanted.current, wanted.desired, now, windows
+        recommendations, wanted.current, wanted.desired, now, windows, GRACE_SECONDS if rules.ours else 0.0
     )
     if rules.ours:
         kept = remember(recommendations, wanted.desired, now, max(windows.up, windows.down, LONGEST_WINDOW))

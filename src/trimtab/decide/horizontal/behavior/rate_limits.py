@@ -8,6 +8,7 @@ from collections.abc import Iterable
 from math import ceil
 
 from trimtab.decide.horizontal.arithmetic import INT32_MAX, INT32_MIN, int32_of
+from trimtab.decide.horizontal.behavior.stabilization import GRACE_SECONDS
 from trimtab.decide.horizontal.memory import Memory, ScaleEvent, add_event, overwrite_event
 from trimtab.decide.horizontal.rules import Rules
 from trimtab.model.hpa.types import (
@@ -29,10 +30,12 @@ class RateLimit(Wire):
     """Whether the direction is switched off by `selectPolicy: Disabled`."""
 
 
-def change_within(period_seconds: int, events: Iterable[ScaleEvent], now: float) -> int:
+def change_within(
+    period_seconds: float, events: Iterable[ScaleEvent], now: float, *, with_found: bool = True
+) -> int:
     """Return the sum of the scale events younger than the period."""
     cutoff = now - period_seconds
-    return sum(event.change for event in events if event.at > cutoff)
+    return sum(event.change for event in events if event.at > cutoff and (with_found or not event.is_found))
 
 
 def scale_up_limit(
@@ -58,18 +61,19 @@ def _limit(
     takes_lowest = is_up == (scaling.select_policy == ScalingPolicySelect.MIN)
     best = RateLimit(replicas=INT32_MAX if takes_lowest else INT32_MIN)
     allow = _allowed_up if is_up else _allowed_down
-    allowed = 0
+    allowed, grace = 0, GRACE_SECONDS if rules.ours else 0.0
     for policy in scaling.policies:
-        start = _period_start(current, memory, policy, now)
+        start = _period_start(current, memory, policy.period_seconds - grace, now, is_up=is_up)
         allowed = allow(start, policy, rules, allowed)
         if allowed < best.replicas if takes_lowest else allowed > best.replicas:
             best = RateLimit(replicas=allowed, policy=policy)
     return best
 
 
-def _period_start(current: int, memory: Memory, policy: HPAScalingPolicy, now: float) -> int:
-    added = change_within(policy.period_seconds, memory.scale_up, now)
-    removed = change_within(policy.period_seconds, memory.scale_down, now)
+def _period_start(current: int, memory: Memory, seconds: float, now: float, *, is_up: bool) -> int:
+    # A change that was found may be a user's. It limits its own direction and frees nothing in the other.
+    added = change_within(seconds, memory.scale_up, now, with_found=is_up)
+    removed = change_within(seconds, memory.scale_down, now, with_found=not is_up)
     return int32_of(current - added + removed)
 
 
@@ -100,16 +104,16 @@ def scale_events(
     *,
     compact: bool,
 ) -> tuple[tuple[ScaleEvent, ...], tuple[ScaleEvent, ...]]:
-    """Return the scale events after a change, if policies need them."""
-    if behavior is None:
+    """Return the scale events after a change. Ours are kept without `behavior`, too, which may be set later."""
+    if behavior is None and not compact:
         return memory.scale_up, memory.scale_down
     is_up = after > before
     events = memory.scale_up if is_up else memory.scale_down
-    rules = behavior.scale_up if is_up else behavior.scale_down
     change = abs(after - before)
     if compact:
         events = add_event(events, change, now)
     else:
+        rules = (behavior.scale_up if is_up else behavior.scale_down) if behavior is not None else None
         longest = max((policy.period_seconds for policy in rules.policies), default=0) if rules else 0
         events = overwrite_event(events, change, now, longest)
     return (events, memory.scale_down) if is_up else (memory.scale_up, events)

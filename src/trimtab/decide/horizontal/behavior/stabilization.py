@@ -22,6 +22,10 @@ MESSAGES = {
 }
 
 
+GRACE_SECONDS = 0.5
+"""How much shorter a window or a period of ours is. One that is a whole number of syncs ends at that sync, not one later."""
+
+
 class Stabilized(Wire):
     """The result of the stabilization windows."""
 
@@ -52,8 +56,8 @@ def earlier_recommendation(stabilized: Stabilized) -> str:
 def stabilize(
     recommendations: tuple[Recommendation, ...], desired: int, now: float, window: float, *, compact: bool
 ) -> Stabilized:
-    """Take the highest recommendation of the window, its very edge included."""
-    cutoff = now - window
+    """Take the highest recommendation of the window. Upstream includes its very edge."""
+    cutoff = now - window + (GRACE_SECONDS if compact else 0.0)
     highest = desired
     for known in recommendations:
         if known.replicas > highest and known.at >= cutoff:
@@ -79,13 +83,18 @@ class Windows(Wire):
 
 
 def stabilize_both_ways(
-    recommendations: Sequence[Recommendation], current: int, desired: int, now: float, windows: Windows
+    recommendations: Sequence[Recommendation],
+    current: int,
+    desired: int,
+    now: float,
+    windows: Windows,
+    grace: float = 0.0,
 ) -> tuple[int, str, float]:
     """Return the replicas that both windows allow, with the reason and the window if one of them held.
 
     Here a recommendation exactly as old as its window no longer counts, as upstream has it.
     """
-    up_cutoff, down_cutoff = now - windows.up, now - windows.down
+    up_cutoff, down_cutoff = now - windows.up + grace, now - windows.down + grace
     lowest = highest = desired
     for known in recommendations:
         if known.replicas < lowest and known.at > up_cutoff:

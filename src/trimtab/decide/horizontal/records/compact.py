@@ -11,7 +11,7 @@ from typing import Any
 import msgspec
 
 from trimtab.decide.horizontal.arithmetic import NEVER
-from trimtab.decide.horizontal.memory import LastGood, Recommendation
+from trimtab.decide.horizontal.memory import EMPTY, LastGood, Recommendation
 from trimtab.decide.horizontal.observation.observation import Observation
 from trimtab.decide.horizontal.observation.pods import PodSnapshot
 from trimtab.decide.horizontal.observation.samples import MetricSamples, PodSamples, Sample
@@ -42,6 +42,8 @@ class _Change(msgspec.Struct, frozen=True, array_like=True, gc=False):
     metrics: tuple[MetricStatus, ...]
     recommendations: tuple[Recommendation, ...] | None
     last_good: tuple[LastGood, ...]
+    remembered_at: float | None
+    """None: the default itself."""
     samples: tuple[_Columns | None, ...]
     """None: the next of the record's `plain` samples."""
 
@@ -90,7 +92,10 @@ def unpack(packed: PackedRecord) -> Record:
             [next(plain) if columns is None else _samples(columns, base.pods) for columns in change.samples]
         ),
         memory=msgspec.structs.replace(
-            base.memory, recommendations=change.recommendations, last_good=change.last_good
+            base.memory,
+            recommendations=change.recommendations,
+            last_good=change.last_good,
+            at=EMPTY.at if change.remembered_at is None else change.remembered_at,
         ),
     )
     return decide_and_complete(observation, packed.now, packed.fate)
@@ -107,7 +112,7 @@ def _base_of(observation: Observation) -> Observation:
         ),
         owners=observation.owners or _NO_OWNERS,
         samples=(),
-        memory=msgspec.structs.replace(observation.memory, recommendations=None, last_good=()),
+        memory=msgspec.structs.replace(observation.memory, recommendations=None, last_good=(), at=EMPTY.at),
     )
 
 
@@ -119,6 +124,7 @@ def _change_of(observation: Observation) -> tuple[bytes, tuple[MetricSamples, ..
         observation.hpa.status.current_metrics,
         observation.memory.recommendations,
         observation.memory.last_good,
+        None if observation.memory.at is EMPTY.at else observation.memory.at,
         tuple(columns),
     )
     try:

@@ -34,11 +34,13 @@ class Record(Wire, kw_only=True):
     """Whether the scale was not meant to be written."""
     author: Author | None = None
     """The replica that wrote the scale or the status; None if nothing was written."""
+    scaled_at: float | None = None
+    """When the answer to the scale came; None counts as the time of the decision."""
 
     @property
     def fate(self) -> "Fate":
         """Return what became of the decision."""
-        fate = Fate(self.scale_error, self.status_error, self.is_dry_run, self.author)
+        fate = Fate(self.scale_error, self.status_error, self.is_dry_run, self.author, self.scaled_at)
         return WELL if fate == WELL else fate
 
 
@@ -49,6 +51,7 @@ class Fate(NamedTuple):
     status_error: str | None = None
     is_dry_run: bool = False
     author: Author | None = None
+    scaled_at: float | None = None
 
 
 WELL = Fate()
@@ -90,7 +93,7 @@ def decide_and_complete(observation: Observation, now: float, fate: Fate) -> Rec
     decision = decide(observation, datetime.fromtimestamp(now, UTC))
     if fate.is_dry_run:
         decision = as_dry_run(observation, decision)
-    decision = after_scale(observation, decision, fate.scale_error)
+    decision = after_scale(observation, decision, fate.scale_error, at=fate.scaled_at)
     if fate.status_error is not None:
         decision = after_status(observation, decision, fate.status_error)
     return Record(observation=observation, decision=decision, **fate._asdict())

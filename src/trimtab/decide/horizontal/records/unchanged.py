@@ -3,18 +3,17 @@
 A decision is a pure function of its observation and the time. While neither the objects nor the samples change, only time can
 change it: a recommendation leaves its window, a scale event its period, a young pod comes of age, a sample gets too old.
 `find_unchanged` computes when the first of these happens. Until then `still_valid` says whether a decision would be the same,
-and `extend_memory` returns the memory that it would leave.
+and `memory.extend` returns the memory that it would leave.
 """
 
 from collections.abc import Iterable, Iterator
 from math import inf
 
-import msgspec
-
 from trimtab.decide.horizontal.arithmetic import NEVER
 from trimtab.decide.horizontal.behavior.normalize import DEFAULT_DOWN, DEFAULT_UP, windows_of
+from trimtab.decide.horizontal.behavior.stabilization import GRACE_SECONDS
 from trimtab.decide.horizontal.decision import Decision
-from trimtab.decide.horizontal.memory import LONGEST_WINDOW, LastGood, Memory, Recommendation
+from trimtab.decide.horizontal.memory import LONGEST_WINDOW, Memory
 from trimtab.decide.horizontal.metrics.kinds import Proposal
 from trimtab.decide.horizontal.observation.observation import Observation
 from trimtab.decide.horizontal.observation.samples import (
@@ -120,16 +119,6 @@ def _fresh_for(observation: Observation) -> float:
     return min((observation.settings.stale_after if age is None else age for age in ages), default=0.0)
 
 
-def extend_memory(memory: Memory, now: float) -> Memory:
-    """Return the memory that one more decision of the same kind would leave."""
-    known = memory.recommendations
-    if not known:
-        return memory
-    latest = Recommendation(known[-1].replicas, now)
-    good = tuple(LastGood(good.key, good.replicas, now) for good in memory.last_good)
-    return msgspec.structs.replace(memory, recommendations=(*known[:-1], latest), last_good=good)
-
-
 def _is_repeatable(observation: Observation, decision: Decision) -> bool:
     """Return whether metrics alone decided, and nothing was written or emitted."""
     trace = decision.trace
@@ -173,12 +162,15 @@ def _edges(observation: Observation, decision: Decision) -> Iterator[float]:
     if older:
         windows = windows_of(behavior, observation.settings)
         spans = {windows.up, windows.down, observation.settings.downscale_stabilization, LONGEST_WINDOW}
-        yield from (recommendation.at + span for recommendation in older for span in spans)
+        for recommendation in older:
+            for span in spans:
+                yield recommendation.at + span - GRACE_SECONDS
+                yield recommendation.at + span
     if behavior is not None and (memory.scale_up or memory.scale_down):
         rules = (behavior.scale_up or DEFAULT_UP, behavior.scale_down or DEFAULT_DOWN)
         periods = {policy.period_seconds for rule in rules for policy in rule.policies}
         events = (*memory.scale_up, *memory.scale_down)
-        yield from (event.at + period for event in events for period in periods)
+        yield from (event.at + period - GRACE_SECONDS for event in events for period in periods)
 
 
 def _have_same_samples(last: Observation, observation: Observation, oldest: float, latest: float) -> bool:

@@ -18,16 +18,22 @@ from trimtab.decide.horizontal.status.generations import condition_generation, m
 
 
 def after_scale(
-    observation: Observation, decision: Decision, error: str | None = None, *, is_lost: bool = False
+    observation: Observation,
+    decision: Decision,
+    error: str | None = None,
+    *,
+    is_lost: bool = False,
+    at: float | None = None,
 ) -> Decision:
     """Complete a decision after its scale was written, or could not be.
 
+    The change is dated by `at`, the answer to its write. It may come long after the decision.
     A write whose response `is_lost` may still arrive. Then `ScaledToZero` stays until the scale shows otherwise.
     """
     if decision.scale_to is None:
         return decision
     if error is None:
-        return _rescaled(observation, decision)
+        return _rescaled(observation, decision, decision.now if at is None else at)
     return _not_rescaled(observation, decision, error, takes_back=not is_lost)
 
 
@@ -57,7 +63,7 @@ def _not_rescaled(observation: Observation, decision: Decision, error: str, *, t
     )
 
 
-def _rescaled(observation: Observation, decision: Decision) -> Decision:
+def _rescaled(observation: Observation, decision: Decision, at: float) -> Decision:
     desired, before, rules = decision.desired, decision.current, observation.rules
     moment = wire_time(decision.now)
     conditions = Conditions(decision.status.conditions, moment, condition_generation(observation))
@@ -76,7 +82,7 @@ def _rescaled(observation: Observation, decision: Decision) -> Decision:
         observation.hpa.spec.behavior,
         before,
         desired,
-        decision.now,
+        at,
         compact=rules.ours,
     )
     status = msgspec.structs.replace(

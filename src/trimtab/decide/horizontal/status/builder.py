@@ -7,7 +7,7 @@ from typing import Any
 import msgspec
 
 from trimtab.decide.horizontal.decision import Decision, DecisionTrace, EventToRecord
-from trimtab.decide.horizontal.memory import EMPTY, Memory
+from trimtab.decide.horizontal.memory import EMPTY, NOBODY, Memory, owner_of
 from trimtab.decide.horizontal.metrics.combine import ErrorLabel, MetricsResult
 from trimtab.decide.horizontal.observation.observation import Observation
 from trimtab.decide.horizontal.status.conditions import (
@@ -38,12 +38,13 @@ class DecisionBuilder:
         "conditions_before",
         "current",
         "error",
+        "has_other_target",
         "memory",
         "metrics",
         "moment",
-        "must_store",
         "now",
         "observation",
+        "owner",
         "trace",
     )
 
@@ -52,13 +53,17 @@ class DecisionBuilder:
         self.observation = observation
         self.now = now.timestamp()
         self.moment = now.astimezone(UTC).replace(microsecond=0)
-        self.memory = _own_memory(observation)
+        self.owner = owner_of(observation.hpa)
+        """Who the memory belongs to from now on."""
+        self.memory = observation.memory
+        self.has_other_target = False
+        """Whether the memory, and so the zero mark, is about another target."""
+        if observation.rules.ours and self.memory.owner != self.owner:
+            self._forget()
         self.current = 0
         self.metrics = NO_RESULT
         self.trace = DecisionTrace()
         self.error = ""
-        self.must_store = False
-        """Whether the memory has to be stored although the status did not change."""
         self.conditions_before = statuses_of(observation.hpa.status.conditions)
         self._conditions = Conditions(
             observation.hpa.status.conditions, self.moment, condition_generation(observation)
@@ -103,9 +108,9 @@ class DecisionBuilder:
             current=self.current,
             desired=desired,
             status=status,
-            status_changed=self.must_store or must_write(status, self.observation.hpa.status),
+            status_changed=must_write(status, self.observation.hpa.status),
             events=tuple(self._events),
-            memory=self.memory,
+            memory=self._dated_memory(),
             error=self.error,
             error_label="internal" if self.error else "none",
             computations=self.metrics.computations,
@@ -128,7 +133,7 @@ class DecisionBuilder:
             status=self._status(old.desired_replicas),
             intent=self._intent() if marks_zero else None,
             events=tuple(self._events),
-            memory=self.memory,
+            memory=self._dated_memory(),
             error=self.error,
             error_label="internal" if self.error else "none",
             computations=self.metrics.computations,
@@ -151,10 +156,10 @@ class DecisionBuilder:
             current=self.current,
             desired=self.current,
             status=status,
-            status_changed=self.must_store or must_write(status, old),
+            status_changed=must_write(status, old),
             events=tuple(self._events),
             events_after_status=self._last_events,
-            memory=self.memory,
+            memory=self._dated_memory(),
             error=error,
             error_label=label,
             computations=self.metrics.computations,
@@ -172,15 +177,21 @@ class DecisionBuilder:
             conditions=self._conditions.done(),
         )
 
+    def _dated_memory(self) -> Memory:
+        """Return the memory as of this decision. Without the target's scale it stays as it was."""
+        observation = self.observation
+        if self.trace.normalized is not None or not observation.rules.ours or observation.scale is None:
+            return self.memory
+        return msgspec.structs.replace(self.memory, at=self.now, is_asking=False)
+
+    def _forget(self) -> None:
+        """Start afresh for another HPA or another target. The strategy of the same HPA is no news."""
+        before = self.memory
+        is_same_hpa = before.owner.uid == self.owner.uid
+        self.has_other_target = is_same_hpa and before.owner != NOBODY
+        self.memory = msgspec.structs.replace(EMPTY, strategy=before.strategy if is_same_hpa else "")
+
     def _intent(self) -> HorizontalPodAutoscalerStatus:
         """Return the observed status with `ScaledToZero` already True."""
         observation = self.observation
         return with_scaled_to_zero(observation.hpa.status, self.moment, condition_generation(observation))
-
-
-def _own_memory(observation: Observation) -> Memory:
-    """Return the observed memory, or an empty one if it belongs to another object."""
-    memory, uid = observation.memory, observation.hpa.metadata.uid
-    if not observation.rules.ours or memory.uid == uid:
-        return memory
-    return msgspec.structs.replace(EMPTY if memory.uid else memory, uid=uid)

@@ -1,149 +1,112 @@
 """The memory of one HPA: the copy that the object stores, and the copy of this replica.
 
-`stored` is always as the newest version of the object has it. `own` is valid in the epoch in which it was made. The
-first decision of an epoch starts from `stored`, as of the time when the last holder renewed its lease.
+The stored copy is always as the newest version of the object has it. `own` is valid in the epoch in which it was made. The
+first decision of an epoch starts from what the stored copy is worth. Under the rules of Kubernetes nothing is stored.
 """
 
 from dataclasses import dataclass
 
-import msgspec
-
-from trimtab.cluster.leases.epoch import SET_SECONDS, Epoch
+from trimtab.cluster.leases.fence import Epoch
 from trimtab.decide.horizontal import memory as memories
-from trimtab.decide.horizontal.memory import (
-    EMPTY,
-    Memory,
-    catch_up_memory,
-    restore_memory,
-    shift_times,
-    take_over_memory,
-)
+from trimtab.decide.horizontal.memory import EMPTY, Memory, Owner
 
 
 @dataclass(slots=True, eq=False)
 class HpaMemory:
     """The stored memory and the own memory of one HPA."""
 
-    stored: str = ""
-    """The memory that the newest version of the object carries."""
     own: Memory = EMPTY
     """The memory that the next decision in `epoch` starts from."""
     epoch: Epoch | None = None
     """The epoch of `own`. None before the first decision and when `own` must not be used again."""
     is_confirmed: bool = False
     """Whether the object was read in `epoch`. The watch may lack the last write of the last holder."""
-    must_store: bool = False
-    """Whether `own` has to be stored even if the status did not change, because another clock dated `stored`.
-
-    That clock is the last holder's, or our own before it was set.
-    """
+    is_first_write: bool = True
+    """Whether the stored memory is the first of `epoch`, which all HPAs write in one sync."""
     _is_untried: bool = True
-    """Whether no decision in `epoch` was written yet."""
-    _reaches_to: float | None = None
-    """The time up to which `own` is complete, until the current replicas are read. None afterwards."""
-    _clock_offset: float | None = None
-    """The wall clock minus the monotonic clock when `own` was last used."""
+    """Whether no decision of `epoch` was kept."""
+    _is_in_doubt: bool = False
+    """Whether the last scale may or may not have been written."""
+    _text: str = ""
+    _stored: Memory | None = EMPTY
+    """What `_text` says, once it was parsed."""
 
-    def load(self, epoch: Epoch, replicas: int | None, now: float, monotonic: float) -> bool:
-        """Load `own` for an epoch and the current replicas, and return whether it changed.
+    def load(self, epoch: Epoch, owner: Owner, replicas: int | None, quiet: float) -> bool:
+        """Load `own` for an epoch and the current replicas, and return whether it changed."""
+        now = epoch.now()
+        if self.epoch is not epoch:
+            stored = self.read_stored()
+            self.is_confirmed, self.is_first_write, self._is_untried = not epoch.follows, True, True
+            # An HPA whose target was edited starts afresh in its decision, which sees the old owner.
+            if replicas is None or (stored.owner != owner and stored.owner.uid == owner.uid):
+                self.own, self.epoch = stored, None if replicas is None else epoch
+            else:
+                self.own, self.epoch = memories.resume(stored, owner, replicas, now, quiet), epoch
+            return True
+        if self._is_in_doubt and replicas is not None:
+            self.own, self._is_in_doubt = memories.found(self.own, replicas, now), False
+            return True
+        return False
 
-        `now` is the time of the decision. No remembered time may be later, not even by a microsecond.
-        """
-        is_new = self.epoch is not epoch
-        if is_new:
-            stored = loads(self.stored)
-            skew = epoch.skew(stored.clock, now, monotonic)
-            self._reaches_to = epoch.last_alive(now, monotonic)
-            dated = take_over_memory(stored, self._reaches_to, skew)
-            self.own = msgspec.structs.replace(dated, clock=epoch.own_clock(now, monotonic))
-            self.epoch, self.is_confirmed, self._clock_offset = epoch, not epoch.is_elected, None
-            self._is_untried = True
-            # The next holder can convert from our clock, and perhaps not from the clocks before ours.
-            self.must_store = skew != 0.0 or (self.own.clock != stored.clock and _has_times(self.own))
-        if self._reaches_to is None or replicas is None:
-            return is_new
-        self.own = catch_up_memory(self.own, replicas, self._reaches_to)
-        self._reaches_to = None
+    def start_over(self, epoch: Epoch) -> bool:
+        """Start an epoch without memory, as upstream does, and return whether it is new."""
+        if self.epoch is epoch:
+            return False
+        self.own, self.epoch, self.is_confirmed, self._is_untried = EMPTY, epoch, not epoch.follows, True
         return True
 
+    @property
+    def is_first_decision(self) -> bool:
+        """Return whether no decision of the epoch was kept yet."""
+        return self._is_untried
+
     def reload(self) -> None:
-        """Start the epoch again from `stored`, unless a decision in it was already written."""
+        """Start the epoch again from the stored memory, unless a decision in it was already written."""
         if self._is_untried:
             self.epoch = None
 
     def contradicts(self, epoch: Epoch, replicas: int) -> bool:
         """Return whether a new epoch would start with other replicas than the last leader left."""
-        return self.epoch is not epoch and loads(self.stored).replicas not in (None, replicas)
-
-    def update_stored(self, stored: str) -> bool:
-        """Replace `stored` with what a watch event carries, and return whether it differs.
-
-        `kubectl replace` drops the annotation of a native HPA. Then `own` has to be stored again.
-        """
-        is_new = stored != self.stored
-        self.stored, self.must_store = stored, self.must_store or is_new
-        return is_new
+        return self.epoch is not epoch and self.read_stored().replicas not in (None, replicas)
 
     def read_stored(self) -> Memory:
-        """Return the memory that a replica would take over now."""
-        return loads(self.stored)
+        """Return the memory that the newest version of the object carries."""
+        if self._stored is None:
+            self._stored = memories.loads(self._text)
+        return self._stored
 
-    def set_stored(self, stored: str) -> None:
-        """Replace `stored` with what our own write or read returned."""
-        self.stored = stored
+    def set_stored(self, text: str) -> bool:
+        """Replace the stored memory with what an event, a write or a read shows. Return whether it differs.
+
+        `kubectl replace` drops the annotation of a native HPA. Then the next decision stores it again.
+        """
+        if text == self._text:
+            return False
+        self._text, self._stored = text, None
+        return True
 
     def mark_confirmed(self) -> None:
         """Note that the object was read in this epoch."""
         self.is_confirmed = True
 
-    def mark_stored(self) -> None:
-        """Note that `own` was stored, or that a dry run would have stored it."""
-        self.must_store = False
+    def mark_written(self, memory: Memory, text: str) -> None:
+        """Note that a memory was written with this text."""
+        self.is_first_write, self.is_confirmed = self._is_untried, True
+        if text and self._text == text:
+            self._stored = memory  # shares its parts with `own`
+
+    def preview(self, now: float) -> Memory:
+        """Return the memory that the living operator has now, as far as its last status shows."""
+        return memories.extend(self.read_stored(), now)
 
     def keep(self, memory: Memory) -> None:
         """Keep the memory of a decision that was written."""
         self.own, self._is_untried = memory, False
 
-    def keep_in_doubt(self, memory: Memory, at: float) -> None:
-        """Keep the memory of a decision whose scale may have been written at that time.
+    def keep_in_doubt(self, memory: Memory) -> None:
+        """Keep the memory of a decision whose scale may have been written.
 
         The next read of the replicas shows whether it was.
         """
         self.keep(memory)
-        self._reaches_to = at
-
-    def preview(self, replicas: int | None, now: float) -> Memory:
-        """Return the memory that a decision would start from now, for dry runs."""
-        stored = loads(self.stored)
-        return stored if replicas is None else restore_memory(stored, replicas, now)
-
-    def adjust_for_clock_jump(self, now: float, monotonic: float) -> bool:
-        """Move the times in `own` if the wall clock was set, and return whether it was (fault F27)."""
-        offset = now - monotonic
-        jump = 0.0 if self._clock_offset is None else offset - self._clock_offset
-        self._clock_offset = offset
-        if abs(jump) <= SET_SECONDS:
-            return False
-        own = shift_times(self.own, lambda at: at + jump)
-        clock = self.own.clock if self.epoch is None else self.epoch.own_clock(now, monotonic)
-        self.own = msgspec.structs.replace(own, clock=clock)
-        self.must_store = True
-        return True
-
-
-def _has_times(memory: Memory) -> bool:
-    """Return whether a window or a rate limit may depend on a time in the memory.
-
-    That is not so while it has one recommendation and no scale event.
-    """
-    return len(memory.recommendations or ()) > 1 or bool(memory.scale_up or memory.scale_down)
-
-
-def loads(text: str) -> Memory:
-    """Parse a stored memory, or return an empty one if it cannot be parsed."""
-    if not text:
-        return EMPTY
-    try:
-        return memories.loads(text)
-    except (msgspec.MsgspecError, ValueError):
-        return EMPTY
+        self._is_in_doubt = True

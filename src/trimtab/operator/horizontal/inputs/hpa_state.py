@@ -8,19 +8,18 @@ from sys import intern
 from typing import overload
 from zlib import crc32
 
-from trimtab.cluster.leases.epoch import Epoch
+from trimtab.cluster.leases.fence import Epoch
 from trimtab.cluster.resource import Resource
+from trimtab.decide.horizontal.memory import extend, owner_of
 from trimtab.decide.horizontal.observation.samples import FetchFailure
 from trimtab.decide.horizontal.plugin_calls import names_plugins
 from trimtab.decide.horizontal.records.compact import PackedRecord, pack, unpack
 from trimtab.decide.horizontal.records.record import Record
 from trimtab.decide.horizontal.records.unchanged import (
     UnchangedDecision,
-    extend_memory,
     find_unchanged,
 )
 from trimtab.decide.horizontal.records.usage_bands import UsageBand, usage_bands
-from trimtab.decide.horizontal.status.writes import UNKNOWN_LAG, StatusLag
 from trimtab.metrics.queries import Query
 from trimtab.model.hpa.dry_run import is_dry_run
 from trimtab.model.hpa.types import HorizontalPodAutoscaler, HorizontalPodAutoscalerSpec
@@ -95,11 +94,15 @@ class ReconcileRequest:
     """The task that holds it."""
     conflicts: int = 0
     """How often it started over because an object had changed meanwhile."""
+    is_sync: bool = False
+    """Whether it is the regular one, and no answer to a change."""
 
-    def finish(self) -> None:
+    def finish(self, now: float) -> None:
         """Let the next sync reconcile the HPA again."""
         if self.hpa_state.request is self:
             self.hpa_state.request = None
+            if self.is_sync:
+                self.hpa_state.synced_at = now
 
 
 @dataclass(slots=True, eq=False)
@@ -127,13 +130,13 @@ class HpaState:
     scaled_at: float = -inf
     """When the scale was last written, on the monotonic clock."""
     next_sync_at: float = -inf
-    """The time before which syncs skip the HPA because it was scaled between syncs. -inf if it was not."""
+    """The time before which syncs skip the HPA because it was just scaled. -inf if it was not."""
+    synced_at: float = -inf
+    """When its last sync ended, on the monotonic clock."""
     status_failures: int = 0
     """How often in a row the server failed to write the status."""
     next_status_at: float = -inf
     """The time before which a failed status is not tried again, on the monotonic clock."""
-    status_lag: StatusLag | None = UNKNOWN_LAG
-    """How long the stored status has differed from the newest one. None if it does not."""
     _bands: tuple[UsageBand, ...] = ()
     _bands_for: Record | None = None
     _logged: tuple[str, str, str] = ("", "", "")
@@ -180,9 +183,9 @@ class HpaState:
         """Note that the object was deleted."""
         self.is_deleted = True
 
-    def start_reconcile(self, now: float) -> ReconcileRequest:
+    def start_reconcile(self, now: float, *, is_sync: bool = False) -> ReconcileRequest:
         """Start a reconcile. None may be in progress."""
-        self.request = ReconcileRequest(self, now)
+        self.request = ReconcileRequest(self, now, is_sync=is_sync)
         return self.request
 
     def query_per_metric(
@@ -203,22 +206,18 @@ class HpaState:
         """Keep the queries for the registered target, or drop them."""
         self.queries = queries
 
-    def load_memory(self, epoch: Epoch, replicas: int | None, now: float, monotonic: float) -> None:
-        """Load the memory for a decision."""
-        is_new = self.memory.load(epoch, replicas, now, monotonic)
+    def load_memory(self, epoch: Epoch, replicas: int | None, quiet: float | None) -> None:
+        """Load the memory for a decision. Without `quiet`, memories do not outlive an epoch."""
+        if quiet is None:
+            is_new = self.memory.start_over(epoch)
+        else:
+            is_new = self.memory.load(epoch, owner_of(self.hpa), replicas, quiet)
         if is_new:
-            self.status_lag = UNKNOWN_LAG
-        if self.memory.adjust_for_clock_jump(now, monotonic) or is_new:
-            self.unchanged = None
-
-    def adjust_for_clock_jump(self, now: float, monotonic: float) -> None:
-        """Move the memory along if the wall clock was set."""
-        if self.memory.adjust_for_clock_jump(now, monotonic):
             self.unchanged = None
 
     def update_stored_memory(self, stored: str) -> None:
         """Replace the stored memory with what a watch event carries."""
-        if self.memory.update_stored(stored):
+        if self.memory.set_stored(stored):
             self.unchanged = None
 
     def invalidate(self) -> None:
@@ -228,7 +227,7 @@ class HpaState:
     def extend_decision(self, now: float) -> UnchangedDecision:
         """Leave everything as the last decision left it, only later, and return it."""
         assert self.unchanged is not None
-        self.memory.own = extend_memory(self.memory.own, now)
+        self.memory.own = extend(self.memory.own, now)
         return self.unchanged
 
     def record_decision(self, record: Record, monotonic: float) -> None:
@@ -248,12 +247,6 @@ class HpaState:
         """Let the next try wait, longer with each failure in a row."""
         delay = min(FIRST_STATUS_RETRY * 2**self.status_failures, LONGEST_STATUS_RETRY)
         self.status_failures, self.next_status_at = self.status_failures + 1, now + delay
-
-    def note_status_lag(self, lag: StatusLag | None) -> None:
-        """Note how long the stored status has differed from the newest one."""
-        self.status_lag = lag
-        if lag is not None and lag.is_visible:
-            self.unchanged = None  # the next sync has to write the difference, if it is still there
 
     def note_status_written(self) -> None:
         """Let the next status be written at once."""

@@ -114,7 +114,9 @@ class ListAllPolicy:
         self._pause = FIRST_PAUSE
 
     def note_failure(self, reason: str) -> None:
-        """Back off: use one list per namespace for a while."""
+        """Back off: use one list per namespace for a while. Many batches may have waited for one list."""
+        if self._clock.monotonic() < self._not_before:
+            return
         log.info(
             "the list of all PodMetrics failed (%s); listing by namespace for %.0f s", reason, self._pause
         )

@@ -10,6 +10,7 @@ from tests.unit.decide.horizontal.builders import (
     EVERY_GATE,
     NO_WINDOW,
     NOW,
+    OWNER,
     UPSTREAM,
     T,
     average,
@@ -489,6 +490,6 @@ def test_a_full_scale_down_tolerance_never_reaches_zero():
 
 def test_memory_of_replicas_above_zero_does_not_wake_it():
     """A recommendation inside the window holds a shrinking workload, not one at zero."""
-    memory = Memory(uid="uid-of-hpa", recommendations=(Recommendation(5, T - 10),))
+    memory = Memory(owner=OWNER, recommendations=(Recommendation(5, T - 10),))
     autoscaler = stopped(behavior=behavior(rules(("Pods", 4, 15), window=0)))
     assert run(observe(autoscaler, 0, series(0), pods=(), memory=memory)).desired == 0

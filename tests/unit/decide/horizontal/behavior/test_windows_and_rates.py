@@ -39,7 +39,7 @@ def known(*pairs):
 @pytest.mark.parametrize(
     ("history", "desired", "want"),
     [
-        pytest.param([(8, 300)], 5, 8, id="on the edge of the window"),
+        pytest.param([(8, 299.4)], 5, 8, id="in the window"),
         pytest.param([(8, 301)], 5, 5, id="outside of the window"),
         pytest.param([(8, 10)], 9, 9, id="growth is not held back"),
         pytest.param([(8, 10)], 8, 8, id="the same"),
@@ -171,10 +171,29 @@ def test_a_change_is_an_event_of_its_direction(before, after, compact):
     changed, other = events if after > before else events[::-1]
     assert changed == (ScaleEvent(1, T - 50), ScaleEvent(4, T))
     assert other == (ScaleEvent(1, T - 50),)
-    assert scale_events(memory, None, before, after, T, compact=compact) == (
-        memory.scale_up,
-        memory.scale_down,
+    without_behavior = scale_events(memory, None, before, after, T, compact=compact)
+    assert without_behavior == (events if compact else (memory.scale_up, memory.scale_down))
+
+
+@pytest.mark.parametrize(("age", "held"), [(299.4, True), (299.6, False), (300.0, False)])
+def test_a_window_of_a_whole_number_of_syncs_ends_at_that_sync(age, held):
+    """W1: a window of 60 s lasted 75."""
+    found = stabilize(known((8, age)), 5, T, 300.0, compact=True)
+    assert found.replicas == (8 if held else 5)
+    both = stabilize_both_ways(known((8, age)), 8, 5, T, Windows(), 0.5)
+    assert both[0] == (8 if held else 5)
+    assert stabilize(known((8, 300.0)), 5, T, 300.0, compact=False).replicas == 8, (
+        "upstream includes the edge"
     )
+
+
+@pytest.mark.parametrize(("age", "allowed"), [(14.4, 4), (14.6, 7), (15.0, 7)])
+def test_a_period_of_a_whole_number_of_syncs_ends_at_that_sync(age, allowed):
+    """W1: milliseconds of jitter decided whether a step came after 15 or after 30 seconds."""
+    memory = Memory(scale_up=(ScaleEvent(3, T - age),))
+    assert scale_up_limit(4, memory, rules(("Pods", 3, 15)), T, Rules.TRIMTAB).replicas == allowed
+    upstream = scale_up_limit(4, memory, rules(("Pods", 3, 15)), T, Rules.KUBERNETES_1_37).replicas
+    assert upstream == (7 if age >= 15 else 4)
 
 
 def limits(current, desired, *, low=1, high=100, behavior=None, memory=Memory()):  # noqa: B008 - frozen

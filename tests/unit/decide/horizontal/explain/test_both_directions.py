@@ -3,6 +3,7 @@
 import pytest
 
 from tests.unit.decide.horizontal.builders import (
+    OWNER,
     T,
     average,
     behavior,
@@ -28,7 +29,7 @@ BOTH_WINDOWS = behavior(up=QUICK, down=QUICK)
 def held(load, *remembered):
     """Observe 4 replicas whose metrics ask for another number, with (replicas, seconds ago) in the window."""
     memory = Memory(
-        uid="uid-of-hpa",
+        owner=OWNER,
         recommendations=tuple(Recommendation(replicas, T - ago) for replicas, ago in remembered),
         replicas=4,
     )

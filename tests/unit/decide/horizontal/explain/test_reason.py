@@ -7,6 +7,7 @@ from tests.unit.decide.horizontal.builders import (
     EVERY_GATE,
     JOB,
     NO_WINDOW,
+    OWNER,
     REPLICA_SET,
     T,
     average,
@@ -85,7 +86,7 @@ def test_a_missing_target_is_named_and_has_no_number_of_replicas():
 
 def remembering(*recommendations, up=(), down=()):
     kept = tuple(Recommendation(replicas, T - ago) for replicas, ago in recommendations)
-    return Memory(uid="uid-of-hpa", recommendations=kept, scale_up=up, scale_down=down)
+    return Memory(owner=OWNER, recommendations=kept, scale_up=up, scale_down=down)
 
 
 STANDING_STILL = {

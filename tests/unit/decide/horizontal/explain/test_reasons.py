@@ -9,6 +9,7 @@ from tests import reasons
 from tests.unit.decide.horizontal.builders import (
     NO_WINDOW,
     NOW,
+    OWNER,
     T,
     average,
     behavior,
@@ -69,7 +70,7 @@ def memories(draw):
     ).map(lambda found: tuple(sorted(found, key=lambda one: one.at)))
     found = draw(st.none() | st.lists(recommended, max_size=4))
     return Memory(
-        uid="uid-of-hpa",
+        owner=OWNER,
         recommendations=None if found is None else tuple(sorted(found, key=lambda one: one.at)),
         scale_up=draw(events),
         scale_down=draw(events),
@@ -227,7 +228,7 @@ def planned(load, asked, replicas=4, **fields):
                 400,
                 9,
                 behavior=behavior(up=rules(("Percent", 100, 15), window=300)),
-                memory=Memory(uid="uid-of-hpa", recommendations=(Recommendation(4, T - 60),), replicas=4),
+                memory=Memory(owner=OWNER, recommendations=(Recommendation(4, T - 60),), replicas=4),
             ),
             f"{PLAN} must ask for more than 4 until 2026-01-15T12:04:00Z",
             id="the scale-up window holds the policy",
@@ -236,7 +237,7 @@ def planned(load, asked, replicas=4, **fields):
             planned(
                 100,
                 2,
-                memory=Memory(uid="uid-of-hpa", recommendations=(Recommendation(4, T - 60),), replicas=4),
+                memory=Memory(owner=OWNER, recommendations=(Recommendation(4, T - 60),), replicas=4),
                 settings=HpaSettings(),
             ),
             "metrics and replica policies must ask for fewer than 4 until 2026-01-15T12:04:00Z",
@@ -371,7 +372,7 @@ def test_no_pod_remains_at_zero():
 
 
 def test_a_change_that_is_partly_held_says_by_what():
-    before = Memory(uid="uid-of-hpa", recommendations=(Recommendation(9, T - 100),), replicas=10)
+    before = Memory(owner=OWNER, recommendations=(Recommendation(9, T - 100),), replicas=10)
     told = explained(seen_on(10, 10, 10, memory=before))
     assert (told.desired, told.partly_held) == (
         9,
@@ -385,7 +386,7 @@ def test_advice_waits_for_a_rate_that_holds_only_after_the_window():
     down = rules(("Percent", 7, 600), window=300)
     autoscaler = hpa(object_metric(average(20)), low=1, high=12, behavior=behavior(down=down))
     past = Memory(
-        uid="uid-of-hpa",
+        owner=OWNER,
         scale_up=(ScaleEvent(13, T - 299), ScaleEvent(6, T - 15)),
         scale_down=(ScaleEvent(13, T - 15),),
     )

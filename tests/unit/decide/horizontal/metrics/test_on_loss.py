@@ -8,6 +8,7 @@ import pytest
 from tests.unit.decide.horizontal.builders import (
     NO_WINDOW,
     NOW,
+    OWNER,
     T,
     average,
     condition,
@@ -36,7 +37,7 @@ from trimtab.decide.horizontal import (
     replay,
 )
 from trimtab.decide.horizontal import memory as memories
-from trimtab.decide.horizontal.memory import restore_memory
+from trimtab.decide.horizontal.memory import resume
 from trimtab.decide.horizontal.records import record
 from trimtab.model.hpa.types import MetricTarget
 
@@ -192,18 +193,19 @@ class TestLastGood:
         assert len(text) - len(memories.dumps(bare)) < 60
         assert run(msgspec.structs.replace(seen, memory=memories.loads(text)), now).desired == 7
 
-    def test_a_restart_counts_its_age_from_the_last_sign_of_life(self):
-        """The memory is stored when the status changes; a metric that was read all along was good until the end."""
-        seen, _ = self.after_loss(replicas=4)
-        alive = T + 1000
-        taken_up = msgspec.structs.replace(seen, memory=restore_memory(seen.memory, 4, alive))
-        assert run(taken_up, NOW + timedelta(seconds=1200)).desired == 7
-        assert run(taken_up, NOW + timedelta(seconds=1301)).desired == 4
+    def test_a_prompt_restart_counts_as_read_until_then(self):
+        """The memory is stored when it changes; a metric that was read all along was good until the end."""
+        seen, _ = self.after_loss(replicas=7)
+        until = seen.memory.at + 90
+        taken_up = msgspec.structs.replace(seen, memory=resume(seen.memory, OWNER, 7, until))
+        read_last = taken_up.memory.last_good[0].at
+        assert read_last == until
+        assert run(taken_up, NOW + timedelta(seconds=read_last - T + 299)).desired == 7
 
     def test_a_restart_while_it_is_lost_gives_it_no_more_time(self):
         seen, now = self.after_loss(replicas=4)
         seen, _ = later(seen, run(seen, now), samples=(GONE,), replicas=4)
-        taken_up = msgspec.structs.replace(seen, memory=restore_memory(seen.memory, 4, T + 250))
+        taken_up = msgspec.structs.replace(seen, memory=resume(seen.memory, OWNER, 4, T + 250))
         assert run(taken_up, NOW + timedelta(seconds=301)).desired == 4
 
     def test_memory_holds_one_entry_per_metric_that_wants_it(self):

@@ -11,6 +11,7 @@ from hypothesis import strategies as st
 from tests.unit.decide.horizontal.builders import (
     EVERY_GATE,
     NOW,
+    OWNER,
     REPLICA_SET,
     T,
     average,
@@ -45,10 +46,9 @@ from trimtab.decide.horizontal import (
     after_scale,
     decide,
 )
-from trimtab.decide.horizontal.memory import Recommendation, ScaleEvent
+from trimtab.decide.horizontal.memory import Recommendation, ScaleEvent, extend
 from trimtab.decide.horizontal.records.unchanged import (
     UnchangedDecision,
-    extend_memory,
     find_unchanged,
 )
 
@@ -70,7 +70,7 @@ class Driver:
         seen = Observation(hpa=self.hpa, memory=self.memory, gates=EVERY_GATE, **inputs)
         if self.skips and self.steady is not None and self.steady.still_valid(seen, now):
             self.skipped += 1
-            self.memory = extend_memory(self.memory, now)
+            self.memory = extend(self.memory, now)
             last = self.steady.decision
             return (last.desired, None, self.hpa.status, (), self.memory, last.computations, last.action)
         made = after_scale(seen, decide(seen, datetime.fromtimestamp(now, UTC)))
@@ -263,18 +263,18 @@ def test_a_sample_that_its_metric_refuses_is_decided_on(max_age, age, is_covered
 
 def test_a_higher_recommendation_ends_it_when_it_leaves_its_window():
     before = Memory(
-        uid="uid-of-hpa", recommendations=(Recommendation(9, T - 200), Recommendation(4, T - 15)), replicas=9
+        owner=OWNER, recommendations=(Recommendation(9, T - 200), Recommendation(4, T - 15)), replicas=9
     )
     seen = observe(hpa(cpu(50), high=9), 9, usage_of(pods(9), 20), memory=before)
     again, now = later(seen, run(seen), replicas=9)
     held = find_unchanged(again, run(again, now))
     assert held is not None
-    assert held.until == pytest.approx(T - 200 + 300, abs=0.1)
+    assert held.until == pytest.approx(T - 200 + 299.5, abs=0.1)
 
 
 def test_a_scale_event_ends_it_when_it_leaves_its_period():
     before = Memory(
-        uid="uid-of-hpa",
+        owner=OWNER,
         recommendations=(Recommendation(4, T - 15),),
         scale_up=(ScaleEvent(2, T - 5),),
         replicas=4,
@@ -412,7 +412,7 @@ def test_what_a_steady_decision_covers_without_pods_and_samples(change, is_cover
 
 def test_an_event_that_may_be_repeated_ends_a_steady_decision():
     told = Memory(
-        uid="uid-of-hpa",
+        owner=OWNER,
         recommendations=(Recommendation(4, T - 15),),
         replicas=4,
         last_event_times={"Said": T - 100},

@@ -105,7 +105,7 @@ def test_a_request_that_was_replaced_does_not_finish_the_newer_one():
     state = hpa_state()
     first = state.start_reconcile(0.0)
     second = state.start_reconcile(1.0)
-    first.finish()
+    first.finish(1.0)
     assert state.is_busy
-    second.finish()
+    second.finish(2.0)
     assert not state.is_busy
