@@ -29,7 +29,8 @@ from trimtab.decide.horizontal.explain.advice import Act, Direction
 from trimtab.decide.horizontal.explain.reason import GROWING, SHRINKING
 from trimtab.decide.horizontal.explain.units import edges_of, is_percent
 from trimtab.decide.horizontal.explain.wording import change_reason
-from trimtab.decide.horizontal.metrics.proposal import Proposal, ProposalOutcome
+from trimtab.decide.horizontal.metrics.kinds import Proposal
+from trimtab.decide.horizontal.metrics.pods import ProposalOutcome
 from trimtab.decide.horizontal.observation.pods import MissingRequestError
 from trimtab.decide.horizontal.rules import Rules
 from trimtab.decide.horizontal.status.dry_run import must_not_scale

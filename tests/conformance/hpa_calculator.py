@@ -14,16 +14,16 @@ from tests.conformance.hpa_values import moment, read_by_go, settings_of, text_o
 from tests.conformance.int64 import wrapped
 from tests.conformance.registry import checks
 from tests.conformance.versions import current
-from trimtab.decide.horizontal.metrics.calculator import propose_replicas
-from trimtab.decide.horizontal.metrics.pod_groups import Groups, group_pods
-from trimtab.decide.horizontal.metrics.pod_metrics import resource_quantity
-from trimtab.decide.horizontal.metrics.proposal import (
-    Failure,
-    ProposalContext,
+from trimtab.decide.horizontal.metrics.kinds import Failure, propose_replicas, resource_quantity
+from trimtab.decide.horizontal.metrics.pods import (
+    Context,
+    Groups,
+    Tolerance,
     UnusableMetric,
+    Usage,
+    group_pods,
+    requests_of,
 )
-from trimtab.decide.horizontal.metrics.tolerance import Tolerance
-from trimtab.decide.horizontal.metrics.utilization import Average, Utilization, requests_of
 from trimtab.decide.horizontal.observation.pods import PodSnapshot, snapshot_pod
 from trimtab.decide.horizontal.observation.samples import FetchFailure, Sample
 from trimtab.decide.horizontal.observation.staleness import ANYTHING_GOES
@@ -50,7 +50,7 @@ def scene_of(case):
     args = case["args"]
     pods = selected(case, args["namespace"], args["selector"]) if "selector" in args else ()
     tolerances = args["tolerances"]
-    return ProposalContext(
+    return Context(
         namespace=args["namespace"],
         now=moment(case["now"]),
         current=args.get("currentReplicas", args.get("statusReplicas")),
@@ -200,16 +200,16 @@ def utilization_ratio(case):
     args = case["args"]
     groups = measured(case, [name for name in case["podMetrics"] if name in args["requests"]])
     try:
-        usage = Utilization(groups, args["requests"], args["targetUtilization"])
+        usage = Usage(groups, args["targetUtilization"], args["requests"])
     except UnusableMetric as error:
         return error_difference(case["expect"], str(error))
-    answer = {"ratio": usage.ratio, "current": usage.percent, "rawAverageValue": usage.average}
+    answer = {"ratio": usage.ratio, "current": usage.value, "rawAverageValue": usage.average}
     return differences(case["expect"], answer)
 
 
 @checks("function", "GetMetricUsageRatio")
 def usage_ratio(case):
-    usage = Average(measured(case, list(case["podMetrics"])), case["args"]["targetUsage"])
+    usage = Usage(measured(case, list(case["podMetrics"])), case["args"]["targetUsage"])
     return differences(case["expect"], {"ratio": usage.ratio, "current": usage.average})
 
 

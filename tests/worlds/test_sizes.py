@@ -30,7 +30,7 @@ START = {
     "day": 86400.0,
     "active": False,
     "range": {},
-    "nodes": {"cpu": 64.0},
+    "nodes": {"cpu": 64.0, "memory": 256 * GB},
     "usage": {"": PLAIN, "leader": LEADER},
     "vpas": [
         {"name": "base", "scope": {}, "mode": "InPlace"},

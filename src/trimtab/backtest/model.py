@@ -5,10 +5,9 @@ from dataclasses import dataclass, field
 from math import inf
 
 from trimtab.backtest.trace import Trace
+from trimtab.model.hpa.metric_kinds import WAKING, measured_by, name_of, selector_of, target_of
 from trimtab.model.hpa.types import (
     HorizontalPodAutoscaler,
-    MetricIdentifier,
-    MetricSourceType,
     MetricSpec,
     MetricTarget,
 )
@@ -92,9 +91,7 @@ def model_metrics(hpa: HorizontalPodAutoscaler, trace: Trace, model: Model) -> t
 
 def _model_metric(spec: MetricSpec, where: str, trace: Trace, model: Model) -> MetricModel:
     column = _column(spec, where, trace)
-    amount = spec.resource or spec.container_resource
-    source = amount or spec.pods or spec.object or spec.external
-    target, resource = source.target if source else MetricTarget(), amount.name if amount else ""
+    target, (resource, container) = target_of(spec), measured_by(spec)
     request = model.requests.get(resource) if resource else None
     if target.average_utilization is not None and request is None:
         raise ModelError(
@@ -104,12 +101,12 @@ def _model_metric(spec: MetricSpec, where: str, trace: Trace, model: Model) -> M
     known = model.capacity.get(column, model.capacity.get(resource or column))
     return MetricModel(
         column,
-        is_per_pod=spec.type not in {MetricSourceType.OBJECT, MetricSourceType.EXTERNAL},
+        is_per_pod=spec.type not in WAKING,
         target=_per_pod(target, request),
         capacity=request if known is None else known,
         max_reported=known if resource else None,
         resource=resource,
-        container=spec.container_resource.container if spec.container_resource else "",
+        container=container,
     )
 
 
@@ -125,16 +122,10 @@ def _column(spec: MetricSpec, where: str, trace: Trace) -> str:
 
 def _names(spec: MetricSpec) -> list[str]:
     """Return the columns that a metric may use, the most specific first."""
-    if spec.container_resource is not None:
-        source = spec.container_resource
-        return [f"{source.container}/{source.name}", source.name]
-    if spec.resource is not None:
-        return [spec.resource.name]
-    other = spec.pods or spec.object or spec.external
-    metric = other.metric if other else MetricIdentifier()
-    if metric.selector is None:
-        return [metric.name]
-    return [f"{metric.name}{{{Selector.from_label_selector(metric.selector)}}}", metric.name]
+    name, container, selector = name_of(spec), measured_by(spec).container, selector_of(spec)
+    if container:
+        return [f"{container}/{name}", name]
+    return [name] if selector is None else [f"{name}{{{Selector.from_label_selector(selector)}}}", name]
 
 
 def _per_pod(target: MetricTarget, request: int | None) -> int | None:

@@ -11,6 +11,7 @@ from trimtab.backtest.production.horizontal import Candidate, HpaLoop, SyncStep
 from trimtab.backtest.trace import Trace
 from trimtab.backtest.workload import Behaviour, SimulatedNode, Workload
 from trimtab.decide.horizontal import Record
+from trimtab.model.hpa.metric_kinds import measured_by
 from trimtab.model.hpa.types import HorizontalPodAutoscalerSpec
 from trimtab.model.quantity import Quantity
 
@@ -171,7 +172,7 @@ def first_replicas(candidate: Candidate, metrics: tuple[MetricModel, ...], trace
 
 def _pod_of(spec: HorizontalPodAutoscalerSpec, model: Model) -> dict[str, Any]:
     """Return a pod of the target of an HPA. Each container that it names requests as much as the pod."""
-    named = {metric.container_resource.container for metric in spec.metrics if metric.container_resource}
+    named = {container for metric in spec.metrics if (container := measured_by(metric).container)}
     requests = {name: str(Quantity.from_milli(amount)) for name, amount in model.requests.items()}
     names = sorted(named) or ["main"]
     pod: dict[str, Any] = {

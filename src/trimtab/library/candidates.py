@@ -52,9 +52,7 @@ def candidates_of(
         found = [_candidate(name, group, settings, plugins) for name, group in _named(autoscalers).items()]
     except CandidateError as error:
         raise ModelError(f"{error} ({error.hint})") from error
-    except ModelError:
-        raise
-    except ValueError as error:
+    except ValueError as error:  # a ModelError too
         raise ModelError(str(error)) from error
     return compared(found, settings, plugins, compare)
 
@@ -66,28 +64,20 @@ def compared(
 
     Those have upstream's defaults and gates: upstream knows no selection strategy and no scope.
     """
-    if not compare:
-        return _hpas_first(candidates)
-    rules = settings.replace(**VPA_DEFAULTS, compat=UPSTREAM_RULES, feature_gates="")
-    config = decision_config(rules)
-
-    def by_upstreams_rules(hpa: Candidate) -> Candidate:
-        name = f"{hpa.name} ({compare})"
-        return replace(hpa, name=name, settings=config.settings, gates=config.gates, rules=config.rules)
-
     found = list(candidates)
-    for candidate in candidates:
-        if isinstance(candidate, SizeCandidate):
-            name, hpa = f"{candidate.name} ({compare})", candidate.hpa and by_upstreams_rules(candidate.hpa)
-            found.append(with_estimators(replace(candidate, name=name, settings=rules, hpa=hpa), plugins))
-        else:
-            found.append(by_upstreams_rules(candidate))
-    return _hpas_first(found)
+    if compare:
+        rules = settings.replace(**VPA_DEFAULTS, compat=UPSTREAM_RULES, feature_gates="")
+        found += [
+            _by_rules(rules, plugins, candidate, f"{candidate.name} ({compare})") for candidate in candidates
+        ]
+    return sorted(found, key=lambda candidate: isinstance(candidate, SizeCandidate))
 
 
-def _hpas_first(candidates: Sequence[AnyCandidate]) -> list[AnyCandidate]:
-    """Return candidates in the order in which they are shown."""
-    return sorted(candidates, key=lambda candidate: isinstance(candidate, SizeCandidate))
+def _by_rules(rules: Settings, plugins: Plugins, candidate: AnyCandidate, name: str) -> AnyCandidate:
+    if isinstance(candidate, Candidate):
+        return hpa_candidate(name, candidate.hpa, rules, candidate.guards)
+    hpa = candidate.hpa and hpa_candidate(name, candidate.hpa.hpa, rules, candidate.hpa.guards)
+    return with_estimators(replace(candidate, name=name, settings=rules, hpa=hpa), plugins)
 
 
 def _candidate(name: str, group: Group, settings: Settings, plugins: Plugins) -> AnyCandidate:

@@ -120,10 +120,8 @@ class Simulation:
 
     def __str__(self) -> str:
         table = table_of(self._results)
-        widths = [max(map(len, column)) for column in zip(*table, strict=True)]
-        return "\n".join(
-            "  ".join([row[0].ljust(widths[0]), *map(str.rjust, row[1:], widths[1:])]) for row in table
-        )
+        first, *widths = [max(map(len, column)) for column in zip(*table, strict=True)]
+        return "\n".join("  ".join([row[0].ljust(first), *map(str.rjust, row[1:], widths)]) for row in table)
 
     def __repr__(self) -> str:
         return str(self)
@@ -135,9 +133,7 @@ class Simulation:
             f"<tr><th>{escape(title)}</th>{''.join(f'<td>{escape(cell)}</td>' for cell in cells)}</tr>"
             for title, *cells in rows
         )
-        used = [
-            resource for resource in (CPU, MEMORY) if any(result.uses(resource) for result in self._sizes)
-        ]
+        used = [name for name in (CPU, MEMORY) if any(result.uses(name) for result in self._sizes)]
         drawn = [*([] if self._first is None else [self.svg()]), *map(self.size_svg, used)]
         pictures = "".join(map(_image, drawn))
         return f"{pictures}<table><thead><tr>{header}</tr></thead><tbody>{body}</tbody></table>"

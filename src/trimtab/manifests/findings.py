@@ -5,7 +5,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from trimtab.manifests.yaml_nodes import Document, Place
-from trimtab.model.bundle import bundle_warnings
+from trimtab.model.bundle import bundle_findings
 from trimtab.model.manifest import Manifest
 
 ERROR = "error"
@@ -65,9 +65,9 @@ def find_problems(documents: Sequence[Document], manifests: Sequence[Manifest]) 
         if manifest.object is not None
     ]
     members = [manifest.object for _, manifest in readable if manifest.object is not None]
-    for warning in bundle_warnings(members):
-        document, manifest = readable[warning.position]
-        yield _finding(document, manifest, WARNING, warning.field, warning.text)
+    for found in bundle_findings(members):
+        document, manifest = readable[found.position]
+        yield _finding(document, manifest, ERROR if found.is_error else WARNING, found.field, found.text)
 
 
 def _finding(document: Document, manifest: Manifest, severity: str, path: str, message: str) -> Finding:

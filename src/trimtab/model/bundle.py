@@ -1,6 +1,6 @@
-"""Warnings about manifests that are valid each, but probably not meant together.
+"""Findings about manifests that are valid each, but not meant together.
 
-Only the objects of one bundle are compared. Objects of the cluster are unknown here, so these are not errors.
+Only the objects of one bundle are compared. Objects of the cluster are unknown here, so most findings are warnings.
 """
 
 from collections import defaultdict
@@ -8,9 +8,11 @@ from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import TypeAlias
 
-from trimtab.model.core.meta import CrossVersionObjectReference, NamespacedName
+from trimtab.model.core.meta import CrossVersionObjectReference, NamespacedName, group_of
 from trimtab.model.core.pod import CPU, MEMORY
-from trimtab.model.hpa.types import HorizontalPodAutoscaler, MetricSourceType
+from trimtab.model.hpa.dry_run import is_dry_run
+from trimtab.model.hpa.metric_kinds import measured_by
+from trimtab.model.hpa.types import HorizontalPodAutoscaler
 from trimtab.model.vpa.defaults import policies_of
 from trimtab.model.vpa.types import (
     ContainerResourcePolicy,
@@ -28,24 +30,25 @@ Target: TypeAlias = tuple[str, str, str, str]
 
 
 @dataclass(frozen=True)
-class BundleWarning:
-    """A warning about one member, with its position in the bundle and the field."""
+class BundleFinding:
+    """What is wrong with one member beside the others, with its position in the bundle and the field."""
 
     position: int
     field: str
     text: str
+    is_error: bool = False
 
 
-def bundle_warnings(members: Sequence[Member]) -> list[BundleWarning]:
-    """Return the warnings about a bundle, in the order of its members."""
-    warnings = [
+def bundle_findings(members: Sequence[Member]) -> list[BundleFinding]:
+    """Return the findings about a bundle, in the order of its members."""
+    findings = [
         *_same_name_twice(members),
         *_two_on_one_target(members),
         *_hpa_against_vpa(members),
         *_missing_scopes(members),
         *_scopes_without_selector(members),
     ]
-    return sorted(warnings, key=lambda warning: warning.position)
+    return sorted(findings, key=lambda finding: finding.position)
 
 
 def controlled_resources(vpa: VerticalPodAutoscaler) -> frozenset[str]:
@@ -63,12 +66,12 @@ def controlled_resources(vpa: VerticalPodAutoscaler) -> frozenset[str]:
     )
 
 
-def _same_name_twice(members: Sequence[Member]) -> Iterator[BundleWarning]:
-    names: set[tuple[str, str]] = set()
+def _same_name_twice(members: Sequence[Member]) -> Iterator[BundleFinding]:
+    names: set[tuple[str, str, str]] = set()
     for position, member in enumerate(members):
-        name = (member.kind, member.metadata.key)
+        name = (_group(member), member.kind, member.metadata.key)
         if name in names:
-            yield BundleWarning(
+            yield BundleFinding(
                 position,
                 "metadata.name",
                 "the same object stands in this bundle twice; the last one applied wins",
@@ -76,11 +79,11 @@ def _same_name_twice(members: Sequence[Member]) -> Iterator[BundleWarning]:
         names.add(name)
 
 
-def _two_on_one_target(members: Sequence[Member]) -> Iterator[BundleWarning]:
+def _two_on_one_target(members: Sequence[Member]) -> Iterator[BundleFinding]:
     """Warn of two HPAs on one workload, and of two VPAs on one workload and scope."""
     first: dict[tuple[Target, str], Member] = {}
     for position, member in enumerate(members):
-        if isinstance(member, HorizontalPodAutoscaler):
+        if isinstance(member, HorizontalPodAutoscaler) and not is_dry_run(member):
             claim = _target(member, member.spec.scale_target_ref), "HorizontalPodAutoscaler"
         elif isinstance(member, VerticalPodAutoscaler) and member.spec.target_ref:
             scope = member.spec.vpa_scope.name if member.spec.vpa_scope else ""
@@ -88,22 +91,28 @@ def _two_on_one_target(members: Sequence[Member]) -> Iterator[BundleWarning]:
         else:
             continue
         other = first.setdefault(claim, member)
-        if other.metadata.key != member.metadata.key:
+        if (_group(other), other.metadata.key) != (_group(member), member.metadata.key):
             yield _second(position, member, other)
 
 
-def _second(position: int, member: Member, first: Member) -> BundleWarning:
+def _second(position: int, member: Member, first: Member) -> BundleFinding:
     if isinstance(member, HorizontalPodAutoscaler):
+        if _group(member) != _group(first):
+            text = (
+                f"HorizontalPodAutoscaler.{_group(first)} {first.metadata.key} scales the same workload: where another program "
+                "serves the native one, the other does not act; keep one"
+            )
+            return BundleFinding(position, "spec.scaleTargetRef", text, is_error=True)
         text = "scales the same workload: both stop with AmbiguousSelector; keep one"
-        return BundleWarning(position, "spec.scaleTargetRef", f"{first.metadata.key} {text}")
+        return BundleFinding(position, "spec.scaleTargetRef", f"{first.metadata.key} {text}")
     text = (
         "is for the same pods: the older one controls its pods and this one has no effect; keep one, or give them "
         "different scopes"
     )
-    return BundleWarning(position, "spec.targetRef", f"{first.metadata.key} {text}")
+    return BundleFinding(position, "spec.targetRef", f"{first.metadata.key} {text}")
 
 
-def _hpa_against_vpa(members: Sequence[Member]) -> Iterator[BundleWarning]:
+def _hpa_against_vpa(members: Sequence[Member]) -> Iterator[BundleFinding]:
     measured: dict[Target, list[tuple[str, str]]] = defaultdict(list)
     for member in members:
         if isinstance(member, HorizontalPodAutoscaler):
@@ -116,7 +125,7 @@ def _hpa_against_vpa(members: Sequence[Member]) -> Iterator[BundleWarning]:
             continue
         for key, resource in measured[_target(member, member.spec.target_ref)]:
             if resource in controlled_resources(member):
-                yield BundleWarning(
+                yield BundleFinding(
                     position,
                     "spec.targetRef",
                     f"HorizontalPodAutoscaler {key} scales {member.spec.target_ref} on {resource}, which this VPA changes: "
@@ -129,20 +138,18 @@ def _measured(hpa: HorizontalPodAutoscaler) -> Iterator[str]:
     if not hpa.spec.metrics:
         yield CPU
     for metric in hpa.spec.metrics:
-        if metric.type == MetricSourceType.RESOURCE and metric.resource:
-            yield metric.resource.name
-        elif metric.type == MetricSourceType.CONTAINER_RESOURCE and metric.container_resource:
-            yield metric.container_resource.name
+        if resource := measured_by(metric).resource:
+            yield resource
 
 
-def _missing_scopes(members: Sequence[Member]) -> Iterator[BundleWarning]:
+def _missing_scopes(members: Sequence[Member]) -> Iterator[BundleFinding]:
     known = {member.metadata.key for member in members if isinstance(member, VPAScope)}
     for position, member in enumerate(members):
         if not isinstance(member, VerticalPodAutoscaler) or not member.spec.vpa_scope:
             continue
         name = member.spec.vpa_scope.name
         if name and str(NamespacedName(member.metadata.namespace, name)) not in known:
-            yield BundleWarning(
+            yield BundleFinding(
                 position,
                 "spec.vpaScope.name",
                 f'VPAScope "{name}" is not in this bundle; it must exist in namespace {member.metadata.namespace} '
@@ -150,7 +157,7 @@ def _missing_scopes(members: Sequence[Member]) -> Iterator[BundleWarning]:
             )
 
 
-def _scopes_without_selector(members: Iterable[Member]) -> Iterator[BundleWarning]:
+def _scopes_without_selector(members: Iterable[Member]) -> Iterator[BundleFinding]:
     for position, member in enumerate(members):
         if not isinstance(member, VPAScope):
             continue
@@ -158,9 +165,13 @@ def _scopes_without_selector(members: Iterable[Member]) -> Iterator[BundleWarnin
         if not any(
             selector and (selector.match_labels or selector.match_expressions) for selector in selectors
         ):
-            yield BundleWarning(
+            yield BundleFinding(
                 position, "spec", "selects every pod, so it narrows nothing; set podSelector or nodeSelector"
             )
+
+
+def _group(member: Member) -> str:
+    return group_of(member.api_version)
 
 
 def _target(member: Member, reference: CrossVersionObjectReference) -> Target:

@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 from trimtab.cli import answer
 from trimtab.manifests.documents import parse_documents
 from trimtab.manifests.yaml_nodes import DocumentError
-from trimtab.model.bundle import bundle_warnings
+from trimtab.model.bundle import bundle_findings
 from trimtab.model.feature_gates import FeatureGates
 from trimtab.model.manifest import Manifest, read_manifest
 
@@ -108,7 +108,7 @@ def test_any_wrong_value_anywhere_is_judged_without_a_traceback(change):
         manifest = read_manifest(mutated(index, path, change), GATES)
         assert all(error.field and error.message for error in manifest.errors)
         if manifest.object is not None:
-            bundle_warnings([manifest.object, manifest.object])
+            bundle_findings([manifest.object, manifest.object])
 
 
 @settings(max_examples=60, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])

@@ -2,20 +2,21 @@
 
 import pytest
 
-from trimtab.model.bundle import bundle_warnings, controlled_resources
+from trimtab.model.bundle import bundle_findings, controlled_resources
+from trimtab.model.hpa.dry_run import DRY_RUN, MODE_ANNOTATION
 from trimtab.model.hpa.types import HorizontalPodAutoscaler
 from trimtab.model.json import wire
 from trimtab.model.vpa.types import VerticalPodAutoscaler, VPAScope
 
+OWN = "autoscaling.trimtab.dev/v2"
 WEB = {"apiVersion": "apps/v1", "kind": "Deployment", "name": "web"}
 
 
-def hpa(*resources, name="web", namespace="shop", target=WEB):
+def hpa(*resources, name="web", namespace="shop", target=WEB, version="autoscaling/v2", **annotations):
     metrics = [{"type": "Resource", "resource": {"name": resource}} for resource in resources]
     spec = {"scaleTargetRef": target, "metrics": metrics}
-    return wire.convert(
-        {"metadata": {"name": name, "namespace": namespace}, "spec": spec}, HorizontalPodAutoscaler
-    )
+    metadata = {"name": name, "namespace": namespace, "annotations": annotations}
+    return wire.convert({"apiVersion": version, "metadata": metadata, "spec": spec}, HorizontalPodAutoscaler)
 
 
 def vpa(name="web", namespace="shop", **spec):
@@ -103,10 +104,27 @@ def test_what_a_vpa_changes(spec, want):
             [scope("s"), scope("t", podSelector={})], [(0, "spec"), (1, "spec")], id="scopes that select all"
         ),
         pytest.param([vpa(), vpa()], [(1, "metadata.name")], id="one object twice"),
+        pytest.param(
+            [hpa("cpu", version="autoscaling/v1"), hpa("cpu")],
+            [(1, "metadata.name")],
+            id="one object in two versions",
+        ),
+        pytest.param(
+            [hpa("cpu"), hpa("cpu", version=OWN, **{MODE_ANNOTATION: DRY_RUN})],
+            [],
+            id="an own HPA in dry run beside a native one",
+        ),
     ],
 )
 def test_doubts_about_a_bundle(members, want):
-    assert [(warning.position, warning.field) for warning in bundle_warnings(members)] == want
+    assert [(warning.position, warning.field) for warning in bundle_findings(members)] == want
+
+
+@pytest.mark.parametrize("name", ["web", "b"])
+def test_an_own_hpa_beside_a_native_one_is_an_error(name):
+    (found,) = bundle_findings([hpa("cpu"), hpa("cpu", name=name, version=OWN)])
+    assert (found.position, found.field, found.is_error) == (1, "spec.scaleTargetRef", True)
+    assert found.text.startswith("HorizontalPodAutoscaler.autoscaling shop/web scales the same workload")
 
 
 BYSTANDERS = [
@@ -134,14 +152,14 @@ BUNDLES = {
 @pytest.mark.parametrize("place", [0, 1], ids=["before", "after"])
 @pytest.mark.parametrize("bystander", BYSTANDERS, ids=["scope", "HPA", "VPA", "VPA without target"])
 def test_a_bystander_changes_no_doubt(members, place, bystander):
-    alone = bundle_warnings(members)
-    joined = bundle_warnings([bystander, *members] if place == 0 else [*members, bystander])
+    alone = bundle_findings(members)
+    joined = bundle_findings([bystander, *members] if place == 0 else [*members, bystander])
     shift = 1 - place
     assert [(warning.position - shift, warning.field, warning.text) for warning in joined] == [
         (warning.position, warning.field, warning.text) for warning in alone
     ]
     assert alone != []
-    assert bundle_warnings([bystander]) == []
+    assert bundle_findings([bystander]) == []
 
 
 @pytest.mark.parametrize(
@@ -158,7 +176,7 @@ def test_only_metrics_of_resources_meet_a_vpa(metric, want):
     scaler = wire.convert(
         {"metadata": {"name": "web", "namespace": "shop"}, "spec": spec}, HorizontalPodAutoscaler
     )
-    assert len(bundle_warnings([scaler, vpa()])) == want
+    assert len(bundle_findings([scaler, vpa()])) == want
 
 
 @pytest.mark.parametrize("kind", ["Resource", "ContainerResource", "Pods"])
@@ -170,4 +188,4 @@ def test_a_source_counts_only_under_its_own_type(kind, source):
         {"metadata": {"name": "web", "namespace": "shop"}, "spec": spec}, HorizontalPodAutoscaler
     )
     matches = kind[0].lower() + kind[1:] == source
-    assert len(bundle_warnings([scaler, vpa()])) == matches
+    assert len(bundle_findings([scaler, vpa()])) == matches

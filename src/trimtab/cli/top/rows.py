@@ -17,12 +17,12 @@ from trimtab.decide.horizontal.explain.from_status import (
     is_decided,
     reason_from_status,
 )
-from trimtab.decide.horizontal.metrics.tolerance import tolerance_of
+from trimtab.decide.horizontal.metrics.pods import tolerance_of
 from trimtab.decide.horizontal.rules import HpaSettings
 from trimtab.decide.horizontal.status.dry_run import UNKNOWN_ANNOTATION
 from trimtab.model.core.pod import MEMORY
 from trimtab.model.hpa.dry_run import DRY_RUN, MODE_ANNOTATION, mode_problem
-from trimtab.model.hpa.metric_values import MOST_IN_A_COLUMN, metric_readings
+from trimtab.model.hpa.metric_kinds import MOST_IN_A_COLUMN, metric_readings
 from trimtab.model.hpa.selection_strategy import named_strategies, strategy_problem
 from trimtab.model.hpa.types import ConditionType, HorizontalPodAutoscaler
 from trimtab.model.quantity import Quantity

@@ -10,10 +10,10 @@ from trimtab.dashboard.pages.why_not import down_limits, up_limits, why_not_less
 from trimtab.decide.horizontal import Decision, DecisionReason, Record, explain
 from trimtab.decide.horizontal.explain.explanation import MetricExplanation
 from trimtab.decide.horizontal.explain.units import edges_of, format_amount, is_average, is_percent
-from trimtab.decide.horizontal.metrics.proposal import Proposal, Result
+from trimtab.decide.horizontal.metrics.combine import Result
+from trimtab.decide.horizontal.metrics.kinds import Proposal
 from trimtab.model.core.pod import CPU, MEMORY
-from trimtab.model.hpa.metric_names import label_of
-from trimtab.model.hpa.metric_values import UNKNOWN, metric_readings
+from trimtab.model.hpa.metric_kinds import UNKNOWN, current_of, label_of, measured_by, metric_readings
 from trimtab.model.hpa.types import HorizontalPodAutoscaler
 from trimtab.model.readable import readable_amount
 
@@ -155,15 +155,12 @@ def _total(proposal: Proposal) -> str:
 
 
 def _average_milli(proposal: Proposal) -> int | None:
-    status = proposal.status
-    source = status.resource or status.container_resource or status.pods
-    average = source.current.average_value if source is not None else None
+    average = current_of(proposal.status).average_value
     return None if average is None else average.milli_value()
 
 
 def _amount(proposal: Proposal, milli: int) -> str:
-    source = proposal.status.resource or proposal.status.container_resource
-    return readable_amount(source.name if source is not None else "", milli)
+    return readable_amount(measured_by(proposal.status).resource, milli)
 
 
 def _full_name(proposal: Proposal) -> str:
@@ -231,8 +228,7 @@ def unit_of(proposal: Proposal) -> str:
     """Return the unit of a metric's numbers."""
     if is_percent(proposal.status):
         return "%"
-    source = proposal.status.resource or proposal.status.container_resource
-    return {CPU: "cores", MEMORY: "bytes"}.get(source.name, "") if source is not None else ""
+    return {CPU: "cores", MEMORY: "bytes"}.get(measured_by(proposal.status).resource, "")
 
 
 def finite(number: float) -> float | None:

@@ -6,11 +6,10 @@ import msgspec
 
 from trimtab.dashboard.pages.views import PodView
 from trimtab.decide.horizontal import MetricSamples, Observation, PodSamples, PodSnapshot, Record, Series
-from trimtab.decide.horizontal.metrics.proposal import Proposal
+from trimtab.decide.horizontal.metrics.kinds import Proposal, resource_quantity
 from trimtab.decide.horizontal.selection.selection import foreign_pods
-from trimtab.model.core.pod import MEMORY
+from trimtab.model.hpa.metric_kinds import measured_by
 from trimtab.model.hpa.types import MetricSpec
-from trimtab.model.quantity import Quantity
 
 MAX_PODS: Final = 500
 """Pods that one page lists. The page also shows the total."""
@@ -82,6 +81,4 @@ def _sample(pod: PodSnapshot, reading: MetricSamples, metric: MetricSpec) -> str
     if not isinstance(reading, PodSamples) or pod.name not in reading.samples:
         return ""
     milli = reading.samples[pod.name].value
-    source = metric.resource or metric.container_resource
-    is_memory = source is not None and source.name == MEMORY
-    return str(Quantity.from_milli(milli, "BinarySI" if is_memory else "DecimalSI"))
+    return str(resource_quantity(measured_by(metric).resource, milli))

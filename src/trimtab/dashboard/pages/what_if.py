@@ -26,10 +26,12 @@ from trimtab.decide.horizontal import (
 )
 from trimtab.decide.horizontal.explain.units import is_percent
 from trimtab.decide.horizontal.memory import Recommendation
-from trimtab.decide.horizontal.metrics.proposal import Proposal, Result
+from trimtab.decide.horizontal.metrics.combine import Result
+from trimtab.decide.horizontal.metrics.kinds import Proposal
 from trimtab.decide.horizontal.observation.plugin_answers import FilterAnswer
 from trimtab.decide.horizontal.observation.pods import MissingRequestError
 from trimtab.model import hpa as hpa_rules
+from trimtab.model.hpa.metric_kinds import measured_by
 from trimtab.model.hpa.selection_strategy import ANNOTATIONS
 from trimtab.model.hpa.types import HorizontalPodAutoscaler, MetricSpec, SelectionStrategy
 from trimtab.model.json import wire
@@ -263,9 +265,7 @@ def _equal_samples(observation: Observation, index: int, *, is_utilization: bool
 
 
 def _request(pod: PodSnapshot, metric: MetricSpec) -> int:
-    container = metric.container_resource
-    source = metric.resource or container
     try:
-        return pod.request_of(source.name, container.container if container else "") if source else 0
+        return pod.request_of(*measured_by(metric))
     except MissingRequestError:
         return 0

@@ -7,8 +7,8 @@ from trimtab.decide.horizontal.behavior.rate_limits import scale_down_limit, sca
 from trimtab.decide.horizontal.explain.advice import advise, fewer, more
 from trimtab.decide.horizontal.explain.change_reason import describe_recommendation, partly_held
 from trimtab.decide.horizontal.explain.wording import SUMMARIES, describe_reason, next_step, when
-from trimtab.decide.horizontal.metrics.on_loss import describe_fallback
-from trimtab.decide.horizontal.metrics.proposal import Failure, LossFallback
+from trimtab.decide.horizontal.metrics.combine import LossFallback, describe_fallback
+from trimtab.decide.horizontal.metrics.kinds import Failure
 from trimtab.decide.horizontal.observation.observation import policies_of
 from trimtab.decide.horizontal.status.dry_run import must_not_scale
 from trimtab.model.hpa.types import HPAScalingPolicy, HPAScalingRules

@@ -27,7 +27,7 @@ from trimtab.decide.horizontal.explain.from_status import NOT_ALLOWED, explain_f
 from trimtab.decide.horizontal.explain.reason import knows_replicas
 from trimtab.decide.horizontal.observation.owners import OwnerLookup
 from trimtab.model.core.meta import Condition
-from trimtab.model.hpa.metric_names import plain_names
+from trimtab.model.hpa.metric_kinds import WAKING, measured_by, name_of, plain_names
 from trimtab.model.hpa.types import HorizontalPodAutoscaler, HorizontalPodAutoscalerStatus, MetricSpec
 from trimtab.model.json import wire
 from trimtab.operator.horizontal.inputs.hpa_state import HpaState
@@ -200,9 +200,9 @@ async def _visible_parts(hpa: HorizontalPodAutoscaler, rights: NamespaceRights) 
 
 def _samples_of(metric: MetricSpec) -> Kind | None:
     """Return the kind that holds a metric's samples of single pods, or None if it has none."""
-    if metric.resource is not None or metric.container_resource is not None:
-        return USAGE
-    return custom_metric(metric.pods.metric.name) if metric.pods is not None else None
+    if metric.type in WAKING:
+        return None
+    return USAGE if measured_by(metric).resource else custom_metric(name_of(metric))
 
 
 def _with_record(page: HorizontalPage, record: Record, *, can_look_up: bool) -> HorizontalPage:

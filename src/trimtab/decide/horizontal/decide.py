@@ -14,13 +14,14 @@ from trimtab.decide.horizontal.behavior.scale_to_zero import (
 from trimtab.decide.horizontal.behavior.stabilization import earlier_recommendation
 from trimtab.decide.horizontal.decision import Decision, DecisionTrace
 from trimtab.decide.horizontal.memory import seed_recommendations
-from trimtab.decide.horizontal.metrics.calculator import (
+from trimtab.decide.horizontal.metrics.combine import (
+    LossFallback,
     MetricsResult,
+    add_policies,
     compute_replicas,
+    policy_memory,
     proposal_context,
 )
-from trimtab.decide.horizontal.metrics.policies import add_policies, policy_memory
-from trimtab.decide.horizontal.metrics.proposal import LossFallback
 from trimtab.decide.horizontal.observation.observation import (
     Observation,
     ScaleFailure,

@@ -4,8 +4,8 @@ from typing import Literal
 
 from trimtab.decide.horizontal.behavior.normalize import Normalized
 from trimtab.decide.horizontal.memory import EMPTY, Memory
-from trimtab.decide.horizontal.metrics.proposal import Action, Computation, ErrorLabel, Result
-from trimtab.decide.horizontal.metrics.tolerance import Tolerance
+from trimtab.decide.horizontal.metrics.combine import Action, Computation, ErrorLabel, Result
+from trimtab.decide.horizontal.metrics.pods import Tolerance
 from trimtab.decide.horizontal.selection.selection import LeftOut
 from trimtab.model.hpa.types import HorizontalPodAutoscalerStatus, SelectionStrategy
 from trimtab.model.json.wire import Wire

@@ -13,7 +13,8 @@ import msgspec
 
 from trimtab.decide.horizontal.decide import decide
 from trimtab.decide.horizontal.decision import Decision
-from trimtab.decide.horizontal.metrics.proposal import Failure, LossFallback, Result
+from trimtab.decide.horizontal.metrics.combine import LossFallback, Result
+from trimtab.decide.horizontal.metrics.kinds import Failure
 from trimtab.decide.horizontal.observation.observation import Observation, policies_of
 from trimtab.decide.horizontal.observation.owners import Owner, OwnerLookup, owner_key
 from trimtab.decide.horizontal.observation.plugin_answers import (
@@ -26,7 +27,7 @@ from trimtab.decide.horizontal.selection.owners import DEEPEST_CHAIN
 from trimtab.decide.horizontal.selection.selection import effective_strategy
 from trimtab.model.core.meta import OwnerReference
 from trimtab.model.feature_gates import FeatureGates
-from trimtab.model.hpa.metric_names import name_of
+from trimtab.model.hpa.metric_kinds import name_of, target_of
 from trimtab.model.hpa.types import HorizontalPodAutoscalerSpec, MetricSpec, ReplicaPolicySpec
 from trimtab.model.plugin_names import is_plugin_name
 from trimtab.plugins.guard import Guard, Guards, PluginFailure
@@ -253,7 +254,7 @@ def _metric(spec: MetricSpec, result: Result) -> PolicyMetric:
         return PolicyMetric(name=name, type=spec.type, error=result.message)
     if isinstance(result, LossFallback):
         return PolicyMetric(name=name, type=spec.type, replicas=result.replicas, error=result.failure.message)
-    unit = 1 if _is_percent(spec) else 1000
+    unit = 1 if target_of(spec).average_utilization is not None else 1000
     return PolicyMetric(
         name=name,
         type=spec.type,
@@ -262,11 +263,6 @@ def _metric(spec: MetricSpec, result: Result) -> PolicyMetric:
         total=None if result.total is None else result.total / 1000,
         replicas=result.replicas,
     )
-
-
-def _is_percent(spec: MetricSpec) -> bool:
-    source = spec.resource or spec.container_resource
-    return source is not None and source.target.average_utilization is not None
 
 
 def _frozen(value: Any) -> Any:

@@ -5,16 +5,10 @@ from typing import Any
 
 from trimtab.lab.storage.codec import JsonObject
 from trimtab.lab.tables.cells import UNKNOWN, UNSET, age_of, name_of
+from trimtab.model.hpa.metric_kinds import KINDS
 
 #: Targets shown before the rest is counted.
 SHOWN = 2
-SOURCES = {
-    "External": "external",
-    "Pods": "pods",
-    "Object": "object",
-    "Resource": "resource",
-    "ContainerResource": "containerResource",
-}
 
 
 def hpa_cells(obj: JsonObject, now: datetime) -> list[Any]:
@@ -51,15 +45,16 @@ def _targets(spec: JsonObject, status: JsonObject) -> str:
 
 
 def _metric(metric: JsonObject, current: JsonObject) -> str:
-    source = SOURCES.get(metric.get("type", ""), "")
+    kind = KINDS.get(metric.get("type", ""))
+    source = "" if kind is None else kind.field
     target = metric.get(source, {}).get("target", {})
     usage = (current or {}).get(source, {}).get("current", {})
     name = metric.get(source, {}).get("name")
-    prefix = f"{name}: " if source in ("resource", "containerResource") else ""
+    prefix = f"{name}: " if name else ""
     if target.get("averageUtilization") is not None:
         used = usage.get("averageUtilization")
         return f"{prefix}{UNKNOWN if used is None else f'{used}%'}/{target['averageUtilization']}%"
     if target.get("averageValue") is not None:
-        suffix = " (avg)" if source in ("object", "external") else ""
+        suffix = " (avg)" if kind is not None and kind.wakes else ""
         return f"{prefix}{usage.get('averageValue', UNKNOWN)}/{target['averageValue']}{suffix}"
     return f"{prefix}{usage.get('value', UNKNOWN)}/{target.get('value', '<auto>')}"

@@ -29,6 +29,7 @@ from trimtab.model.hpa.metric_fields import (
     MAX_LAST_GOOD_SECONDS,
     MAX_SAMPLE_AGE_SECONDS,
 )
+from trimtab.model.hpa.metric_kinds import KINDS
 from trimtab.model.hpa.validation.limits import MAX_METRICS
 from trimtab.model.hpa.validation.spec import MAX_PERIOD_SECONDS, MAX_STABILIZATION_WINDOW_SECONDS
 from trimtab.model.plugin_names import LONGEST_NAME, PLUGIN_NAME
@@ -51,9 +52,11 @@ _STRATEGIES: Schema = {
         )
     ),
 }
-_ONE_RESOURCE_TARGET: Schema = {
-    "oneOf": [{"required": ["averageUtilization"]}, {"required": ["averageValue"]}],
+_SOURCE_FIELDS: dict[str, Schema] = {
+    "name": {"minLength": 1, "maxLength": TEXT_LENGTH},
+    "container": {"pattern": LABEL, "minLength": 1, "maxLength": LABEL_LENGTH},
 }
+"""Fields of the sources of metrics, beside those of other types."""
 
 _SPEC: dict[str, Schema] = {
     "scaleTargetRef": described(
@@ -111,6 +114,20 @@ _BEHAVIOR: dict[str, Schema] = {
     ),
 }
 
+
+def _source_fields() -> dict[tuple[type, str], Schema]:
+    """Return the notes on the source of each type of metric."""
+    notes: dict[tuple[type, str], Schema] = {}
+    for kind in KINDS.values():
+        fields = kind.source_type.__struct_encode_fields__
+        notes |= {(kind.source_type, name): note for name, note in _SOURCE_FIELDS.items() if name in fields}
+        # Which of the numbers must be there cannot be a CEL rule: CEL does not see fields without a type.
+        numbers: list[Schema] = [{"required": [name]} for name in kind.target.numbers]
+        one: Schema = {"oneOf" if kind.target.both else "anyOf": numbers}
+        notes[(kind.source_type, "target")] = numbers[0] if len(numbers) == 1 else one
+    return notes
+
+
 _NOTES = Notes(
     types={
         types.HorizontalPodAutoscaler: {"required": ["spec"]},
@@ -143,11 +160,11 @@ _NOTES = Notes(
             **rules(
                 *(
                     rule(
-                        f"(self.type == '{kind}') == has(self.{name})",
-                        f"must be set if, and only if, type is {kind}",
-                        at=f".{name}",
+                        f"(self.type == '{kind.type_name}') == has(self.{kind.field})",
+                        f"must be set if, and only if, type is {kind.type_name}",
+                        at=f".{kind.field}",
                     )
-                    for kind, name in types.SOURCE_FIELDS.items()
+                    for kind in KINDS.values()
                 )
             ),
         },
@@ -169,11 +186,10 @@ _NOTES = Notes(
         },
         types.MetricTarget: {"required": ["type"]},
         types.MetricIdentifier: {"required": ["name"]},
-        types.ObjectMetricSource: {"required": ["describedObject", "target", "metric"]},
-        types.PodsMetricSource: {"required": ["target", "metric"]},
-        types.ResourceMetricSource: {"required": ["name", "target"]},
-        types.ContainerResourceMetricSource: {"required": ["name", "target", "container"]},
-        types.ExternalMetricSource: {"required": ["target", "metric"]},
+        **{
+            kind.source_type: {"required": list(kind.source_type.__struct_encode_fields__)}
+            for kind in KINDS.values()
+        },
         types.HPAScalingPolicy: {"required": ["type", "value", "periodSeconds"]},
         types.ReplicaPolicySpec: {"required": ["name"]},
         **SELECTOR_TYPES,
@@ -216,23 +232,7 @@ _NOTES = Notes(
         ),
         (types.MetricIdentifier, "name"): PATH_SEGMENT,
         (types.MetricIdentifier, "selector"): described("Which series of the metric are meant; absent: all."),
-        (types.ResourceMetricSource, "name"): {"minLength": 1, "maxLength": TEXT_LENGTH},
-        (types.ResourceMetricSource, "target"): _ONE_RESOURCE_TARGET,
-        (types.ContainerResourceMetricSource, "name"): {"minLength": 1, "maxLength": TEXT_LENGTH},
-        (types.ContainerResourceMetricSource, "target"): _ONE_RESOURCE_TARGET,
-        (types.ContainerResourceMetricSource, "container"): {
-            "pattern": LABEL,
-            "minLength": 1,
-            "maxLength": LABEL_LENGTH,
-        },
-        # Which of the numbers must be there cannot be a CEL rule: CEL does not see fields without a type.
-        (types.PodsMetricSource, "target"): {"required": ["averageValue"]},
-        (types.ObjectMetricSource, "target"): {
-            "anyOf": [{"required": ["value"]}, {"required": ["averageValue"]}]
-        },
-        (types.ExternalMetricSource, "target"): {
-            "oneOf": [{"required": ["value"]}, {"required": ["averageValue"]}]
-        },
+        **_source_fields(),
         (types.ReplicaPolicySpec, "name"): described(
             "The name of the plug-in with its domain, as example.com/StepPlan.",
             {"maxLength": LONGEST_NAME, "pattern": f"^{PLUGIN_NAME}$"},

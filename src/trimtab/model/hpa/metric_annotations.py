@@ -16,7 +16,7 @@ from trimtab.model.core.meta import annotations_of, replace_annotations
 from trimtab.model.field_errors import FieldError, FieldPath, aggregate, invalid
 from trimtab.model.hpa.defaults import DEFAULT_CPU_UTILIZATION, cpu_utilization_metric
 from trimtab.model.hpa.metric_fields import default_loss, validate_loss, validate_max_age
-from trimtab.model.hpa.metric_names import name_of
+from trimtab.model.hpa.metric_kinds import name_of
 from trimtab.model.hpa.types import HorizontalPodAutoscalerSpec, MetricLoss, MetricSpec
 from trimtab.model.json import shape, wire
 from trimtab.model.json.wire import Json, without_members

@@ -22,16 +22,6 @@ class MetricSourceType(StrEnum):
     EXTERNAL = "External"
 
 
-SOURCE_FIELDS: dict[str, str] = {
-    MetricSourceType.OBJECT: "object",
-    MetricSourceType.PODS: "pods",
-    MetricSourceType.RESOURCE: "resource",
-    MetricSourceType.CONTAINER_RESOURCE: "containerResource",
-    MetricSourceType.EXTERNAL: "external",
-}
-"""The field of a metric that holds the source of each type."""
-
-
 class MetricTargetType(StrEnum):
     """The meaning of a target's number."""
 

@@ -13,16 +13,14 @@ from trimtab.model.hpa.annotations import misplaced_annotations, misspelt_annota
 from trimtab.model.hpa.dry_run import MODE_ANNOTATION, mode_problem
 from trimtab.model.hpa.manifest import to_defaulted_v2
 from trimtab.model.hpa.metric_annotations import METRIC_ANNOTATIONS, MetricAnnotation, MetricAnnotationError
+from trimtab.model.hpa.metric_kinds import kind_of, measured_by, target_of
 from trimtab.model.hpa.selection_strategy import NATIVE_GROUP
 from trimtab.model.hpa.types import (
     HorizontalPodAutoscaler,
     HorizontalPodAutoscalerSpec,
     HPAScalingRules,
     LossPolicy,
-    MetricSourceType,
     MetricSpec,
-    MetricTarget,
-    MetricTargetType,
     ScalingPolicySelect,
     ScalingPolicyType,
 )
@@ -40,8 +38,10 @@ def warnings_for(hpa: HorizontalPodAutoscaler) -> list[FieldWarning]:
     warnings = _zero_warnings(hpa.spec) if hpa.spec.min_replicas == 0 else []
     warnings += _fixed_size(hpa.spec)
     for position, metric in enumerate(hpa.spec.metrics):
-        warnings += _unused_target(metric, f"spec.metrics[{position}]")
-        warnings += _unused_loss_policy(metric, hpa.spec, f"spec.metrics[{position}].onLoss")
+        path, kind = f"spec.metrics[{position}]", kind_of(metric)
+        if kind is not None:
+            warnings += kind.unused_target(target_of(metric), f"{path}.{kind.field}.target")
+        warnings += _unused_loss_policy(metric, hpa.spec, f"{path}.onLoss")
     return warnings
 
 
@@ -168,7 +168,6 @@ def _scale_up_from_zero(rules: HPAScalingRules) -> list[FieldWarning]:
 
 
 def _never_zero(spec: HorizontalPodAutoscalerSpec) -> list[FieldWarning]:
-    of_pods = {MetricSourceType.RESOURCE, MetricSourceType.CONTAINER_RESOURCE}
     return [
         FieldWarning(
             f"spec.metrics[{position}]",
@@ -176,7 +175,7 @@ def _never_zero(spec: HorizontalPodAutoscalerSpec) -> list[FieldWarning]:
             "is rarely reached: scale on Object or External metrics alone",
         )
         for position, metric in enumerate(spec.metrics)
-        if metric.type in of_pods
+        if measured_by(metric).resource
     ]
 
 
@@ -200,37 +199,3 @@ def _unused_loss_policy(
         message = f"is outside of minReplicas {low} and maxReplicas {high}, which bound it"
         return [FieldWarning(f"{path}.replicas", message)]
     return []
-
-
-def _unused_target(metric: MetricSpec, path: str) -> list[FieldWarning]:
-    """Warn of a target whose type names an absent number, or another than the one in use."""
-    if metric.object is not None and metric.type == MetricSourceType.OBJECT:
-        return _object_target(metric.object.target, f"{path}.object.target")
-    if metric.external is not None and metric.type == MetricSourceType.EXTERNAL:
-        target = metric.external.target
-        if (
-            target.type == MetricTargetType.VALUE
-            and target.value is None
-            and target.average_value is not None
-        ):
-            message = (
-                "type is Value but only averageValue is set, and that is what is used: write AverageValue"
-            )
-            return [FieldWarning(f"{path}.external.target.type", message)]
-    return []
-
-
-def _object_target(target: MetricTarget, path: str) -> list[FieldWarning]:
-    numbers = {
-        MetricTargetType.VALUE: ("value", target.value),
-        MetricTargetType.AVERAGE_VALUE: ("averageValue", target.average_value),
-    }
-    warnings = []
-    for kind, (name, number) in numbers.items():
-        if target.type == kind and number is None:
-            message = f"type is {kind} but {name} is not set, so the metric fails when it is read: set {name}"
-            warnings.append(FieldWarning(f"{path}.type", message))
-        if target.type != kind and target.value is not None and target.average_value is not None:
-            message = f"type is {target.type}, so this number is ignored: remove it"
-            warnings.append(FieldWarning(f"{path}.{name}", message))
-    return warnings

@@ -19,6 +19,7 @@ from trimtab.decide.horizontal.observation.pods import PodSnapshot
 from trimtab.decide.horizontal.observation.samples import FetchFailure, MetricSamples
 from trimtab.decide.horizontal.records.unchanged import UnchangedDecision
 from trimtab.metrics.queries import Query
+from trimtab.model.hpa.metric_kinds import measured_by
 from trimtab.model.hpa.types import HorizontalPodAutoscaler, MetricSpec
 from trimtab.operator.horizontal.config import DecisionConfig
 from trimtab.operator.horizontal.inputs.freshness import Freshness
@@ -29,7 +30,6 @@ from trimtab.operator.horizontal.inputs.metric_queries import (
     MetricQueries,
     Samples,
     build_queries,
-    measured_resource,
     query_for,
     samples_for,
     usage_in,
@@ -359,7 +359,7 @@ def _has_values(
 ) -> bool:
     """Return whether each metric has these values for the pods."""
     for metric, before in zip(metrics, values, strict=True):
-        resource, container = measured_resource(metric)
+        resource, container = measured_by(metric)
         if usage.values(pods, resource, container) != before:
             return False
     return True

@@ -38,7 +38,7 @@ from trimtab.decide.horizontal.status.writes import (
 from trimtab.model.author import Author
 from trimtab.model.core.objects import ObjectReference
 from trimtab.model.hpa.annotations import MEMORY_ANNOTATION
-from trimtab.model.hpa.metric_values import targets_text
+from trimtab.model.hpa.metric_kinds import targets_text
 from trimtab.model.hpa.types import ConditionType, HorizontalPodAutoscalerStatus
 from trimtab.operator.horizontal.inputs.hpa_cache import HpaCache
 from trimtab.operator.horizontal.inputs.hpa_state import HpaState

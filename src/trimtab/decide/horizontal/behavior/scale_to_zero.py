@@ -10,19 +10,17 @@ from trimtab.decide.horizontal.rules import Rules
 from trimtab.model.core.meta import Condition
 from trimtab.model.core.workloads import Scale
 from trimtab.model.feature_gates import FeatureGates
+from trimtab.model.hpa.metric_kinds import WAKING
 from trimtab.model.hpa.types import (
     ConditionType,
     HorizontalPodAutoscaler,
     HorizontalPodAutoscalerSpec,
-    MetricSourceType,
 )
-
-_WAKING = (MetricSourceType.OBJECT, MetricSourceType.EXTERNAL)
 
 
 def can_scale_from_zero(spec: HorizontalPodAutoscalerSpec) -> bool:
     """Return whether the spec has a metric that can be read without pods."""
-    return any(metric.type in _WAKING for metric in spec.metrics)
+    return any(metric.type in WAKING for metric in spec.metrics)
 
 
 def is_paused(spec: HorizontalPodAutoscalerSpec, lowest: int, *, is_ours: bool) -> bool:

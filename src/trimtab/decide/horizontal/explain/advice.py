@@ -21,7 +21,8 @@ from trimtab.decide.horizontal.decision import Decision
 from trimtab.decide.horizontal.explain.holds import Hold, holds_on
 from trimtab.decide.horizontal.explain.reason import GROWING, SHRINKING, DecisionReason
 from trimtab.decide.horizontal.explain.units import edges_of
-from trimtab.decide.horizontal.metrics.proposal import Failure, LossFallback, Proposal
+from trimtab.decide.horizontal.metrics.combine import LossFallback
+from trimtab.decide.horizontal.metrics.kinds import Failure, Proposal
 from trimtab.decide.horizontal.observation.observation import Observation, policies_of
 from trimtab.decide.horizontal.status.ignored_fields import SCALE_TO_ZERO, SELECTION
 from trimtab.model.hpa.types import SelectionStrategy

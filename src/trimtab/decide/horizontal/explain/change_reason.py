@@ -13,10 +13,11 @@ from trimtab.decide.horizontal.explain.units import (
     format_result,
     format_value,
 )
-from trimtab.decide.horizontal.metrics.proposal import Proposal, ProposalOutcome
+from trimtab.decide.horizontal.metrics.kinds import Proposal
+from trimtab.decide.horizontal.metrics.pods import ProposalOutcome
 from trimtab.decide.horizontal.observation.observation import Observation
 from trimtab.decide.horizontal.observation.plugin_answers import PolicyAnswer
-from trimtab.model.hpa.metric_names import label_of, plain_names
+from trimtab.model.hpa.metric_kinds import label_of, plain_names
 from trimtab.model.readable import counted
 
 _LIMITS = {

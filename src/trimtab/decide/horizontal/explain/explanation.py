@@ -15,20 +15,15 @@ from trimtab.decide.horizontal.explain.units import (
     format_value,
 )
 from trimtab.decide.horizontal.explain.wording import describe_reason, next_step
-from trimtab.decide.horizontal.metrics.on_loss import describe_fallback
-from trimtab.decide.horizontal.metrics.proposal import (
-    Failure,
-    LossFallback,
-    PodCounts,
-    Proposal,
-)
+from trimtab.decide.horizontal.metrics.combine import LossFallback, describe_fallback
+from trimtab.decide.horizontal.metrics.kinds import Failure, PodCounts, Proposal
 from trimtab.decide.horizontal.observation.clock_offset import describe_offset
 from trimtab.decide.horizontal.observation.observation import Observation, policies_of
 from trimtab.decide.horizontal.records.record import Record
 from trimtab.decide.horizontal.selection.selection import foreign_pods
 from trimtab.decide.horizontal.status.dry_run import annotation_problem, must_not_scale
 from trimtab.decide.horizontal.status.ignored_fields import ignored_annotations, ignored_fields
-from trimtab.model.hpa.metric_names import label_of, plain_names
+from trimtab.model.hpa.metric_kinds import label_of, plain_names
 from trimtab.model.json.wire import Wire
 from trimtab.model.readable import counted
 from trimtab.model.times import format_time

@@ -14,16 +14,15 @@ from trimtab.decide.horizontal.behavior.normalize import (
 from trimtab.decide.horizontal.behavior.stabilization import SCALE_DOWN_STABILIZED, SCALE_UP_STABILIZED
 from trimtab.decide.horizontal.explain.reason import DecisionReason
 from trimtab.decide.horizontal.explain.wording import SUMMARIES, describe_unreadable
-from trimtab.decide.horizontal.metrics.calculator import LEAVES_OUT_ALL
-from trimtab.decide.horizontal.metrics.tolerance import Tolerance
+from trimtab.decide.horizontal.metrics.combine import LEAVES_OUT_ALL
+from trimtab.decide.horizontal.metrics.pods import Tolerance
 from trimtab.decide.horizontal.observation.observation import Observation
 from trimtab.decide.horizontal.observation.plugin_answers import POLICY
 from trimtab.decide.horizontal.observation.samples import FetchFailure
 from trimtab.decide.horizontal.status.metrics_status import COUNTED_FROM, IGNORED
 from trimtab.decide.horizontal.status.scale_status import FAILED_GET_SCALE, UNABLE_TO_GET
 from trimtab.decide.horizontal.status.selection_status import UNREADABLE
-from trimtab.model.hpa.metric_names import plain_names
-from trimtab.model.hpa.metric_values import current_of, status_of, target_of
+from trimtab.model.hpa.metric_kinds import current_of, plain_names, status_of, target_of
 from trimtab.model.hpa.types import (
     ConditionType,
     HorizontalPodAutoscaler,

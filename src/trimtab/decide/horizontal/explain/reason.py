@@ -5,15 +5,10 @@ from enum import StrEnum
 from trimtab.decide.horizontal.arithmetic import ratio_of
 from trimtab.decide.horizontal.behavior.normalize import TOO_FEW, TOO_MANY, Normalized
 from trimtab.decide.horizontal.decision import Decision, DecisionTrace
-from trimtab.decide.horizontal.metrics.proposal import (
-    Failure,
-    LossFallback,
-    Proposal,
-    ProposalOutcome,
-    Result,
-)
-from trimtab.decide.horizontal.metrics.tolerance import Tolerance
-from trimtab.model.hpa.types import MetricSourceType
+from trimtab.decide.horizontal.metrics.combine import LossFallback, Result
+from trimtab.decide.horizontal.metrics.kinds import Failure, Proposal
+from trimtab.decide.horizontal.metrics.pods import ProposalOutcome, Tolerance
+from trimtab.model.hpa.metric_kinds import WAKING
 from trimtab.model.plugin_names import is_plugin_name
 
 
@@ -97,9 +92,6 @@ _STOPS = {
     "StaleCaches": DecisionReason.CACHES_STALE,
 }
 
-_OF_PODS = frozenset({MetricSourceType.RESOURCE, MetricSourceType.CONTAINER_RESOURCE, MetricSourceType.PODS})
-"""The types of metrics that are averages over pods."""
-
 _OUTCOMES = {
     ProposalOutcome.WITHIN_TOLERANCE: DecisionReason.WITHIN_TOLERANCE,
     ProposalOutcome.WITHIN_AFTER_FILLING: DecisionReason.WITHIN_AFTER_FILLING,
@@ -146,7 +138,7 @@ def leaves_out_all(trace: DecisionTrace) -> bool:
 def _lacks_pods(trace: DecisionTrace) -> bool:
     """Return whether a metric keeps the replicas for lack of pods that count."""
     if trace.stopped_by == "Metrics":
-        return any(isinstance(result, Failure) and result.type in _OF_PODS for result in trace.proposals)
+        return any(isinstance(result, Failure) and result.type not in WAKING for result in trace.proposals)
     winner = _winner(trace)
     return isinstance(winner, Proposal) and winner.outcome == ProposalOutcome.NO_READY_PODS
 

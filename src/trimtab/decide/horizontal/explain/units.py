@@ -4,10 +4,11 @@ from collections.abc import Callable
 from math import ceil, floor, inf, isfinite
 from sys import float_info
 
-from trimtab.decide.horizontal.metrics.proposal import Gaps, PodCounts, Proposal
-from trimtab.decide.horizontal.metrics.tolerance import Tolerance
+from trimtab.decide.horizontal.metrics.kinds import PodCounts, Proposal
+from trimtab.decide.horizontal.metrics.pods import Gaps, Tolerance
 from trimtab.model.core.pod import CPU, MEMORY
-from trimtab.model.hpa.types import MetricStatus, MetricValueStatus
+from trimtab.model.hpa.metric_kinds import current_of, measured_by
+from trimtab.model.hpa.types import MetricStatus
 from trimtab.model.json.wire import Wire
 from trimtab.model.quantity import Quantity
 
@@ -121,14 +122,12 @@ def _whole(edge: float, towards: Callable[[float], int]) -> float:
 
 def is_percent(status: MetricStatus) -> bool:
     """Return whether a metric is a utilisation, counted in percent of requests."""
-    source = status.resource or status.container_resource
-    return source is not None and source.current.average_utilization is not None
+    return current_of(status).average_utilization is not None
 
 
 def is_average(status: MetricStatus) -> bool:
     """Return whether a metric's numbers are amounts per pod."""
-    source = status.external or status.object or status.pods or status.resource or status.container_resource
-    current = source.current if source is not None else MetricValueStatus()
+    current = current_of(status)
     return current.average_value is not None and current.average_utilization is None
 
 
@@ -151,14 +150,14 @@ def format_amount(proposal: Proposal, amount: float) -> str:
         return "any value"
     if is_percent(proposal.status):
         return f"{amount:.6g} %"
-    resource = proposal.status.resource or proposal.status.container_resource
-    if resource is None:
+    resource = measured_by(proposal.status).resource
+    if not resource:
         # People write 12.6 messages per pod, machines 12600m.
         return _decimal(amount / 1000)
-    if resource.name == CPU:
+    if resource == CPU:
         text = _decimal(amount / 1000)
         return f"{text} core" if text == "1" else f"{text} cores"
-    return _bytes(amount / 1000) if resource.name == MEMORY else str(Quantity.from_milli(round(amount)))
+    return _bytes(amount / 1000) if resource == MEMORY else str(Quantity.from_milli(round(amount)))
 
 
 def _decimal(number: float) -> str:

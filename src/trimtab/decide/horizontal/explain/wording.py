@@ -18,14 +18,15 @@ from trimtab.decide.horizontal.explain.change_reason import (
 )
 from trimtab.decide.horizontal.explain.reason import DecisionReason, reason_for
 from trimtab.decide.horizontal.explain.units import format_value
-from trimtab.decide.horizontal.metrics.proposal import Failure, LossFallback, Proposal
+from trimtab.decide.horizontal.metrics.combine import LossFallback
+from trimtab.decide.horizontal.metrics.kinds import Failure, Proposal
 from trimtab.decide.horizontal.observation.observation import Observation
 from trimtab.decide.horizontal.observation.plugin_answers import INVALID_POLICIES, NODES_UNREADABLE
 from trimtab.decide.horizontal.selection.selection import foreign_pods
 from trimtab.decide.horizontal.status.dry_run import annotation_problem, must_not_scale
 from trimtab.decide.horizontal.status.ignored_fields import SCALE_TO_ZERO, ignored_fields
 from trimtab.model.core.meta import CrossVersionObjectReference
-from trimtab.model.hpa.metric_names import label_of, plain_names
+from trimtab.model.hpa.metric_kinds import label_of, plain_names
 from trimtab.model.times import format_time
 from trimtab.plugins.guard import FailureReason
 

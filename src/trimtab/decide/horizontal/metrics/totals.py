@@ -1,4 +1,4 @@
-"""The arithmetic of metrics that are one number for the whole workload: Object and External.
+"""Metrics that are one number for the whole workload: Object and External.
 
 A `Value` target compares the number itself and multiplies the ready pods. An `AverageValue` target divides the number by the
 replicas of the target's status.
@@ -9,23 +9,20 @@ from typing import NamedTuple
 
 from trimtab.decide.horizontal.arithmetic import (
     INT64_MAX,
-    finite,
     int32_of,
     int64_of,
     ratio_of,
     round_up,
 )
-from trimtab.decide.horizontal.metrics.proposal import (
-    Proposal,
-    ProposalContext,
+from trimtab.decide.horizontal.metrics.pods import (
+    NO_PODS,
+    Context,
     ProposalOutcome,
     RatioResult,
     Rejected,
     UnusableMetric,
 )
-from trimtab.decide.horizontal.metrics.utilization import NO_PODS
 from trimtab.decide.horizontal.observation.samples import MetricSamples, Series, failure_of
-from trimtab.model.hpa.types import MetricStatus
 
 
 class Total(NamedTuple):
@@ -35,59 +32,8 @@ class Total(NamedTuple):
     timestamp: float
 
 
-def propose_value(
-    name: str, total: Total, target: int, status: MetricStatus, context: ProposalContext
-) -> Proposal:
-    """Propose the replicas that bring a value to its target."""
-    result = _replicas_for_value(total.value, target, context)
-    return Proposal(
-        type=status.type,
-        name=name,
-        replicas=result.replicas,
-        outcome=result.outcome,
-        ratio=finite(ratio_of(total.value, target)),
-        value=int64_of(total.value),
-        target=target,
-        status=status,
-        timestamp=total.timestamp,
-        pods=context.ready_pods,
-    )
-
-
-def propose_average(
-    name: str,
-    total: Total,
-    target: int,
-    share: int,
-    status: MetricStatus,
-    context: ProposalContext,
-) -> Proposal:
-    """Propose the replicas that bring the share of each replica to its target."""
-    # Without replicas the ratio is infinite or NaN, which no tolerance covers.
-    ratio = ratio_of(total.value, float(target) * float(context.status_replicas))
-    if context.tolerance.covers(ratio):
-        keeps_spec = context.rules.ours
-        replicas = context.current if keeps_spec else context.status_replicas
-        outcome = ProposalOutcome.WITHIN_TOLERANCE
-    else:
-        replicas = int32_of(round_up(ratio_of(total.value, target)))
-        outcome = ProposalOutcome.PROPOSED if context.current else ProposalOutcome.FROM_ZERO
-    return Proposal(
-        type=status.type,
-        name=name,
-        replicas=replicas,
-        outcome=outcome,
-        ratio=finite(ratio),
-        value=int64_of(share),
-        target=target,
-        status=status,
-        timestamp=total.timestamp,
-        pods=context.status_replicas,
-        total=int64_of(total.value),
-    )
-
-
-def _replicas_for_value(total: int, target: int, context: ProposalContext) -> RatioResult:
+def replicas_for_value(total: int, target: int, context: Context) -> RatioResult:
+    """Return the replicas that bring a value to its target."""
     ratio = ratio_of(total, target)
     if not context.current:  # from zero neither pods nor tolerance matter
         return RatioResult(int32_of(round_up(ratio)), ProposalOutcome.FROM_ZERO)
@@ -102,15 +48,51 @@ def _replicas_for_value(total: int, target: int, context: ProposalContext) -> Ra
     return RatioResult(int32_of(round_up(ratio * ready)), ProposalOutcome.PROPOSED)
 
 
-def share_of(total: int, context: ProposalContext) -> int:
+def replicas_for_average(total: int, target: int, context: Context) -> RatioResult:
+    """Return the replicas that bring the share of each replica to its target."""
+    # Without replicas the ratio is infinite or NaN, which no tolerance covers.
+    if context.tolerance.covers(ratio_of_shares(total, target, context)):
+        # Upstream writes the surge of a rollout into the spec.
+        replicas = context.current if context.rules.ours else context.status_replicas
+        return RatioResult(replicas, ProposalOutcome.WITHIN_TOLERANCE)
+    replicas = int32_of(round_up(ratio_of(total, target)))
+    return RatioResult(replicas, ProposalOutcome.PROPOSED if context.current else ProposalOutcome.FROM_ZERO)
+
+
+def ratio_of_shares(total: int, target: int, context: Context) -> float:
+    """Return the share of each replica by its target."""
+    return ratio_of(total, float(target) * float(context.status_replicas))
+
+
+def share_of(total: int, context: Context) -> int:
     """Return the average that the status shows, or the undivided total at zero replicas."""
     if not context.status_replicas and context.rules.ours:
         return total
-    share = round_up(ratio_of(total, context.status_replicas))
-    return int64_of(share)
+    return int64_of(round_up(ratio_of(total, context.status_replicas)))
 
 
-def accepted_series(samples: MetricSamples, context: ProposalContext) -> Series:
+def first_of(samples: MetricSamples, context: Context) -> Total:
+    """Return the single value of an object."""
+    sample = _accepted_series(samples, context).samples[0]
+    return Total(_accepted_total(sample.value, context), sample.timestamp)
+
+
+def sum_of(samples: MetricSamples, context: Context, *, is_average: bool) -> Total:
+    """Return the sum of all series."""
+    series = _accepted_series(samples, context)
+    total = sum_series(series, context, is_average=is_average)
+    return Total(_accepted_total(total, context), series.samples[0].timestamp)
+
+
+def sum_series(series: Series, context: Context, *, is_average: bool) -> int:
+    """Return the sum of the samples. Upstream takes a negative sum of an average for an overflow."""
+    sums = accumulate(sample.value for sample in series.samples)
+    if is_average and not context.rules.ours and any(total < 0 for total in sums):
+        return INT64_MAX
+    return sum(sample.value for sample in series.samples)
+
+
+def _accepted_series(samples: MetricSamples, context: Context) -> Series:
     """Return the series if every sample's time is plausible, else raise UnusableMetric."""
     if not isinstance(samples, Series) or not samples.samples:
         raise UnusableMetric(failure_of(samples))
@@ -123,16 +105,8 @@ def accepted_series(samples: MetricSamples, context: ProposalContext) -> Series:
     return samples
 
 
-def accepted_total(total: int, context: ProposalContext) -> int:
+def _accepted_total(total: int, context: Context) -> int:
     """Return the total, or raise UnusableMetric if it is negative, which no workload can serve."""
     if total < context.limits.lowest:
         raise Rejected(f"the answer was refused: negative value {total / 1000:g}")
     return total
-
-
-def sum_series(series: Series, context: ProposalContext, *, is_average: bool) -> int:
-    """Return the sum of the samples. Upstream takes a negative sum of an average for an overflow."""
-    sums = accumulate(sample.value for sample in series.samples)
-    if is_average and not context.rules.ours and any(total < 0 for total in sums):
-        return INT64_MAX
-    return sum(sample.value for sample in series.samples)

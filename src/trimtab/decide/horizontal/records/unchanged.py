@@ -15,7 +15,7 @@ from trimtab.decide.horizontal.arithmetic import NEVER
 from trimtab.decide.horizontal.behavior.normalize import DEFAULT_DOWN, DEFAULT_UP, windows_of
 from trimtab.decide.horizontal.decision import Decision
 from trimtab.decide.horizontal.memory import LONGEST_WINDOW, LastGood, Memory, Recommendation
-from trimtab.decide.horizontal.metrics.proposal import Proposal
+from trimtab.decide.horizontal.metrics.kinds import Proposal
 from trimtab.decide.horizontal.observation.observation import Observation
 from trimtab.decide.horizontal.observation.samples import (
     MetricSamples,
@@ -25,6 +25,7 @@ from trimtab.decide.horizontal.observation.samples import (
 )
 from trimtab.model.core.pod import CPU
 from trimtab.model.core.workloads import Scale
+from trimtab.model.hpa.metric_kinds import measured_by
 from trimtab.model.hpa.types import HorizontalPodAutoscaler
 from trimtab.model.json.wire import Wire
 
@@ -158,8 +159,7 @@ def _each_value(observation: Observation) -> tuple[list[int], ...] | None:
 
 def _has_young_pods(observation: Observation, now: float) -> bool:
     """Return whether CPU samples of a pod still depend on when exactly they were taken."""
-    sources = [metric.resource or metric.container_resource for metric in observation.hpa.spec.metrics]
-    if not any(source is not None and source.name == CPU for source in sources):
+    if not any(measured_by(metric).resource == CPU for metric in observation.hpa.spec.metrics):
         return False
     since = now - observation.settings.cpu_initialization_period - MARGIN
     return any(pod.started is not None and pod.started > since for pod in observation.pods)

@@ -5,10 +5,11 @@ narrower than the rules, so usage outside of them is decided.
 """
 
 from trimtab.decide.horizontal.decision import Decision
-from trimtab.decide.horizontal.metrics.proposal import Proposal, ProposalOutcome
-from trimtab.decide.horizontal.metrics.tolerance import Tolerance
+from trimtab.decide.horizontal.metrics.kinds import Proposal
+from trimtab.decide.horizontal.metrics.pods import ProposalOutcome, Tolerance
 from trimtab.decide.horizontal.observation.observation import Observation
 from trimtab.decide.horizontal.observation.pods import MissingRequestError, PodSnapshot
+from trimtab.model.hpa.metric_kinds import measured_by, target_of
 from trimtab.model.hpa.types import MetricSpec, MetricTarget
 from trimtab.model.json.wire import Wire
 
@@ -59,12 +60,11 @@ def _is_within(result: object, pods: int) -> bool:
 
 
 def _band(pods: tuple[PodSnapshot, ...], spec: MetricSpec, tolerance: Tolerance) -> UsageBand | None:
-    source = spec.container_resource or spec.resource
-    if source is None or not pods:
+    resource, container = measured_by(spec)
+    if not resource or not pods:
         return None
-    container = "" if spec.container_resource is None else spec.container_resource.container
     try:
-        unit = _unit(pods, source.name, container, source.target)
+        unit = _unit(pods, resource, container, target_of(spec))
     except MissingRequestError:
         return None
     if unit is None:
@@ -73,7 +73,7 @@ def _band(pods: tuple[PodSnapshot, ...], spec: MetricSpec, tolerance: Tolerance)
     # Percentages and averages are cut to whole numbers before they are compared, so 1 more is safely inside.
     low = (target * (1.0 - tolerance.down) + 1) * per_unit
     return UsageBand(
-        resource=source.name, container=container, low=low, high=target * (1.0 + tolerance.up) * per_unit
+        resource=resource, container=container, low=low, high=target * (1.0 + tolerance.up) * per_unit
     )
 
 

@@ -8,8 +8,7 @@ import msgspec
 
 from trimtab.decide.horizontal.decision import Decision, DecisionTrace, EventToRecord
 from trimtab.decide.horizontal.memory import EMPTY, Memory
-from trimtab.decide.horizontal.metrics.calculator import MetricsResult
-from trimtab.decide.horizontal.metrics.proposal import ErrorLabel
+from trimtab.decide.horizontal.metrics.combine import ErrorLabel, MetricsResult
 from trimtab.decide.horizontal.observation.observation import Observation
 from trimtab.decide.horizontal.status.conditions import (
     Conditions,

@@ -2,9 +2,7 @@
 
 from collections.abc import Mapping
 
-from trimtab.decide.horizontal.metrics.calculator import MetricsResult
-from trimtab.decide.horizontal.metrics.on_loss import describe_fallback
-from trimtab.decide.horizontal.metrics.proposal import LossFallback
+from trimtab.decide.horizontal.metrics.combine import LossFallback, MetricsResult, describe_fallback
 from trimtab.decide.horizontal.status.conditions import (
     METRIC_LOST,
     SCALING_ACTIVE,

@@ -3,8 +3,8 @@
 from collections.abc import Iterator
 from typing import NamedTuple
 
-from trimtab.decide.horizontal.metrics.tolerance import Tolerance
-from trimtab.model.hpa.metric_values import current_of, identity_of, target_of
+from trimtab.decide.horizontal.metrics.pods import Tolerance
+from trimtab.model.hpa.metric_kinds import current_of, identity_of, target_of
 from trimtab.model.hpa.types import MetricSpec, MetricStatus, MetricTarget, MetricValueStatus
 from trimtab.model.quantity import Quantity
 

@@ -6,7 +6,8 @@ The definition of Trimtab's own kind and `trimtab validate` reject what exceeds 
 from collections.abc import Iterator
 
 from trimtab.model.field_errors import FieldError, FieldPath, invalid, name_errors, quantity_errors, too_many
-from trimtab.model.hpa.types import HorizontalPodAutoscalerSpec, MetricIdentifier, MetricSpec, MetricTarget
+from trimtab.model.hpa.metric_kinds import KINDS
+from trimtab.model.hpa.types import HorizontalPodAutoscalerSpec, MetricIdentifier, MetricSpec
 from trimtab.model.labels.selector import selector_problems
 
 MAX_NAME_LENGTH = 512
@@ -32,15 +33,16 @@ def validate_limits(spec: HorizontalPodAutoscalerSpec) -> list[FieldError]:
 
 
 def _validate_metric(metric: MetricSpec, path: FieldPath) -> Iterator[FieldError]:
-    named = {"object": metric.object, "pods": metric.pods, "external": metric.external}
-    for name, source in named.items():
-        if source is not None:
-            yield from _validate_identifier(source.metric, path.child(name, "metric"))
-            yield from _validate_target(source.target, path.child(name, "target"))
-    measured = {"resource": metric.resource, "containerResource": metric.container_resource}
-    for name, resource in measured.items():
-        if resource is not None:
-            yield from _validate_target(resource.target, path.child(name, "target"))
+    for kind in KINDS.values():
+        source = kind.source(metric)
+        if source is None:
+            continue
+        if (identifier := kind.identifier(source)) is not None:
+            yield from _validate_identifier(identifier, path.child(kind.field, "metric"))
+        yield from quantity_errors(source.target.value, path.child(kind.field, "target", "value"))
+        yield from quantity_errors(
+            source.target.average_value, path.child(kind.field, "target", "averageValue")
+        )
 
 
 def _validate_identifier(metric: MetricIdentifier, path: FieldPath) -> Iterator[FieldError]:
@@ -48,8 +50,3 @@ def _validate_identifier(metric: MetricIdentifier, path: FieldPath) -> Iterator[
     if metric.selector is not None:
         for part, problem in selector_problems(metric.selector):
             yield invalid(path.child("selector"), part, problem)
-
-
-def _validate_target(target: MetricTarget, path: FieldPath) -> Iterator[FieldError]:
-    yield from quantity_errors(target.value, path.child("value"))
-    yield from quantity_errors(target.average_value, path.child("averageValue"))

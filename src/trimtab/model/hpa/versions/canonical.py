@@ -3,19 +3,31 @@
 from collections.abc import Mapping
 from typing import Any
 
+import msgspec
+
 from trimtab.model.core.meta import CrossVersionObjectReference
 from trimtab.model.hpa import types
+from trimtab.model.hpa.metric_kinds import KINDS
 from trimtab.model.hpa.versions import v1
 from trimtab.model.json import canonical as writing
 from trimtab.model.json.wire import Json
 from trimtab.model.labels.selector import LabelSelectorRequirement
+from trimtab.model.quantity import Quantity
 
-_NAME = frozenset({"name"})
 _TYPE = frozenset({"type"})
-_METRIC_NAME = frozenset({"metricName"})
-_NAME_AND_CONTAINER = frozenset({"name", "container"})
+
+
+def _plain_fields(kind: type[Any]) -> frozenset[str]:
+    """Return the texts and numbers of a type that are never absent."""
+    fields = msgspec.structs.fields(kind)
+    return frozenset(field.encode_name for field in fields if field.type in {str, Quantity})
+
+
+_FLAT = [kind for metric in (v1.V1MetricSpec, v1.V1MetricStatus) for kind in v1.flat_sources(metric).values()]
+_NESTED = [part for kind in KINDS.values() for part in (kind.source_type, kind.status_type)]
 
 ALWAYS: writing.Always = {
+    **{kind: _plain_fields(kind) for kind in (*_FLAT, *_NESTED)},
     CrossVersionObjectReference: frozenset({"kind", "name"}),
     types.HpaCondition: frozenset({"type", "status"}),
     LabelSelectorRequirement: frozenset({"key", "operator"}),
@@ -24,29 +36,15 @@ ALWAYS: writing.Always = {
     types.MetricSpec: _TYPE,
     types.MetricStatus: _TYPE,
     types.MetricTarget: _TYPE,
-    types.MetricIdentifier: _NAME,
+    types.MetricIdentifier: frozenset({"name"}),
     types.MetricLoss: frozenset({"policy"}),
-    types.ResourceMetricSource: _NAME,
-    types.ResourceMetricStatus: _NAME,
-    types.ContainerResourceMetricSource: _NAME_AND_CONTAINER,
-    types.ContainerResourceMetricStatus: _NAME_AND_CONTAINER,
-    types.ReplicaPolicySpec: _NAME,
+    types.ReplicaPolicySpec: frozenset({"name"}),
     types.HPAScalingPolicy: frozenset({"type", "value", "periodSeconds"}),
     v1.V1HorizontalPodAutoscalerSpec: frozenset({"maxReplicas"}),
     v1.V1HorizontalPodAutoscalerStatus: frozenset({"currentReplicas", "desiredReplicas"}),
     v1.V2beta1HorizontalPodAutoscalerSpec: frozenset({"maxReplicas"}),
     v1.V1MetricSpec: _TYPE,
     v1.V1MetricStatus: _TYPE,
-    v1.V1ObjectMetricSource: _METRIC_NAME | {"targetValue"},
-    v1.V1ObjectMetricStatus: _METRIC_NAME | {"currentValue"},
-    v1.V1PodsMetricSource: _METRIC_NAME | {"targetAverageValue"},
-    v1.V1PodsMetricStatus: _METRIC_NAME | {"currentAverageValue"},
-    v1.V1ResourceMetricSource: _NAME,
-    v1.V1ResourceMetricStatus: _NAME | {"currentAverageValue"},
-    v1.V1ContainerResourceMetricSource: _NAME_AND_CONTAINER,
-    v1.V1ContainerResourceMetricStatus: _NAME_AND_CONTAINER | {"currentAverageValue"},
-    v1.V1ExternalMetricSource: _METRIC_NAME,
-    v1.V1ExternalMetricStatus: _METRIC_NAME | {"currentValue"},
 }
 """The fields that the API's declarations have without `omitempty`."""
 

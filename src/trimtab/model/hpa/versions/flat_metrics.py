@@ -1,61 +1,38 @@
 """Conversion of metrics between nested (v2) and flat form (v1's annotations, v2beta1).
 
-One table serves both directions. Data must be canonical, so that it has the zeros that v1 cannot leave out.
+The types of `v1` serve both directions. Data must be canonical, so that it has the zeros that v1 cannot leave out.
 """
 
 from collections.abc import Mapping
 from typing import Any
 
+from trimtab.model.hpa.metric_kinds import KINDS
+from trimtab.model.hpa.versions import v1
 from trimtab.model.json.wire import Json
 
 _Path = tuple[str, ...]
 
-_METRIC: dict[str, _Path] = {"metricName": ("metric", "name"), "selector": ("metric", "selector")}
-_OBJECT: dict[str, _Path] = {"target": ("describedObject",), **_METRIC}
-_EXTERNAL: dict[str, _Path] = {"metricName": ("metric", "name"), "metricSelector": ("metric", "selector")}
-_CONTAINER: dict[str, _Path] = {"container": ("container",)}
-_RESOURCE_TARGET: dict[str, _Path] = {
-    "name": ("name",),
-    "targetAverageUtilization": ("target", "averageUtilization"),
-    "targetAverageValue": ("target", "averageValue"),
+_NAMES: dict[str, _Path] = {
+    "metricName": ("metric", "name"),
+    "selector": ("metric", "selector"),
+    "metricSelector": ("metric", "selector"),
+    "target": ("describedObject",),
 }
-_RESOURCE_CURRENT: dict[str, _Path] = {
-    "name": ("name",),
-    "currentAverageUtilization": ("current", "averageUtilization"),
-    "currentAverageValue": ("current", "averageValue"),
-}
+_NUMBERS = ("value", "averageValue", "averageUtilization")
 
-_SPEC_FIELDS: dict[str, dict[str, _Path]] = {
-    "object": {**_OBJECT, "targetValue": ("target", "value"), "averageValue": ("target", "averageValue")},
-    "pods": {**_METRIC, "targetAverageValue": ("target", "averageValue")},
-    "resource": _RESOURCE_TARGET,
-    "containerResource": {**_RESOURCE_TARGET, **_CONTAINER},
-    "external": {
-        **_EXTERNAL,
-        "targetValue": ("target", "value"),
-        "targetAverageValue": ("target", "averageValue"),
-    },
-}
-_STATUS_FIELDS: dict[str, dict[str, _Path]] = {
-    "object": {**_OBJECT, "currentValue": ("current", "value"), "averageValue": ("current", "averageValue")},
-    "pods": {**_METRIC, "currentAverageValue": ("current", "averageValue")},
-    "resource": _RESOURCE_CURRENT,
-    "containerResource": {**_RESOURCE_CURRENT, **_CONTAINER},
-    "external": {
-        **_EXTERNAL,
-        "currentValue": ("current", "value"),
-        "currentAverageValue": ("current", "averageValue"),
-    },
-}
 
-_TARGET_TYPES = {
-    "object": ("averageValue", "AverageValue", "Value"),
-    "pods": ("averageValue", "AverageValue", "AverageValue"),
-    "resource": ("averageUtilization", "Utilization", "AverageValue"),
-    "containerResource": ("averageUtilization", "Utilization", "AverageValue"),
-    "external": ("value", "Value", "AverageValue"),
-}
-"""Per source: the field that decides the type of a target, the type if it is set, the type if not."""
+def _paths(flat: type[Any], numbers: str) -> dict[str, dict[str, _Path]]:
+    """Return where the fields of each flat source are in the nested one, whose numbers are in the field `numbers`."""
+    prefixed = {f"{numbers}{name[:1].upper()}{name[1:]}": (numbers, name) for name in _NUMBERS}
+    known = {**_NAMES, **prefixed, "averageValue": (numbers, "averageValue")}
+    return {
+        source: {name: known.get(name, (name,)) for name in kind.__struct_encode_fields__}
+        for source, kind in v1.flat_sources(flat).items()
+    }
+
+
+_SPEC_FIELDS = _paths(v1.V1MetricSpec, "target")
+_STATUS_FIELDS = _paths(v1.V1MetricStatus, "current")
 
 
 def flat_spec(metric: Mapping[str, Any]) -> Json:
@@ -71,13 +48,13 @@ def flat_status(metric: Mapping[str, Any]) -> Json:
 def nested_spec(metric: Mapping[str, Any]) -> Json:
     """Read a flat metric of a spec."""
     out = _nested(metric, _SPEC_FIELDS)
-    for source, (deciding, kind, other) in _TARGET_TYPES.items():
-        if source in out:
-            target = out[source].setdefault("target", {})
-            if source == "object" and "averageValue" in target and target.get("value") == "0":
+    for kind in KINDS.values():
+        if kind.field in out:
+            target = out[kind.field].setdefault("target", {})
+            if not kind.target.both and "averageValue" in target and target.get("value") == "0":
                 # The flat form cannot leave the value out. Converted back, its 0 would not pass validation.
                 del target["value"]
-            target["type"] = kind if deciding in target else other
+            target["type"] = kind.target.type_of(target)
     return out
 
 

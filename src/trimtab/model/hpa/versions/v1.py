@@ -5,6 +5,8 @@ read but never served; its metrics have the form of v1's annotations. (v2beta2 i
 """
 
 from datetime import datetime
+from types import NoneType
+from typing import get_args
 
 import msgspec
 
@@ -146,6 +148,15 @@ class V1MetricStatus(Wire):
     resource: V1ResourceMetricStatus | None = None
     container_resource: V1ContainerResourceMetricStatus | None = None
     external: V1ExternalMetricStatus | None = None
+
+
+def flat_sources(metric: type[Wire]) -> dict[str, type[Wire]]:
+    """Return the flat type of each source of a metric, by the field in JSON."""
+    return {
+        field.encode_name: next(kind for kind in get_args(field.type) if kind is not NoneType)
+        for field in msgspec.structs.fields(metric)
+        if field.name != "type"
+    }
 
 
 class V1HorizontalPodAutoscalerSpec(Wire):

@@ -8,6 +8,7 @@ import asyncio
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
 from math import inf, isfinite
+from typing import Any
 
 from trimtab.cluster import errors
 from trimtab.cluster.discovery import Discovery
@@ -25,12 +26,15 @@ from trimtab.decide.horizontal.observation.samples import (
 from trimtab.metrics.queries import ExternalMetric, MetricsError, ObjectMetric, PodsMetric, PodUsage, Query
 from trimtab.metrics.reader import MetricsReader
 from trimtab.model.core.meta import Condition
+from trimtab.model.hpa.metric_kinds import kind_of, measured_by
 from trimtab.model.hpa.types import (
+    ExternalMetricSource,
     HorizontalPodAutoscaler,
     HorizontalPodAutoscalerSpec,
     MetricSourceType,
     MetricSpec,
     ObjectMetricSource,
+    PodsMetricSource,
 )
 from trimtab.model.labels.selector import LabelSelector, Selector, SelectorError
 from trimtab.operator.horizontal.inputs.pod_usage import (
@@ -195,19 +199,31 @@ class MetricFetcher:
 
 def query_for(metric: MetricSpec, namespace: str, pod_selector: str) -> Query | FetchFailure | None:
     """Return the query of a metric, or None if a kind has to be looked up first."""
+    kind = kind_of(metric)
+    if kind is None:
+        return _NOT_SET
+    if kind.measures:
+        return PodUsage(namespace)
     try:
-        if metric.type in {MetricSourceType.RESOURCE, MetricSourceType.CONTAINER_RESOURCE}:
-            return PodUsage(namespace)
-        if metric.type == MetricSourceType.PODS and metric.pods is not None:
-            identifier = metric.pods.metric
-            return PodsMetric(namespace, identifier.name, pod_selector, _selector_text(identifier.selector))
-        if metric.type == MetricSourceType.EXTERNAL and metric.external is not None:
-            identifier = metric.external.metric
-            return ExternalMetric(namespace, identifier.name, _selector_text(identifier.selector))
+        return _QUERIES[kind.type_name](kind.source(metric), namespace, pod_selector)
     except SelectorError as error:
         return FetchFailure(message=str(error))
-    is_object = metric.type == MetricSourceType.OBJECT and metric.object is not None
-    return None if is_object else _NOT_SET
+
+
+def _pods_query(source: PodsMetricSource, namespace: str, pod_selector: str) -> Query:
+    return PodsMetric(namespace, source.metric.name, pod_selector, _selector_text(source.metric.selector))
+
+
+def _external_query(source: ExternalMetricSource, namespace: str, _pod_selector: str) -> Query:
+    return ExternalMetric(namespace, source.metric.name, _selector_text(source.metric.selector))
+
+
+_QUERIES: dict[str, Callable[[Any, str, str], Query | None]] = {
+    MetricSourceType.PODS: _pods_query,
+    MetricSourceType.EXTERNAL: _external_query,
+    MetricSourceType.OBJECT: lambda _source, _namespace, _pod_selector: None,
+}
+"""The query of each type of metric that does not measure resources, which share one per namespace."""
 
 
 def samples_for(
@@ -218,14 +234,7 @@ def samples_for(
     if not isinstance(result, NamespaceUsage):
         assert not isinstance(result, ClusterUsage | None), f"{query} was not sent"
         return result
-    return result.samples(pods, *measured_resource(metric))
-
-
-def measured_resource(metric: MetricSpec) -> tuple[str, str]:
-    """Return the resource that a metric measures, and its container or "" for the whole pod."""
-    if metric.container_resource is not None and metric.type == MetricSourceType.CONTAINER_RESOURCE:
-        return metric.container_resource.name, metric.container_resource.container
-    return metric.resource.name if metric.resource else "", ""
+    return result.samples(pods, *measured_by(metric))
 
 
 def usage_in(query: PodUsage, samples: Samples) -> QueryResult | None:

@@ -32,7 +32,7 @@ from tests.unit.decide.horizontal.builders import (
 from trimtab.decide.horizontal import Rules
 from trimtab.decide.horizontal.observation import samples as readings
 from trimtab.decide.horizontal.observation.requests import ContainerRequests
-from trimtab.model.hpa.metric_values import targets_text
+from trimtab.model.hpa.metric_kinds import targets_text
 from trimtab.model.hpa.types import MetricStatus
 from trimtab.model.json import wire
 from trimtab.model.labels.selector import LabelSelector, Selector, go_string

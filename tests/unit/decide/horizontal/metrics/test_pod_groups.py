@@ -6,7 +6,7 @@ from hypothesis import strategies as st
 
 from tests.unit.decide.horizontal.builders import T, pod
 from trimtab.decide.horizontal.arithmetic import NEVER
-from trimtab.decide.horizontal.metrics.pod_groups import group_pods, is_initializing, stray_values
+from trimtab.decide.horizontal.metrics.pods import group_pods, is_initializing, stray_values
 from trimtab.decide.horizontal.observation.samples import Sample
 from trimtab.decide.horizontal.observation.staleness import ANYTHING_GOES, limits_at
 from trimtab.decide.horizontal.rules import HpaSettings, Rules

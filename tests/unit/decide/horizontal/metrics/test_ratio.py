@@ -1,11 +1,17 @@
 """From a ratio to replicas: gaps may hold a change back, and never reverse it, in both directions."""
 
+from types import SimpleNamespace
+from typing import Any
+
 import pytest
 
 from tests.unit.decide.horizontal.builders import pods
-from trimtab.decide.horizontal.metrics.pod_groups import Groups
-from trimtab.decide.horizontal.metrics.proposal import ProposalOutcome, replicas_from_ratio
-from trimtab.decide.horizontal.metrics.tolerance import Tolerance
+from trimtab.decide.horizontal.metrics.pods import (
+    Groups,
+    ProposalOutcome,
+    Tolerance,
+    replicas_from_ratio,
+)
 
 PROPOSED, WITHIN, FILLED, UNSURE = (
     ProposalOutcome.PROPOSED,
@@ -14,6 +20,7 @@ PROPOSED, WITHIN, FILLED, UNSURE = (
     ProposalOutcome.DIRECTION_UNSURE,
 )
 INT32_MAX = 2**31 - 1
+AT_FOUR: Any = SimpleNamespace(current=4, tolerance=Tolerance(up=0.1, down=0.1))
 
 
 def groups(ready, unready=0, missing=0):
@@ -45,16 +52,18 @@ def groups(ready, unready=0, missing=0):
 def test_replicas_from_a_ratio_at_four_replicas(ratio, counted, filled, want):
     asked = []
 
-    def fill(counts_unready):
+    def with_gaps(*, counts_unready):
         asked.append(counts_unready)
         return filled
 
-    found = replicas_from_ratio(ratio, 4, groups(*counted), Tolerance(up=0.1, down=0.1), fill)
+    usage: Any = SimpleNamespace(ratio=ratio, groups=groups(*counted), with_gaps=with_gaps)
+    found = replicas_from_ratio(usage, AT_FOUR)
     assert (found.replicas, found.outcome) == want
     assert found.filled_ratio == (filled[0] if filled else None)
     assert asked == ([ratio > 1.0 and len(counted) > 1 and counted[1] > 0] if filled else [])
 
 
 def test_replicas_stop_at_the_largest_number():
-    found = replicas_from_ratio(1e9, 4, groups(4), Tolerance(up=0.1, down=0.1), lambda _: (0.0, 0))
+    usage: Any = SimpleNamespace(ratio=1e9, groups=groups(4), with_gaps=None)
+    found = replicas_from_ratio(usage, AT_FOUR)
     assert found.replicas == INT32_MAX

@@ -29,7 +29,7 @@ from tests.unit.decide.horizontal.builders import (
     value,
 )
 from trimtab.decide.horizontal import HpaSettings
-from trimtab.decide.horizontal.metrics.tolerance import Tolerance, tolerance_of
+from trimtab.decide.horizontal.metrics.pods import Tolerance, tolerance_of
 from trimtab.model.feature_gates import FeatureGates
 
 

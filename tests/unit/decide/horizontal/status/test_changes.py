@@ -5,8 +5,8 @@ import pytest
 
 from tests.unit.decide.horizontal.builders import NOW, cpu, hpa, observe
 from trimtab.decide.horizontal.memory import Memory
-from trimtab.decide.horizontal.metrics.calculator import MetricsResult
-from trimtab.decide.horizontal.metrics.proposal import Failure, LossFallback
+from trimtab.decide.horizontal.metrics.combine import LossFallback, MetricsResult
+from trimtab.decide.horizontal.metrics.kinds import Failure
 from trimtab.decide.horizontal.rules import Rules
 from trimtab.decide.horizontal.selection.selector_check import AMBIGUOUS, MISSING, SelectorProblem
 from trimtab.decide.horizontal.status.builder import DecisionBuilder

@@ -41,7 +41,7 @@ from trimtab.decide.horizontal.memory import (
     is_restored_alike,
     restore_memory,
 )
-from trimtab.decide.horizontal.metrics.tolerance import Tolerance
+from trimtab.decide.horizontal.metrics.pods import Tolerance
 from trimtab.decide.horizontal.observation.observation import Observation
 from trimtab.decide.horizontal.rules import DEFAULT_SETTINGS
 from trimtab.decide.horizontal.status.generations import must_write

@@ -20,12 +20,12 @@ from tests.unit.operator.horizontal.fakes import hpa_state, target
 from trimtab.cluster.discovery import Served, UnknownKindError
 from trimtab.decide.horizontal.observation.samples import FetchFailure
 from trimtab.metrics.queries import ExternalMetric, MetricsError, ObjectMetric, PodsMetric, PodUsage, Query
+from trimtab.model.hpa.metric_kinds import measured_by
 from trimtab.model.json import wire
 from trimtab.model.metrics_api import ExternalMetricValueList, MetricValueList, PodMetricsList
 from trimtab.operator.horizontal.inputs.metric_queries import (
     MetricFetcher,
     build_queries,
-    measured_resource,
     query_for,
     usage_in,
     usage_namespaces,
@@ -224,9 +224,9 @@ def test_the_kind_of_an_object_is_looked_up(metric, want):
 
 
 def test_a_resource_is_measured_in_its_container_or_in_the_whole_pod():
-    assert measured_resource(cpu(50)) == ("cpu", "")
-    assert measured_resource(container_cpu("app")) == ("cpu", "app")
-    assert measured_resource(spec("Resource")) == ("", "")
+    assert measured_by(cpu(50)) == ("cpu", "")
+    assert measured_by(container_cpu("app")) == ("cpu", "app")
+    assert measured_by(spec("Resource")) == ("", "")
 
 
 def test_usage_is_queried_once_for_all_that_need_it_and_others_keep_their_queries():

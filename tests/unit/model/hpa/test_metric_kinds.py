@@ -1,13 +1,22 @@
-"""Values and targets of metrics as text, in one unit, for every kind of metric."""
+"""Names, values and targets of metrics as text, for every type of metric."""
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from trimtab.model.hpa.metric_values import UNKNOWN, metric_readings, targets_text
-from trimtab.model.hpa.types import SOURCE_FIELDS, HorizontalPodAutoscaler
+from trimtab.model.hpa.metric_kinds import (
+    KINDS,
+    UNKNOWN,
+    label_of,
+    metric_readings,
+    name_of,
+    plain_names,
+    targets_text,
+)
+from trimtab.model.hpa.types import HorizontalPodAutoscaler, MetricSpec
 from trimtab.model.json import wire
 
+SOURCES = [(kind.type_name, kind.field) for kind in KINDS.values()]
 NUMBERS = [
     pytest.param(
         {"averageUtilization": 50},
@@ -24,8 +33,8 @@ def name_in(source):
     return {"name": "load"} if "esource" in source else {"metric": {"name": "load"}}
 
 
-def hpa(source, target, *statuses):
-    return hpa_of([{"type": source, source: {**name_in(source), "target": target}}], statuses)
+def hpa(kind, source, target, *statuses):
+    return hpa_of([{"type": kind, source: {**name_in(source), "target": target}}], statuses)
 
 
 def hpa_of(metrics, statuses):
@@ -35,19 +44,21 @@ def hpa_of(metrics, statuses):
     )
 
 
-@pytest.mark.parametrize("source", SOURCE_FIELDS.values())
+@pytest.mark.parametrize(("kind", "source"), SOURCES)
 @pytest.mark.parametrize(("target", "current", "text"), NUMBERS)
-def test_a_value_is_in_the_unit_of_its_target(source, target, current, text):
-    status = {"type": source, source: {**name_in(source), "current": current}}
-    (reading,) = metric_readings(hpa(source, target, status))
+def test_a_value_is_in_the_unit_of_its_target(kind, source, target, current, text):
+    status = {"type": kind, source: {**name_in(source), "current": current}}
+    (reading,) = metric_readings(hpa(kind, source, target, status))
     assert str(reading).strip() == f"load {text}"
 
 
-@pytest.mark.parametrize("source", SOURCE_FIELDS.values())
+@pytest.mark.parametrize(("kind", "source"), SOURCES)
 @pytest.mark.parametrize(("target", "current", "text"), NUMBERS)
 @pytest.mark.parametrize("statuses", [(), ({"type": ""},)], ids=["not read yet", "cannot be read"])
-def test_a_value_that_is_not_there_is_unknown_beside_its_target(source, target, current, text, statuses):
-    (reading,) = metric_readings(hpa(source, target, *statuses))
+def test_a_value_that_is_not_there_is_unknown_beside_its_target(
+    kind, source, target, current, text, statuses
+):
+    (reading,) = metric_readings(hpa(kind, source, target, *statuses))
     assert reading.current == UNKNOWN
     assert text.endswith(f"/{reading.target}")
 
@@ -120,8 +131,9 @@ def test_two_targets_for_one_metric_have_the_value_at_their_place():
 )
 def test_bytes_are_written_as_in_manifests(source, target, current, text):
     names = {"name": "memory"} if "esource" in source else {"metric": {"name": "heap"}}
-    spec = {"type": source, source: {**names, "target": {"averageValue": target}}}
-    status = {"type": source, source: {**names, "current": {"averageValue": current}}}
+    kind = f"{source[:1].upper()}{source[1:]}"
+    spec = {"type": kind, source: {**names, "target": {"averageValue": target}}}
+    status = {"type": kind, source: {**names, "current": {"averageValue": current}}}
     (reading,) = metric_readings(hpa_of([spec], [status]))
     assert f"{reading.current}/{reading.target}" == text
 
@@ -162,3 +174,58 @@ def test_the_targets_of_an_hpa_fit_into_a_column(metrics, text):
     specs, statuses = [spec for spec, _status in metrics], [status for _spec, status in metrics]
     found = hpa_of(specs, statuses)
     assert targets_text(found.spec.metrics, found.status.current_metrics) == text
+
+
+CPU = {"type": "Resource", "resource": {"name": "cpu"}}
+CONTAINER = {"type": "ContainerResource", "containerResource": {"name": "memory", "container": "app"}}
+
+
+def metric(data):
+    return wire.convert(data, MetricSpec)
+
+
+def external(name, selector=None):
+    identifier = {"name": name} if selector is None else {"name": name, "selector": selector}
+    return {"type": "External", "external": {"metric": identifier}}
+
+
+def expression(operator, *values):
+    return {"matchExpressions": [{"key": "queue", "operator": operator, "values": list(values)}]}
+
+
+@pytest.mark.parametrize(
+    ("data", "name", "label"),
+    [
+        pytest.param(CPU, "cpu", "cpu", id="a resource"),
+        pytest.param(CONTAINER, "memory", "app memory", id="a resource of a container"),
+        pytest.param({"type": "Pods", "pods": {"metric": {"name": "qps"}}}, "qps", "qps", id="a metric of pods"),
+        pytest.param({"type": "Object", "object": {"metric": {"name": "rps"}}}, "rps", "rps", id="of an object"),
+        pytest.param(external("depth"), "depth", "depth", id="an external metric"),
+        pytest.param(external("depth", {}), "depth", "depth", id="a selector of everything"),
+        pytest.param(external("depth", {"matchLabels": {"queue": "mail"}}), "depth", 'depth{queue="mail"}', id="a label"),
+        pytest.param(external("depth", expression("In", "a", "b")), "depth", 'depth{queue in ("a", "b")}', id="in"),
+        pytest.param(external("depth", expression("NotIn", "a", "b")), "depth", 'depth{queue notin ("a", "b")}', id="not in"),
+        pytest.param(external("depth", expression("Exists")), "depth", "depth{queue}", id="exists"),
+        pytest.param(external("depth", expression("DoesNotExist")), "depth", "depth{!queue}", id="does not exist"),
+        pytest.param(external("depth", expression("Near", "a")), "depth", "depth", id="a selector that cannot be read"),
+        pytest.param({"type": "External"}, "", "External", id="no source"),
+    ],
+)  # fmt: skip
+def test_names_and_labels(data, name, label):
+    assert (name_of(metric(data)), label_of(metric(data))) == (name, label)
+
+
+@pytest.mark.parametrize("order", [1, -1], ids=["odd last", "odd first"])
+@pytest.mark.parametrize(
+    ("text", "want"),
+    [
+        pytest.param(
+            "external metric depth(nil) above target", "external metric depth above target", id="no selector"
+        ),
+        pytest.param("unable to get depth/nil: gone", "unable to get depth: gone", id="with a slash"),
+        pytest.param("nothing to replace", "nothing to replace", id="another text"),
+    ],
+)
+def test_upstreams_texts_get_short_names_whatever_stands_beside(text, want, order):
+    metrics = [metric(external("depth")), metric(CPU)][::order]
+    assert plain_names(text, metrics) == want

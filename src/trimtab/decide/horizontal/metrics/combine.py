@@ -1,41 +1,31 @@
-"""From metric samples to the replicas that all metrics together ask for.
+"""What all metrics and replica policies ask for together.
 
 The largest proposal wins. If every metric fails, or some fail while the others would shrink the workload, the result has no
-replicas, because the metric that cannot be read might need the pods. Only a loss policy says otherwise.
+replicas, because the metric that cannot be read might need the pods. Only a loss policy says otherwise. It never replaces a metric
+whose spec is wrong, and never brings a workload to zero (docs/decisions/each-metric-sets-its-own-loss-policy.md).
 """
 
-from collections.abc import Callable
+from typing import Any, Literal
 
 import msgspec
 
+from trimtab.decide.horizontal.arithmetic import wire_time
 from trimtab.decide.horizontal.memory import LastGood, Memory
-from trimtab.decide.horizontal.metrics.external import NO_TARGET, propose_external
-from trimtab.decide.horizontal.metrics.object import is_average, propose_object
-from trimtab.decide.horizontal.metrics.on_loss import LossPolicies
-from trimtab.decide.horizontal.metrics.pod_metrics import propose_pods, propose_resource
-from trimtab.decide.horizontal.metrics.proposal import (
-    Action,
-    Computation,
-    Failure,
-    LossFallback,
-    Misconfigured,
-    Proposal,
-    ProposalContext,
-    Result,
-    UnusableMetric,
-    metric_key,
-)
-from trimtab.decide.horizontal.metrics.tolerance import tolerance_of
+from trimtab.decide.horizontal.metrics.kinds import Failure, Proposal, metric_key, propose_replicas
+from trimtab.decide.horizontal.metrics.pods import Context, tolerance_of
 from trimtab.decide.horizontal.observation.observation import Observation
-from trimtab.decide.horizontal.observation.samples import FetchFailure, MetricSamples
+from trimtab.decide.horizontal.observation.plugin_answers import INVALID_POLICIES, PolicyAnswer
+from trimtab.decide.horizontal.observation.samples import FetchFailure
 from trimtab.decide.horizontal.observation.staleness import SampleAgeLimits, limits_at
 from trimtab.decide.horizontal.rules import Rules
 from trimtab.decide.horizontal.selection.selection import Selection
 from trimtab.model.core.workloads import Scale
-from trimtab.model.hpa.types import MetricSourceType, MetricSpec, MetricStatus, SelectionStrategy
+from trimtab.model.hpa.metric_fields import DEFAULT_LAST_GOOD_SECONDS
+from trimtab.model.hpa.metric_kinds import label_of
+from trimtab.model.hpa.types import LossPolicy, MetricSpec, MetricStatus, SelectionStrategy
 from trimtab.model.json.wire import Wire
-from trimtab.model.labels.selector import LabelSelector, Selector, SelectorError
 from trimtab.model.plugin_names import is_plugin_name
+from trimtab.model.times import format_time
 
 WARM_UP_SECONDS = 120.0
 """How long the first sample of a pod may take: two periods of metrics-server, whose period is 15 to 60 s."""
@@ -50,6 +40,47 @@ NO_METRICS = Failure(
     error="the spec names no metric",
 )
 """Admission adds a CPU metric to a spec without any; an object that got past it must not scale on nothing."""
+
+Action = Literal["scale_up", "scale_down", "none"]
+ErrorLabel = Literal["spec", "internal", "none"]
+
+
+class Computation(Wire):
+    """Labels of the Prometheus metric that counts computations, one per metric of the spec."""
+
+    type: str
+    action: Action = "none"
+    error: ErrorLabel = "none"
+
+
+class LossFallback(Wire, tag="fallback", tag_field="result"):
+    """What a lost metric counts as, by its loss policy."""
+
+    type: str
+    label: str
+    policy: str
+    failure: Failure
+    replicas: int | None = None
+    """What counts in its place; None: nothing."""
+    at: float | None = None
+    """LastGood: when the metric was last read."""
+    until: float | None = None
+    """LastGood: how long that counts."""
+
+    @property
+    def name(self) -> str:
+        """Return the fallback as conditions and events call it."""
+        kind = "the last good value" if self.policy == LossPolicy.LAST_GOOD else "the fall-back"
+        return f"{kind} of {self.type} metric {self.label}"
+
+    @property
+    def holds(self) -> bool:
+        """Return whether the replicas may not be lowered, because the policy gives no replicas."""
+        return self.replicas is None and self.policy != LossPolicy.IGNORE
+
+
+Result = Proposal | Failure | LossFallback
+"""The result of one metric."""
 
 
 class MetricsResult(Wire):
@@ -89,10 +120,10 @@ class MetricsResult(Wire):
 
 def proposal_context(
     observation: Observation, scale: Scale, selection: Selection, strategy: str, now: float
-) -> ProposalContext:
+) -> Context:
     """Return the state of the target that every proposal is computed from."""
     settings, rules = observation.settings, observation.rules
-    return ProposalContext(
+    return Context(
         namespace=observation.hpa.metadata.namespace,
         now=now,
         current=scale.spec.replicas,
@@ -119,19 +150,20 @@ def _describe_left_out(selection: Selection, strategy: str, rules: Rules) -> str
     return f"{text}, first {first.pod}: {first.reason}" if is_plugin_name(strategy) else text
 
 
-def compute_replicas(observation: Observation, context: ProposalContext, memory: Memory) -> MetricsResult:
+def compute_replicas(observation: Observation, context: Context, memory: Memory) -> MetricsResult:
     """Let every metric propose replicas, and combine the proposals."""
-    rules, before = observation.rules, observation.hpa.status.current_replicas
-    policies = LossPolicies(memory.last_good, context.now)
     proposals: list[Result] = []
     failures: list[Failure] = []
     statuses: list[MetricStatus] = []
     computations: list[Computation] = []
+    last_good: list[LastGood] = []
     rejected_since: dict[str, float] = {}
-    for index, spec in enumerate(observation.hpa.spec.metrics):
+    before = observation.hpa.status.current_replicas
+    readings = iter(observation.samples)
+    for spec in observation.hpa.spec.metrics:
         limits = _limits_for(spec, context.limits, memory)
         at = context if limits is context.limits else msgspec.structs.replace(context, limits=limits)
-        result = propose_replicas(spec, _samples_of(observation, index), at)
+        result = propose_replicas(spec, next(readings, UNREAD), at)
         computations.append(_computation(result, before))
         if isinstance(result, Proposal):
             statuses.append(result.status)
@@ -143,10 +175,13 @@ def compute_replicas(observation: Observation, context: ProposalContext, memory:
             statuses.append(FAILED_METRIC)
         if result.is_rejected if isinstance(result, Failure) else result.rejected_samples:
             rejected_since[metric_key(spec)] = limits.since
-        if spec.on_loss is None or not rules.ours:
-            proposals.append(result)
+        if spec.on_loss is not None and observation.rules.ours:
+            known = next((good for good in memory.last_good if good.key == metric_key(spec)), None)
+            counted, good = _apply_loss_policy(spec, result, known, context.now)
+            proposals.append(counted)
+            last_good += [] if good is None else [good]
         else:
-            proposals.append(policies.apply(spec, spec.on_loss, result))
+            proposals.append(result)
     winner, replicas, name = _largest(proposals)
     combined = MetricsResult(
         replicas=replicas,
@@ -154,16 +189,18 @@ def compute_replicas(observation: Observation, context: ProposalContext, memory:
         name=name,
         proposals=tuple(proposals),
         failures=tuple(failures),
-        fallbacks=tuple(policies.fallbacks),
+        fallbacks=tuple([result for result in proposals if isinstance(result, LossFallback)])
+        if failures
+        else (),
         statuses=tuple(statuses),
         computations=tuple(computations),
-        last_good=tuple(policies.last_good),
+        last_good=tuple(last_good),
         rejected_since=rejected_since,
     )
     return combined if winner is not None and not failures else _weigh_failures(combined, context.current)
 
 
-def _is_warming_up(observation: Observation, context: ProposalContext) -> bool:
+def _is_warming_up(observation: Observation, context: Context) -> bool:
     """Return whether all pods, or an HPA without any that started, are too young for a first sample."""
     if not context.current:
         return False
@@ -171,6 +208,45 @@ def _is_warming_up(observation: Observation, context: ProposalContext) -> bool:
     started = [pod.started for pod in context.pods if pod.started is not None]
     began = started or ([] if created is None else [created.timestamp()])
     return bool(began) and context.now < min(began) + WARM_UP_SECONDS
+
+
+def _apply_loss_policy(
+    spec: MetricSpec, result: Proposal | Failure, known: LastGood | None, now: float
+) -> tuple[Result, LastGood | None]:
+    """Return what a metric with a loss policy counts as, and the last good proposal to remember."""
+    loss = spec.on_loss
+    assert loss is not None
+    if isinstance(result, Proposal):
+        is_remembered = loss.policy == LossPolicy.LAST_GOOD
+        return result, LastGood(metric_key(spec), result.replicas, now) if is_remembered else None
+    is_lost = not result.is_misconfigured and not result.is_spec_error
+    if not is_lost or loss.policy not in {LossPolicy.IGNORE, LossPolicy.LAST_GOOD, LossPolicy.REPLICAS}:
+        return result, None
+    fallback = LossFallback(type=spec.type, label=label_of(spec), policy=loss.policy, failure=result)
+    if loss.policy == LossPolicy.REPLICAS:
+        return msgspec.structs.replace(fallback, replicas=loss.replicas), None
+    if loss.policy == LossPolicy.IGNORE or known is None:
+        return fallback, None
+    # The last replicas are repeated. The last value would multiply the replicas that it brought about.
+    age = DEFAULT_LAST_GOOD_SECONDS if loss.max_age_seconds is None else loss.max_age_seconds
+    until = known.at + age
+    replicas = known.replicas if now <= until else None
+    fallback = msgspec.structs.replace(fallback, replicas=replicas, at=known.at, until=until)
+    return fallback, msgspec.structs.replace(known, is_lost=True)
+
+
+def describe_fallback(fallback: LossFallback) -> str:
+    """Return what a lost metric counts as, in words that do not change per sync."""
+    if fallback.policy == LossPolicy.IGNORE:
+        return "it is ignored, and the other metrics decide"
+    if fallback.policy == LossPolicy.REPLICAS:
+        return f"its fall-back of {fallback.replicas} replicas counts"
+    if fallback.at is None or fallback.until is None:
+        return "no good value of it is known, so nothing is lowered"
+    at, until = format_time(wire_time(fallback.at)), format_time(wire_time(fallback.until))
+    if fallback.replicas is None:
+        return f"its last good value, of {at}, is too old since {until}, so nothing is lowered"
+    return f"its last good value, of {at}, counts until {until} and asks for {fallback.replicas}"
 
 
 def _weigh_failures(result: MetricsResult, current: int) -> MetricsResult:
@@ -228,10 +304,6 @@ def _limits_for(spec: MetricSpec, limits: SampleAgeLimits, memory: Memory) -> Sa
     return limits
 
 
-def _samples_of(observation: Observation, index: int) -> MetricSamples:
-    return observation.samples[index] if index < len(observation.samples) else UNREAD
-
-
 def _computation(result: Proposal | Failure, before: int) -> Computation:
     # Upstream compares with the replicas of the status, not of the scale.
     if isinstance(result, Failure):
@@ -242,116 +314,43 @@ def _computation(result: Proposal | Failure, before: int) -> Computation:
     return Computation(type=result.type, action=action)
 
 
-_NO_SOURCE = "must populate information for the given metric source"
+def add_policies(result: MetricsResult, answers: tuple[PolicyAnswer, ...], current: int) -> MetricsResult:
+    """Return what metrics and policies ask for together."""
+    held = "; ".join(answer.failure for answer in answers if answer.failure)
+    if held:
+        least = None if result.replicas is None else max(result.replicas, current)
+        result = msgspec.structs.replace(result, policy_hold=held, replicas=least)
+    winner, replicas = _largest_answer(answers)
+    if winner is None or (result.replicas is None and result.stopped_by != "Metrics"):
+        return result
+    # A metric that cannot be read might need the pods that there are; a policy may only ask for more.
+    if replicas < (current if result.replicas is None else result.replicas + 1):
+        return result
+    return msgspec.structs.replace(
+        result,
+        replicas=replicas,
+        winner=None,
+        winning_policy=winner,
+        name=f"{answers[winner].name}: {answers[winner].reason}",
+        blocked_by=None,
+        stopped_by="",
+    )
 
 
-def propose_replicas(
-    spec: MetricSpec, samples: MetricSamples, context: ProposalContext
-) -> Proposal | Failure:
-    """Return the replicas that one metric asks for, or why it cannot be used."""
-    propose = _KINDS.get(spec.type)
-    if propose is None:
-        message = f'unknown metric source type "{spec.type}"'
-        return Failure(
-            type=spec.type,
-            reason="InvalidMetricSourceType",
-            message=message,
-            error=message,
-            is_spec_error=True,
-        )
-    try:
-        return propose(spec, samples, context)
-    except UnusableMetric as cause:
-        return Failure(
-            type=spec.type,
-            reason=f"FailedGet{spec.type}Metric",
-            message=str(cause),
-            error=f"{_prefix(spec)}{cause.detail}{cause}",
-            is_misconfigured=cause.is_misconfigured,
-            is_rejected=cause.is_rejected,
-            is_unmeasured=cause.is_unmeasured and context.rules.ours,
-        )
+def policy_memory(answers: tuple[PolicyAnswer, ...], before: dict[str, Any]) -> dict[str, Any]:
+    """Return what the policies remember. A policy that failed keeps its memory."""
+    if any(answer.reason == INVALID_POLICIES and answer.failure for answer in answers):
+        return before  # which policies there are is unknown
+    remembered = {
+        answer.plugin: before.get(answer.plugin) if answer.failure else answer.memory for answer in answers
+    }
+    return {plugin: memory for plugin, memory in remembered.items() if memory is not None}
 
 
-def _resource(spec: MetricSpec, samples: MetricSamples, context: ProposalContext) -> Proposal:
-    if spec.resource is None:
-        raise Misconfigured(_NO_SOURCE)
-    return propose_resource(spec.resource.name, None, spec.resource.target, samples, context)
-
-
-def _container_resource(spec: MetricSpec, samples: MetricSamples, context: ProposalContext) -> Proposal:
-    source = spec.container_resource
-    if source is None:
-        raise Misconfigured(_NO_SOURCE)
-    return propose_resource(source.name, source.container, source.target, samples, context)
-
-
-def _pods(spec: MetricSpec, samples: MetricSamples, context: ProposalContext) -> Proposal:
-    if spec.pods is None:
-        raise Misconfigured(_NO_SOURCE)
-    _check_metric_selector(spec.pods.metric.selector)
-    return propose_pods(spec.pods, samples, context)
-
-
-def _object(spec: MetricSpec, samples: MetricSamples, context: ProposalContext) -> Proposal:
-    if spec.object is None:
-        raise Misconfigured(_NO_SOURCE)
-    _check_metric_selector(spec.object.metric.selector)
-    try:
-        return propose_object(spec.object, samples, context)
-    except UnusableMetric as cause:
-        detail = f"failed to get {spec.object.metric.name} object metric: " if is_average(spec.object) else ""
-        raise cause.reworded(str(cause), detail) from cause
-
-
-def _external(spec: MetricSpec, samples: MetricSamples, context: ProposalContext) -> Proposal:
-    source = spec.external
-    if source is None:
-        raise Misconfigured(_NO_SOURCE)
-    if source.target.average_value is None and source.target.value is None:
-        raise Misconfigured(NO_TARGET)
-    try:
-        _check_metric_selector(source.metric.selector)
-        return propose_external(source, samples, context)
-    except UnusableMetric as cause:
-        is_average_value = source.target.average_value is not None
-        metric = (
-            f"{source.metric.name} external metric"
-            if is_average_value
-            else f"external metric {source.metric.name}"
-        )
-        raise cause.reworded(str(cause), f"failed to get {metric}: ") from cause
-
-
-def _check_metric_selector(selector: LabelSelector | None) -> None:
-    # Admission does not validate metric selectors, so a broken selector first fails here.
-    if selector is None:
-        return
-    try:
-        Selector.from_label_selector(selector)
-    except SelectorError as error:
-        raise Misconfigured(str(error)) from error
-
-
-_KINDS: dict[str, Callable[[MetricSpec, MetricSamples, ProposalContext], Proposal]] = {
-    MetricSourceType.RESOURCE: _resource,
-    MetricSourceType.CONTAINER_RESOURCE: _container_resource,
-    MetricSourceType.PODS: _pods,
-    MetricSourceType.OBJECT: _object,
-    MetricSourceType.EXTERNAL: _external,
-}
-
-
-def _prefix(spec: MetricSpec) -> str:
-    # Upstream begins the error of each kind a little differently.
-    if spec.resource and spec.type == MetricSourceType.RESOURCE:
-        return f"failed to get {spec.resource.name} resource metric value: "
-    if spec.container_resource and spec.type == MetricSourceType.CONTAINER_RESOURCE:
-        return f"failed to get {spec.container_resource.container} container metric value: "
-    if spec.pods and spec.type == MetricSourceType.PODS:
-        return "failed to get pods metric value: "
-    if spec.object and spec.type == MetricSourceType.OBJECT:
-        return "failed to get object metric value: "
-    if spec.external and spec.type == MetricSourceType.EXTERNAL:
-        return f"failed to get {spec.external.metric.name} external metric value: "
-    return f"failed to get {spec.type} metric value: "
+def _largest_answer(answers: tuple[PolicyAnswer, ...]) -> tuple[int | None, int]:
+    """Return index and replicas of the first of the largest proposals."""
+    winner, most = None, -1
+    for index, answer in enumerate(answers):
+        if answer.replicas is not None and answer.replicas > most:
+            winner, most = index, answer.replicas
+    return winner, most
