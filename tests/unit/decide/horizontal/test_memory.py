@@ -17,11 +17,7 @@ from tests.unit.decide.horizontal.builders import (
     series,
 )
 from trimtab.decide.horizontal import Memory, memory
-from trimtab.decide.horizontal.behavior.stabilization import (
-    Windows,
-    stabilize,
-    stabilize_both_ways,
-)
+from trimtab.decide.horizontal.limits import Windows, highest_within, within_both_windows
 from trimtab.decide.horizontal.memory import MOST_SCALE_EVENTS, Recommendation, ScaleEvent
 
 histories = st.lists(st.tuples(st.integers(0, 20), st.integers(0, 3600)), max_size=40)
@@ -45,17 +41,16 @@ def whole_of(history):
 @given(histories, st.integers(0, 20), st.integers(0, 3600))
 def test_what_is_forgotten_never_changes_a_window(history, desired, window):
     """The short memory answers every window as the whole history does."""
-    short = stabilize(kept_of(history), desired, T, float(window), compact=True)
-    whole = stabilize(whole_of(history), desired, T, float(window), compact=True)
-    assert short.replicas == whole.replicas
+    short = highest_within(kept_of(history), desired, T, float(window))
+    assert short == highest_within(whole_of(history), desired, T, float(window))
 
 
 @settings(max_examples=150, deadline=None)
 @given(histories, st.integers(0, 20), st.integers(0, 20), st.integers(0, 3600), st.integers(0, 3600))
 def test_what_is_forgotten_never_changes_two_windows(history, current, desired, up, down):
     windows = Windows(up=float(up), down=float(down))
-    short = stabilize_both_ways(kept_of(history), current, desired, T, windows)
-    whole = stabilize_both_ways(whole_of(history), current, desired, T, windows)
+    short = within_both_windows(kept_of(history), current, desired, T, windows)
+    whole = within_both_windows(whole_of(history), current, desired, T, windows)
     assert short == whole
 
 

@@ -11,9 +11,10 @@ from tests.unit.operator.horizontal.fakes import UNUSED, api_error, edit_spec, h
 from trimtab.clock import VirtualClock
 from trimtab.cluster import errors
 from trimtab.decide.horizontal import decide
-from trimtab.decide.horizontal.decision import Decision, DecisionTrace
+from trimtab.decide.horizontal.decision import Decision
+from trimtab.decide.horizontal.reasons import Code, Reason
 from trimtab.decide.horizontal.status.writes import EVERY_SYNC, WriteReason
-from trimtab.model.hpa.annotations import MEMORY_ANNOTATION
+from trimtab.model.hpa.annotations import MEMORY_ANNOTATION, REASON_ANNOTATION
 from trimtab.model.hpa.dry_run import MODE_ANNOTATION
 from trimtab.model.hpa.types import HorizontalPodAutoscalerStatus
 from trimtab.operator.horizontal.inputs.kinds import NATIVE_HPAS, OWN_HPAS
@@ -271,8 +272,9 @@ def test_a_decision_that_changes_nothing_has_nothing_to_write():
 def test_a_memory_that_must_be_stored_is_written_with_an_unchanged_status(must_store):
     world = World()
     observation = observe(world.state.hpa, 8, series(80))
-    status = decide_on(observation).status
-    world.state.replace_hpa(msgspec.structs.replace(world.state.hpa, status=status), "")
+    decision = decide_on(observation)
+    world.state.replace_hpa(msgspec.structs.replace(world.state.hpa, status=decision.status), "")
+    world.state.stored_reason = str(decision.reason.code)
     world.state.memory.must_store = must_store
     write = world.apply(8)
     assert write.status_error is None
@@ -305,8 +307,11 @@ STATUS = HorizontalPodAutoscalerStatus(
         pytest.param(
             NATIVE_HPAS,
             msgspec.structs.replace(STATUS, current_replicas=3),
-            {"metadata": {"annotations": {MEMORY_ANNOTATION: "{}"}}, "status": {"currentReplicas": 3}},
-            id="a native HPA carries its memory in an annotation",
+            {
+                "metadata": {"annotations": {MEMORY_ANNOTATION: "{}", REASON_ANNOTATION: "FailedGetScale"}},
+                "status": {"currentReplicas": 3},
+            },
+            id="a native HPA carries its memory and its reason in annotations",
         ),
         pytest.param(
             OWN_HPAS,
@@ -326,7 +331,7 @@ STATUS = HorizontalPodAutoscalerStatus(
 def test_a_status_is_patched_by_what_changed(resource, new, want):
     state = hpa_state(resource=resource)
     state.replace_hpa(msgspec.structs.replace(state.hpa, status=STATUS), "")
-    lost = Decision(now=0.0, status=new, trace=DecisionTrace(stopped_by="FailedGetScale"))
+    lost = Decision(now=0.0, status=new, reason=Reason(code=Code.SCALE_UNREADABLE))
     assert status_patch(state, new, lost) == want
 
 

@@ -33,6 +33,9 @@ class ScaleFailure(Wire):
     """What lets the scale be read, where that is known. Upstream's controller gives no advice."""
 
 
+NOT_READ = ScaleFailure(message="the scale was not read")
+
+
 class StaleInput(Wire):
     """A cache that the decision depends on, and that may lack recent changes."""
 
@@ -80,6 +83,11 @@ class Observation(Wire):
             name=reference.name,
             uid=self.scale.metadata.uid if self.scale else "",
         )
+
+    @property
+    def current(self) -> int:
+        """Return the replicas that there are, or 0 if the scale could not be read."""
+        return self.scale.spec.replicas if self.scale else 0
 
     @property
     def is_native(self) -> bool:

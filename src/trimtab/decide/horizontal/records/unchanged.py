@@ -12,8 +12,8 @@ from math import inf
 import msgspec
 
 from trimtab.decide.horizontal.arithmetic import NEVER
-from trimtab.decide.horizontal.behavior.normalize import DEFAULT_DOWN, DEFAULT_UP, windows_of
 from trimtab.decide.horizontal.decision import Decision
+from trimtab.decide.horizontal.limits import DEFAULT_DOWN, DEFAULT_UP, windows_of
 from trimtab.decide.horizontal.memory import LONGEST_WINDOW, LastGood, Memory, Recommendation
 from trimtab.decide.horizontal.metrics.kinds import Proposal
 from trimtab.decide.horizontal.observation.observation import Observation
@@ -139,7 +139,7 @@ def _is_repeatable(observation: Observation, decision: Decision) -> bool:
         and not decision.status_changed
         and not decision.events
         and not decision.error
-        and trace.normalized is not None
+        and trace.is_measured
         and not trace.selection_fallback
         and not observation.stale_inputs
         and not observation.policy_answers  # a policy may depend on the time

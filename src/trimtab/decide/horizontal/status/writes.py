@@ -12,8 +12,8 @@ from math import inf
 from typing import Final, NamedTuple
 from zlib import crc32
 
-from trimtab.decide.horizontal.behavior.normalize import windows_of
 from trimtab.decide.horizontal.decision import Decision
+from trimtab.decide.horizontal.limits import windows_of
 from trimtab.decide.horizontal.memory import Memory, is_restored_alike
 from trimtab.decide.horizontal.observation.observation import Observation
 from trimtab.decide.horizontal.status.moved_values import have_same_metrics, is_visible_change
@@ -60,7 +60,7 @@ class StoredStatus(NamedTuple):
     read_memory: Callable[[], Memory]
     """Parses the memory, which few calls need."""
     has_other_reason: bool = False
-    """Whether the stored reason, in one word, is not that of the new decision. Native HPAs store none."""
+    """Whether the stored reason, in one word, is not that of the new decision."""
 
 
 class WriteReason(StrEnum):

@@ -34,7 +34,7 @@ from tests.unit.decide.horizontal.builders import (
     usage_of,
     value,
 )
-from trimtab.decide.horizontal import DecisionReason, Memory, decide
+from trimtab.decide.horizontal import Code, Memory, decide
 from trimtab.decide.horizontal.memory import Recommendation
 from trimtab.model.feature_gates import FeatureGates
 
@@ -89,7 +89,7 @@ def test_a_minimum_raised_at_zero_is_reached():
     assert decision.desired == 2
     assert condition(decision, "ScalingLimited").status == "True"
     assert condition(decision, "ScalingLimited").reason == "TooFewReplicas"
-    assert decision.reason == "Current number of replicas below Spec.MinReplicas"
+    assert decision.because == "Current number of replicas below Spec.MinReplicas"
 
 
 @pytest.mark.parametrize("metric", [QUEUE, cpu()])
@@ -125,7 +125,7 @@ def test_the_condition_outlives_the_gate():
 def test_what_the_autoscaler_stopped_is_not_said_to_be_stopped_by_someone_else():
     told = explained(observe(stopped(), 0, series(500), pods=(), gates=OFF))
     assert (told.reason, told.summary) == (
-        DecisionReason.PAUSED,
+        Code.PAUSED,
         "stays at 0: the autoscaler scaled it to zero, and does not wake it while the feature gate HPAScaleToZero is off",
     )
     assert told.next_step == (

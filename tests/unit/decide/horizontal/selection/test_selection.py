@@ -40,7 +40,6 @@ from trimtab.decide.horizontal import (
     Target,
     found_owner,
     owners_to_find,
-    reason_for,
 )
 from trimtab.decide.horizontal.rules import Rules
 from trimtab.decide.horizontal.selection.owners import DEEPEST_CHAIN
@@ -251,7 +250,7 @@ class TestEdgeCases:
         message = condition(decision, "ScalingActive").message
         ours = "did not receive metrics for targeted pods: OwnerReference leaves out every pod that matches the selector"
         assert message.endswith(ours)
-        assert (decision.desired, reason_for(decision)) == (1, "AllPodsLeftOut")
+        assert (decision.desired, decision.reason.code) == (1, "AllPodsLeftOut")
         theirs = run(msgspec.structs.replace(seen, rules=Rules.KUBERNETES_1_37))
         proposed = "did not receive metrics for targeted pods (pods might be unready)"
         assert condition(theirs, "ScalingActive").message.endswith(proposed)
