@@ -9,7 +9,7 @@ VECTORS ?= tests/data/vectors
 export UV_PYTHON_DOWNLOADS := never
 
 .DEFAULT_GOAL := help
-.PHONY: help up docs docs-version first-scale test test-real test-upstream test-node test-neighbours peers check quick format lint types layers budget conformance mutants hand-overs worlds goldens soak fuzz scorecard bench build release lock lock-image clean
+.PHONY: help up docs docs-version first-scale test test-real test-upstream test-node test-neighbours peers check quick format lint types layers budget conformance mutants hand-overs leases worlds goldens soak fuzz scorecard bench build release lock lock-image clean
 
 help: ## show this list
 	@awk -F ':.*## ' '/^[a-z-]+:.*## /{printf "  make %-13s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -67,6 +67,9 @@ mutants: $(VENV)/.dev ## plant faults and count those that the tests notice: SEE
 
 hand-overs: $(VENV)/.dev ## ten thousand random sequences of lost leases, lagging watches and wrong clocks; SCHEDULES=20 for a few
 	@$(BIN)/python -m tests.faults.horizontal.hand_overs --first 200 --schedules $(or $(SCHEDULES),1000) $(ARGS)
+
+leases: $(VENV)/.dev ## five thousand random schedules of replicas that share Leases: never two deciders; SCHEDULES=200 for a few
+	@$(BIN)/python -m tests.unit.cluster.leases.schedules --schedules $(or $(SCHEDULES),5000) $(ARGS)
 
 worlds: $(VENV)/.dev ## random lives under our rules and upstream's, and the stories of those that are worse: COUNT=200 SEED=1, WORLD=sizes-17 explains one, ARGS=--real
 	@PATH="$(CURDIR)/$(BIN):$$PATH" $(BIN)/python -m tests.worlds $(if $(SEED),--seed $(SEED)) $(if $(COUNT),--count $(COUNT)) \

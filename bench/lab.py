@@ -11,13 +11,13 @@ from trimtab.cluster.client import Client
 from trimtab.cluster.config import load_kubeconfig
 from trimtab.cluster.http import HttpTransport
 from trimtab.cluster.resource import Json
-from trimtab.lab.controllers.base.kinds import PODS
-from trimtab.lab.data_plane import DataPlaneConfig
-from trimtab.lab.embedded import EmbeddedCluster
-from trimtab.lab.load.curves import Daily
-from trimtab.lab.load.plan import LoadPlan, WorkloadLoad
-from trimtab.lab.serve import ListenAddress, write_kubeconfig
 from trimtab.model.quantity import Quantity
+from trimtab_lab.controllers.kinds import PODS
+from trimtab_lab.data_plane import DataPlaneConfig
+from trimtab_lab.embedded import EmbeddedCluster
+from trimtab_lab.load.curves import Daily
+from trimtab_lab.load.plan import LoadPlan, WorkloadLoad
+from trimtab_lab.serve import ListenAddress, write_kubeconfig
 
 WORKLOADS, PODS_EACH, HOURS = 10, 10, 24
 REQUESTS = 2_000

@@ -9,9 +9,9 @@ from bench import Rows
 from trimtab.clock import SystemClock
 from trimtab.cluster.client import PAGE_SIZE, WITHOUT_MANAGED_FIELDS
 from trimtab.cluster.codec.objects import decode_page
-from trimtab.lab.apiserver.server import Server
 from trimtab.operator.pods.decoder import PodDecoder
 from trimtab.operator.pods.wire import PodWire
+from trimtab_lab.apiserver.server import Server
 
 PODS = 10_000
 ROUNDS = 3

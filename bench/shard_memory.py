@@ -4,7 +4,6 @@
 namespaces there are and `REPLICAS` which numbers of replicas are measured. Each replica has one shard. Another one with
 another number of shards waits for them to end, and shows the memory of a process without a shard. `python -m bench shards`
 measures the same on the real API server. `COMPONENT=recommender` measures recommenders, with a VPA in place of each HPA.
-`SEED` is the seed of the shards, by default the one that `trimtab shards` names for these objects.
 """
 
 import asyncio
@@ -32,8 +31,6 @@ from bench.memory import (
 )
 from bench.picture.api import series
 from tools.peers.cluster import free_port
-from trimtab.cluster.leases.balance import NamespaceContents, best_layout
-from trimtab.cluster.leases.layout import ShardLayout
 from trimtab.serving.server import served
 
 PODS = int(os.environ.get("PODS", "20000"))
@@ -45,7 +42,6 @@ FLAGS = {
     "horizontal": ("--native-hpas", "--no-own-hpas"),
     "recommender": ("--components=recommender", "--recommender-interval=15s"),
 }[COMPONENT]
-SEED = os.environ.get("SEED", "best")
 _CACHED, _RECEIVED = "trimtab_cached_objects", "trimtab_cache_received_bytes_total"
 
 
@@ -175,21 +171,9 @@ class Replica:
         self.process.wait(60)
 
 
-def _seed(number: int) -> int:
-    if SEED != "best":
-        return int(SEED)
-    autoscalers = range(max(PODS // EACH, 1))
-    cluster = {
-        f"bench-{place}": NamespaceContents(len(own) * EACH, tuple(f"app-{app}" for app in own))
-        for place in range(NAMESPACES)
-        if (own := autoscalers[place::NAMESPACES])
-    }
-    return best_layout(ShardLayout(number), cluster).seed
-
-
 async def _measure(number: int) -> Rows:
     standin = ShardStandIn(max(PODS // EACH, 1))
-    flags = (f"--shards={number}", f"--shard-seed={_seed(number)}") if number > 1 else ()
+    flags = (f"--shards={number}",) if number > 1 else ()
     replicas: list[Replica] = []
     async with served(standin, "127.0.0.1", 0) as port:
         with tempfile.TemporaryDirectory(prefix="trimtab-shards-") as directory:

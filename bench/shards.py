@@ -4,8 +4,7 @@
 `SPACES` how many namespaces there are, and `REPLICAS` which numbers of replicas are measured. Each replica has one shard.
 Another one stands by, holds none, and shows the memory of an empty process. Then every pod changes once, in a window of
 `WINDOW` seconds, the same for all numbers of replicas, so that each has decided as often.
-`COMPONENT=recommender` measures recommenders, with a VPA in place of each HPA. `SEED` is the seed of the shards, by default
-the one that `trimtab shards` names for these objects.
+`COMPONENT=recommender` measures recommenders, with a VPA in place of each HPA.
 """
 
 import os
@@ -25,8 +24,6 @@ from bench.picture.generator import Load
 from bench.picture.machine import cpu_seconds, peak_mb, resident_mb
 from bench.picture.site import Site, put_up
 from tools.peers.cluster import free_port
-from trimtab.cluster.leases.balance import NamespaceContents, best_layout
-from trimtab.cluster.leases.layout import ShardLayout
 
 PODS = int(os.environ.get("PODS", "20000"))
 EACH = int(os.environ.get("EACH", "10"))
@@ -42,7 +39,6 @@ FLAGS, AUTOSCALER = {
     ),
     "recommender": (("--components=recommender", f"--recommender-interval={PERIOD}s"), "vpa"),
 }[COMPONENT]
-SEED = os.environ.get("SEED", "best")
 _PATIENCE = 1200
 _EVENT = 4000
 """The least bytes of an event about a pod."""
@@ -113,29 +109,14 @@ _NAMES = (
 )
 
 
-def seed_for(load: Load, number: int) -> int:
-    """Return the seed of this number of shards."""
-    if SEED != "best":
-        return int(SEED)
-    autoscalers: dict[str, tuple[str, ...]] = {}
-    for names in load.names():
-        autoscalers[names.namespace] = (*autoscalers.get(names.namespace, ()), names.app)
-    cluster = {
-        namespace: NamespaceContents(len(found) * load.pods, found)
-        for namespace, found in autoscalers.items()
-    }
-    return best_layout(ShardLayout(number), cluster).seed
-
-
 def _measure(site: Site, load: Load, number: int) -> Iterator[Row]:
     pods = load.workloads * load.pods
-    seed = seed_for(load, number)
-    flags = (f"--shards={number}", f"--shard-seed={seed}") if number > 1 else ()
+    flags = (f"--shards={number}",) if number > 1 else ()
     replicas = [Replica(site, place, *flags) for place in range(number)]
     began = time.monotonic()
     try:
         took = _until(lambda: sum(_cached(replicas)) >= pods and all(_cached(replicas)), began)
-        yield {**_row(f"{number}: all pods cached", took, replicas, {}), "seed": str(seed)}
+        yield _row(f"{number}: all pods cached", took, replicas, {})
         time.sleep(2 * PERIOD)
         before = {replica.port: replica.totals() for replica in replicas}
         spent = {replica.port: cpu_seconds(replica.process.pid) for replica in replicas}

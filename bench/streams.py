@@ -7,7 +7,7 @@ from collections.abc import AsyncIterator
 
 from bench import Rows
 from trimtab.clock import SystemClock
-from trimtab.lab.apiserver.server import Server
+from trimtab_lab.apiserver.server import Server
 
 STREAMS = 1_000
 CHANGES = 50

@@ -11,7 +11,6 @@ from trimtab.cluster.client import Client
 from trimtab.cluster.resource import NODES, PODS, STATEFUL_SETS, Json, Resource
 from trimtab.cluster.transport.in_process import InProcessTransport
 from trimtab.cluster.transport.transport import Request, Response
-from trimtab.lab.apiserver.server import Server
 from trimtab.model.crds import all_crds
 from trimtab.model.json import wire
 from trimtab.model.times import format_time
@@ -19,6 +18,7 @@ from trimtab.operator.runtime import Runtime
 from trimtab.operator.settings.settings import Settings
 from trimtab.operator.vertical.kinds import VPAS
 from trimtab.operator.vertical.wiring import VerticalRuntime, make_recommender, make_updater
+from trimtab_lab.apiserver.server import Server
 
 VPAS_COUNT, PODS_EACH, NAMESPACES_COUNT = 1_000, 10, 20
 LOOPS = 4

@@ -7,7 +7,7 @@ from typing import Any
 from trimtab.cluster.client import Client, DeleteOptions
 from trimtab.cluster.errors import NotFound
 from trimtab.cluster.resource import Resource
-from trimtab.lab.controllers.base.kinds import (
+from trimtab_lab.controllers.kinds import (
     DAEMON_SETS,
     DEPLOYMENTS,
     JOBS,
@@ -17,8 +17,8 @@ from trimtab.lab.controllers.base.kinds import (
     REPLICATION_CONTROLLERS,
     STATEFUL_SETS,
 )
-from trimtab.lab.data_plane import DataPlane, DataPlaneConfig
-from trimtab.lab.nodes.node_pool import NodePool
+from trimtab_lab.data_plane import DataPlane, DataPlaneConfig
+from trimtab_lab.nodes.node_pool import NodePool
 
 AT_ONCE = DeleteOptions(grace_seconds=0)
 OWNERS_FIRST: tuple[Resource[Any], ...] = (

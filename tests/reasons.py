@@ -123,6 +123,8 @@ def check_one_reason(record, story):
 
 def _is_same_reason(upstream, said):
     """Return whether two texts give the same reason; where upstream's words are not true, the needs are told."""
+    if upstream.endswith("below target or activation"):
+        return "not above its activation" in said
     for end in ("above target", "below target"):
         if said.endswith(end):
             return upstream.endswith(end)

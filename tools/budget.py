@@ -46,6 +46,8 @@ def main(root: Path, *, table: bool) -> None:
     """Print advice, and end with one sentence for each package that is over its budget."""
     budget = tomllib.loads((root / "pyproject.toml").read_text(encoding="utf-8"))["tool"]["trimtab"]["budget"]
     building = budget.pop("building")
+    if unknown := set(building) - set(budget):
+        sys.exit(f"`building` in pyproject.toml names no package of the budget: {', '.join(sorted(unknown))}")
     lines = count(root, budget)
     if table:
         print(*(f"{name:32} {lines[name]:7,} of {most:7,}" for name, most in budget.items()), sep="\n")

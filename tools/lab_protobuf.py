@@ -12,7 +12,7 @@ import sys
 from pathlib import Path
 from typing import NamedTuple
 
-TARGET = Path(__file__).parent.parent / "src" / "trimtab" / "lab" / "schemas" / "protobuf.json"
+TARGET = Path(__file__).parent.parent / "src" / "trimtab_lab" / "schemas" / "protobuf.json"
 PACKAGES = {
     "core.v1": "api@{}/core/v1",
     "apps.v1": "api@{}/apps/v1",

@@ -10,7 +10,7 @@ import sys
 from pathlib import Path
 from typing import Any
 
-TARGET = Path(__file__).parent.parent / "src" / "trimtab" / "lab" / "schemas" / "builtin.json"
+TARGET = Path(__file__).parent.parent / "src" / "trimtab_lab" / "schemas" / "builtin.json"
 SERVED = {
     "": (
         "Namespace Pod Node Service Endpoints ConfigMap Secret ServiceAccount Event LimitRange ResourceQuota "

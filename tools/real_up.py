@@ -28,8 +28,8 @@ from trimtab.clock import FastClock
 from trimtab.cluster.client import Client
 from trimtab.cluster.config import load_kubeconfig
 from trimtab.cluster.http import HttpTransport
-from trimtab.lab.data_plane import DataPlane, DataPlaneConfig
-from trimtab.lab.metrics.server import MetricsServer
+from trimtab_lab.data_plane import DataPlane, DataPlaneConfig
+from trimtab_lab.metrics.server import MetricsServer
 
 SAMPLE_SECONDS: Final = 5.0
 """Time cannot be played in advance here, so pods are measured more often than by metrics-server."""
@@ -65,7 +65,7 @@ class RealStage:
 @asynccontextmanager
 async def real_cluster(clock: FastClock, real: RealCluster) -> AsyncIterator[OpenCluster]:
     """Run the lab's nodes on a real API server, and its metrics behind the real aggregator."""
-    config = DataPlaneConfig(has_controllers=False, sample_seconds=SAMPLE_SECONDS)
+    config = DataPlaneConfig(sample_seconds=SAMPLE_SECONDS)
     client = Client(clock, HttpTransport(clock, load_kubeconfig(clock, str(real.kubeconfig), environ={})))
     try:
         async with DataPlane(client, config) as side, MetricsServer(side) as metrics:

@@ -16,9 +16,8 @@ from tools.reasons import HORIZONTAL, VERTICAL, Reason
 from tools.upstream_flags import upstream_page
 from trimtab.adapter.metrics import RequestMetrics as AdapterRequests
 from trimtab.adapter.metrics import health_family
-from trimtab.cli.commands.run import _shown
 from trimtab.decide.horizontal.reasons import ROWS
-from trimtab.install.values.table import CHART_VALUES
+from trimtab.install.schema import read
 from trimtab.model.crds import all_crds
 from trimtab.model.feature_gates import GATES, Gate, gates_of_version
 from trimtab.operator.control_loop import ControlLoopMetrics
@@ -59,21 +58,18 @@ def _flags() -> str:
     text = [
         "# Flags of `trimtab run`\n",
         "Every flag can be set by the environment variable beside it. Durations are written as 15s, 5m or 1h30m.",
-        "Lists and maps are written with commas, or the flag is repeated: both add up.\n",
+        "Lists and maps are written with commas, or the flag is repeated: both add up.",
+        "Settings that are published are on the operator's Lease, which every user of the cluster may read. `command` is `trimtab run`",
+        "itself, before it makes a component.\n",
     ]
-    for group, settings in itertools.groupby(declared(), key=lambda one: one[1].group):
-        rows = [
-            (
-                f"`{flag.name}`<br>`{flag.environment}`",
-                f"`{_shown(field.default)}`",
-                f"{flag.help} {flag.why}",
-            )
-            for field, flag in settings
-        ]
-        text.append(
-            f"## {group}\n\n" + _table(("flag, variable", "default", "meaning, and why this default"), rows)
-        )
+    for group, settings in itertools.groupby(declared(), key=lambda each: each.group):
+        text.append(f"## {group}\n\n" + _table(_FLAG_COLUMNS, [each.row() for each in settings]))
     return _page(text)
+
+
+_FLAG_COLUMNS = (
+    "flag, variable", "default", "meaning, and why this default", "values", "with `--compat`", "read by", "notes",
+)  # fmt: skip
 
 
 def _gates() -> str:
@@ -84,8 +80,8 @@ def _gates() -> str:
     ]
     columns = ("gate", "Trimtab", *(f"`--compat={version}`" for version in KUBERNETES), "meaning")
     about = (
-        "Set with `--feature-gates=Name=true,Other=false`; `AllAlpha` and `AllBeta` set all gates of a stage. The chart's value\n"
-        "`featureGates` turns HPASelectionStrategy and VPASelectorRefinement on, too. Each column has the stages and defaults of one\n"
+        "Set with `--feature-gates=Name=true,Other=false`; `AllAlpha` and `AllBeta` set all gates of a stage. The chart\n"
+        "turns HPASelectionStrategy and VPASelectorRefinement on, unless `settings.feature-gates` says otherwise. Each column has the stages and defaults of one\n"
         "setting of `--compat`.\n"
     )
     return _page(["# Feature gates\n", about, _table(columns, rows), _UPSTREAM_GATES])
@@ -106,9 +102,11 @@ _UPSTREAM_GATES = """## Gates of kube-controller-manager 1.37 that Trimtab does 
 
 
 def _values() -> str:
-    rows = [(f"`{one.path}`", f"`{json.dumps(one.default)}`", one.help) for one in CHART_VALUES]
-    about = "For `helm install --set` and `trimtab install --set`; `-n` says the namespace.\n"
-    return _page(["# Values of the chart\n", about, _table(("value", "default", "meaning"), rows)])
+    about = (
+        "For `helm install` and `trimtab install`, with `--set` or a file; `-n` says the namespace. `settings` takes every\n"
+        "[flag](flags.md) that the installation does not set itself. Wrong values are refused with their path.\n"
+    )
+    return _page(["# Values of the chart\n", about, f"```yaml\n{read('values.yaml')}```\n"])
 
 
 def _reasons() -> str:

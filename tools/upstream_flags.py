@@ -5,8 +5,8 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
-from trimtab.cli.commands.run import _shown
 from trimtab.cli.vpa_programs import program_settings
+from trimtab.operator.settings.declare import Setting
 from trimtab.operator.settings.settings import Settings, declared
 from trimtab.operator.settings.upstream_flags import TOLERATED, TRANSLATED
 
@@ -33,9 +33,9 @@ def upstream_flags() -> dict[str, dict[str, dict[str, str]]]:
     return programs
 
 
-def fields_by_flag() -> dict[str, str]:
+def settings_by_flag() -> dict[str, Setting]:
     """Return the setting behind each flag, by the flag's name or alias without dashes."""
-    return {name.lstrip("-"): field.name for field, flag in declared() for name in (flag.name, *flag.aliases)}
+    return {name.lstrip("-"): each for each in declared() for name in (each.flag, *each.aliases)}
 
 
 def upstream_page() -> str:
@@ -64,14 +64,14 @@ def upstream_page() -> str:
 
 
 def _rows(program: str, flags: dict[str, dict[str, str]]) -> Iterator[tuple[str, str, str]]:
-    fields = fields_by_flag()
+    known = settings_by_flag()
     defaults, theirs = Settings(), program_settings(program, {})
     for name, flag in flags.items():
         shown = flag["default"].replace("|", "\\|")
-        yield name, f"`{shown}`" if shown else "", _meaning(program, name, fields, defaults, theirs)
+        yield name, f"`{shown}`" if shown else "", _meaning(program, name, known, defaults, theirs)
 
 
-def _meaning(program: str, name: str, fields: dict[str, str], ours: Any, theirs: Any) -> str:
+def _meaning(program: str, name: str, known: dict[str, Setting], ours: Any, theirs: Any) -> str:
     if (program, name) in RENAMED:
         return RENAMED[program, name]
     if f"--{name}" in TOLERATED:
@@ -82,5 +82,6 @@ def _meaning(program: str, name: str, fields: dict[str, str], ours: Any, theirs:
         return f"accepted as {only}, else refused: {entry.says}"
     if f"--{name}" in TRANSLATED:
         return TRANSLATED[f"--{name}"].says
-    before, after = (_shown(each.value(fields[name])) for each in (ours, theirs))
+    found = known[name]
+    before, after = (found.shown(each.value(found.name)) for each in (ours, theirs))
     return "the same" if before == after else f"the same; default `{before}`"

@@ -11,9 +11,9 @@ from trimtab.cluster.client import Client
 from trimtab.cluster.errors import Forbidden
 from trimtab.cluster.resource import Json, Resource
 from trimtab.cluster.transport.in_process import InProcessTransport
-from trimtab.lab.apiserver.request import RequestUser
-from trimtab.lab.apiserver.server import Server
-from trimtab.lab.serve import ServedLab
+from trimtab_lab.apiserver.request import RequestUser
+from trimtab_lab.apiserver.server import Server
+from trimtab_lab.serve import ServedLab
 
 SERVICES = Resource("", "v1", "services", "Service", Json)
 API_SERVICES = Resource("apiregistration.k8s.io", "v1", "apiservices", "APIService", Json, namespaced=False)

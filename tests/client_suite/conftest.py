@@ -15,7 +15,7 @@ from trimtab.cluster.client import Client
 from trimtab.cluster.codec.objects import Object
 from trimtab.cluster.config import load_kubeconfig
 from trimtab.cluster.http import HttpTransport
-from trimtab.lab.apiserver.server import Server
+from trimtab_lab.apiserver.server import Server
 
 T = TypeVar("T", bound=Object)
 PATIENCE_SECONDS = 30

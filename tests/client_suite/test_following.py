@@ -10,7 +10,7 @@ from trimtab.cluster.cache.informer import Informer
 from trimtab.cluster.client import ListOptions
 from trimtab.cluster.codec.objects import PartialObject
 from trimtab.cluster.events import EventBroadcaster
-from trimtab.cluster.leases.election import LeaderElector
+from trimtab.cluster.leases.family import Family
 from trimtab.cluster.resource import CORE_EVENTS, LEASES, PODS
 from trimtab.cluster.transport.transport import Request, lines
 from trimtab.model.core.objects import ObjectReference
@@ -147,15 +147,15 @@ async def test_many_informers_share_one_transport(api_server):
 
 async def test_leader_election_works_on_the_server(api_server):
     client, ns = api_server.client, api_server.namespace
-    elector = LeaderElector(client, ns, "trimtab", "one")
+    elector = Family(client, ns, "trimtab", "one")
     task = asyncio.create_task(elector.run())
     await api_server.eventually(elector.may_write)
-    lease = await client.get(LEASES, "trimtab", ns)
-    assert lease.spec.holder_identity == "one"
+    lease = await client.get(LEASES, "trimtab-0", ns)
+    assert lease.spec.holder_identity == "one/1"
     assert abs((lease.spec.renew_time - client.clock.now()).total_seconds()) < 60
     task.cancel()
     await asyncio.gather(task, return_exceptions=True)
-    assert (await client.get(LEASES, "trimtab", ns)).spec.holder_identity == ""
+    assert (await client.get(LEASES, "trimtab-0", ns)).spec.holder_identity == ""
 
 
 async def test_events_can_be_read_back_through_the_core_group(api_server):

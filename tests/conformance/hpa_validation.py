@@ -10,8 +10,7 @@ from trimtab.model.core.workloads import validate_scale
 from trimtab.model.hpa import canonical, create_update, to_v2
 from trimtab.model.hpa.defaults import (
     default,
-    default_scale_down,
-    default_scale_up,
+    default_behavior,
     default_v1,
     with_default_behavior,
 )
@@ -72,8 +71,9 @@ def check_default_behavior(case: Any) -> Any:
 
 @checks("function", "generateScaleUpRules", "generateScaleDownRules", stem=_STEM)
 def check_rules(case: Any) -> Any:
-    fill = default_scale_up if "Up" in case["function"] else default_scale_down
-    return differences(case["expect"]["output"], canonical_as(fill(case["input"]), HPAScalingRules))
+    field = "scaleUp" if "Up" in case["function"] else "scaleDown"
+    filled = default_behavior({field: case["input"]})[field]
+    return differences(case["expect"]["output"], canonical_as(filled, HPAScalingRules))
 
 
 @checks("function", "convert", stem=_STEM)

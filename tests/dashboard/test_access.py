@@ -18,7 +18,7 @@ from trimtab.cluster.transport.transport import Response, Transport
 from trimtab.dashboard import ClusterAccess
 from trimtab.dashboard.auth.access import DENIED_SECONDS
 from trimtab.dashboard.auth.rights import HPAS, KindInNamespace, visible_to
-from trimtab.lab.apiserver.request import RequestUser
+from trimtab_lab.apiserver.request import RequestUser
 
 LISTING = [
     {"apiGroups": ["autoscaling.trimtab.dev"], "resources": ["horizontalpodautoscalers"], "verbs": ["list"]}

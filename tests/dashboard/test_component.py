@@ -21,17 +21,17 @@ from trimtab.cluster.leases.fence import ClosedFence
 from trimtab.dashboard import dashboard
 from trimtab.dashboard.dashboard import Dashboard, check
 from trimtab.dashboard.sources.operator_settings import OperatorSettings
-from trimtab.lab.embedded import EmbeddedCluster
 from trimtab.model.crds import all_crds
 from trimtab.operator.horizontal.config import decision_config
 from trimtab.operator.horizontal.controller import HpaController
 from trimtab.operator.horizontal.inputs.kinds import OWN_HPAS
 from trimtab.operator.operator import Operator, Parts
-from trimtab.operator.process import make_elector
+from trimtab.operator.process import make_family
 from trimtab.operator.runtime import Runtime
 from trimtab.operator.settings.settings import Settings
 from trimtab.serving.certificates import issue, make_authority
 from trimtab.serving.tls import FileCertificate
+from trimtab_lab.embedded import EmbeddedCluster
 
 ALONE = Settings.of(components=("dashboard",), dashboard_port=0, dashboard_login="token", port=0)
 
@@ -131,7 +131,7 @@ async def test_alone_it_goes_by_the_settings_of_the_operator_that_acts():
     """N6 and N12: it decided by its own flags, and told a dry run as if it were carried out."""
     async with cluster_with_an_hpa() as cluster:
         acting = ALONE.replace(components=("horizontal",), dry_run=True, tolerance=0.5)
-        elector = make_elector(cluster.client, acting, "the-operator", lambda _leads: None)
+        elector = make_family(cluster.client, acting, "the-operator")
         await cluster.apply({"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": "trimtab"}})
         await elector.step()
         announced: asyncio.Queue[str] = asyncio.Queue()
@@ -185,7 +185,7 @@ async def lead(cluster, loop="horizontal", **settings):
     """Let an operator take its Lease and publish its settings, as its first step."""
     acting = ALONE.replace(components=(loop,), **settings)
     await cluster.apply({"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": "trimtab"}})
-    await make_elector(cluster.client, acting, "the-operator", lambda _leads: None).step()
+    await make_family(cluster.client, acting, "the-operator").step()
     return acting
 
 
@@ -194,7 +194,7 @@ async def leading(cluster, loop="horizontal", **settings):
     """Let an operator hold its Lease, and release it at the end."""
     acting = ALONE.replace(components=(loop,), **settings)
     await cluster.apply({"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": "trimtab"}})
-    elector = make_elector(cluster.client, acting, "the-operator", lambda _leads: None)
+    elector = make_family(cluster.client, acting, "the-operator")
     await elector.step()
     async with running(elector.run()):
         yield
@@ -399,7 +399,9 @@ async def test_where_no_hpas_are_served_the_page_says_what_to_install():
         async with running(page.run()):
             found = await overview_when(
                 await announced.get(),
-                lambda found: any("trimtab crds" in one["text"] for one in found["program"]["notices"]),
+                lambda found: any(
+                    "trimtab install --only=crds" in one["text"] for one in found["program"]["notices"]
+                ),
             )
         assert found["horizontal"] == found["vertical"] == []
 

@@ -7,9 +7,9 @@ from tests.unit.decide.horizontal import builders as given
 from trimtab.clock import FastClock, SystemClock
 from trimtab.dashboard.sources.lab_load import LabLoads
 from trimtab.dashboard.web.app import clock_speed
-from trimtab.lab.load.load import Load
-from trimtab.lab.load.plan import parse_plan
-from trimtab.lab.metrics.values import MetricValues
+from trimtab_lab.load.load import Load
+from trimtab_lab.load.plan import parse_plan
+from trimtab_lab.metrics.values import MetricValues
 
 PLAN = """
 apiVersion: lab.trimtab.dev/v1

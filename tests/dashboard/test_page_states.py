@@ -31,12 +31,12 @@ from trimtab.dashboard.sources import (
 )
 from trimtab.dashboard.sources.horizontal import OperatorHorizontal
 from trimtab.decide.horizontal.observation.observation import ScaleFailure
-from trimtab.lab.embedded import EmbeddedCluster
 from trimtab.model.crds import all_crds
 from trimtab.operator.horizontal.inputs import hpa_watches
 from trimtab.operator.operator import Parts
 from trimtab.operator.runtime import Runtime
 from trimtab.operator.settings.published import find_settings
+from trimtab_lab.embedded import EmbeddedCluster
 
 pytestmark = NEEDS_BROWSER
 
@@ -335,7 +335,10 @@ async def test_a_cluster_without_the_kinds_says_how_to_install_them(tab, probes,
     ):
         await tab.open(address)
         await tab.until(has(".notices .alarm", "Trimtab's CRDs are not installed in this cluster."))
-        assert await tab.text(".notices .alarm code") == "trimtab crds | kubectl apply --server-side -f -"
+        assert (
+            await tab.text(".notices .alarm code")
+            == "trimtab install --only=crds | kubectl apply --server-side -f -"
+        )
         await tab.until(has(".live", "not installed"))
         for kind, named in (
             ("last", "VerticalPodAutoscalers"),
@@ -343,7 +346,10 @@ async def test_a_cluster_without_the_kinds_says_how_to_install_them(tab, probes,
         ):
             await tab.click(f".segments button:{kind}-child")
             await tab.until(has(".empty", f"The cluster does not serve {named}"))
-            assert await tab.text(".empty code") == "trimtab crds | kubectl apply --server-side -f -"
+            assert (
+                await tab.text(".empty code")
+                == "trimtab install --only=crds | kubectl apply --server-side -f -"
+            )
             assert "0 autoscalers" not in await tab.text("#main")
             assert await tab.text(".segments") == "Horizontal –\nVertical –"
         await cluster.apply(*all_crds())

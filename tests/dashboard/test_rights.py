@@ -7,7 +7,7 @@ from tests.dashboard import viewers
 from tests.support.cluster import as_admin
 from trimtab.clock import SystemClock
 from trimtab.cluster.client import Client
-from trimtab.lab.apiserver.server import Server
+from trimtab_lab.apiserver.server import Server
 
 
 @asynccontextmanager

@@ -17,10 +17,10 @@ from trimtab.cli.stories import STORIES
 from trimtab.cli.stories.stage import Stage
 from trimtab.clock import VirtualClock
 from trimtab.cluster.client import Client
-from trimtab.lab.embedded import EmbeddedCluster
 from trimtab.operator.horizontal.records import explain_page
 from trimtab.operator.settings.settings import Settings
 from trimtab.operator.vertical.explain import Explainer
+from trimtab_lab.embedded import EmbeddedCluster
 
 MINUTES = (1, 10, 40)
 TRIES = 200

@@ -8,7 +8,7 @@ from tests.firstrun.test_stories_are_true import stories
 from trimtab.cli.stories import STORIES
 from trimtab.clock import VirtualClock
 from trimtab.cluster.resource import PODS
-from trimtab.lab.controllers.base.kinds import DEPLOYMENTS
+from trimtab_lab.controllers.kinds import DEPLOYMENTS
 
 SIZES = {
     "shop-by-label": 8,

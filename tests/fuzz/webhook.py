@@ -11,14 +11,14 @@ from trimtab.cluster.client import Client
 from trimtab.cluster.transport.asgi import AsgiTransport
 from trimtab.cluster.transport.in_process import InProcessTransport
 from trimtab.cluster.transport.transport import Request
-from trimtab.lab.apiserver.server import Server
-from trimtab.lab.patches import json_patch
 from trimtab.model.crds import all_crds
 from trimtab.model.vpa import webhooks
 from trimtab.operator.runtime import Runtime
 from trimtab.operator.settings.settings import Settings
 from trimtab.operator.vertical.admission import reviews as production
 from trimtab.operator.vertical.wiring import VerticalRuntime, make_admission
+from trimtab_lab.apiserver.server import Server
+from trimtab_lab.patches import json_patch
 
 PATHS = (
     webhooks.MUTATE_PODS,

@@ -11,7 +11,7 @@ def main() -> None:
     """Instrument Trimtab, then fuzz until libFuzzer stops."""
     atheris = import_module("atheris")
     name, *options = sys.argv[1:]
-    with atheris.instrument_imports(include=["trimtab"]):
+    with atheris.instrument_imports(include=["trimtab", "trimtab_lab"]):
         targets = import_module("tests.fuzz.targets")
     targets.disable_logs()
     atheris.Setup(["fuzz", *options], targets.TARGETS[name].run)

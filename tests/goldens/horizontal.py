@@ -305,6 +305,12 @@ row("A minimum that is raised wakes a workload that was scaled to zero", web(2),
 row("At zero nothing wakes a workload whose metrics need pods", web(2), hpa(QUEUE_10, **ZERO), give(queue="0"), {}, {"spoil": {"HorizontalPodAutoscaler/web": {"metrics": [CPU]}}})
 row("A scale to zero waits for its window", web(2), hpa(QUEUE_10, minReplicas=0), give(queue="20"), give(queue="0"))
 row("A native HPA scales to zero and wakes", web(2), hpa(QUEUE_10, native=True, **ZERO), give(queue="0"), {}, give(queue="35"))
+AWAKE: Json = {**QUEUE_10, "external": {**QUEUE_10["external"], "activation": "5"}}
+row("A queue at its activation scales to zero", web(2), hpa(AWAKE, **ZERO), give(queue="5"))
+row("At zero a queue at its activation does not wake the workload", web(2), hpa(AWAKE, **ZERO), give(queue="0"), {}, give(queue="5"))
+row("At zero a queue above its activation wakes the workload", web(2), hpa(AWAKE, **ZERO), give(queue="0"), {}, give(queue="6"))
+row("An activation has no effect with a minimum of one", web(2), hpa(AWAKE, minReplicas=1, **NOW), give(queue="5"))
+row("A native HPA names an activation in an annotation", web(2), hpa(QUEUE_10, native=True, annotations={"autoscaling.trimtab.dev/activation": '{"queue": "5"}'}, **ZERO), give(queue="5"))
 
 # Metrics that are lost.
 OTHER = metric("External", "other", average="10")
@@ -548,5 +554,5 @@ row("Replica policies in an annotation that cannot be read hold a scale down", w
 
 # Two replicas that share out the namespaces.
 SHARED = Group("shards", {"leader_elect": True, "shards": 2})
-row("An HPA whose shard this replica holds is decided", web(), hpa(CPU), use("90m"), group=SHARED)
-row("An HPA whose shard another replica holds is left to it", web(), hpa(CPU), use("90m"), group=SHARED)
+row("An HPA in a shard of this replica is decided", web(), hpa(CPU), use("90m"), group=SHARED)
+row("An HPA in the shard of another replica is left to it", web(), hpa(CPU), use("90m"), group=SHARED)

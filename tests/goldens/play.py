@@ -15,8 +15,8 @@ from tests.goldens.programs import Log, Programs, Top
 from trimtab.clock import VirtualClock
 from trimtab.cluster.client import ListOptions
 from trimtab.cluster.resource import CORE_EVENTS, PODS, Json
-from trimtab.lab.apiserver.server import Server
 from trimtab.model.times import parse_time
+from trimtab_lab.apiserver.server import Server
 
 #: When the steps begin, so that times do not depend on how many objects are made before.
 BEGINNING = 3600.0

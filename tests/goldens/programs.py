@@ -19,10 +19,9 @@ from trimtab.cli.top.command import lines_of, notes_of
 from trimtab.cli.top.rows import rows_of
 from trimtab.clock import VirtualClock
 from trimtab.cluster.client import Client
-from trimtab.cluster.leases.shards import Shards
+from trimtab.cluster.leases.family import Family
 from trimtab.cluster.resource import Json
 from trimtab.dashboard.dashboard import Dashboard
-from trimtab.lab.apiserver.server import Server
 from trimtab.model.json import wire
 from trimtab.operator.health import HealthApp
 from trimtab.operator.horizontal.config import decision_config
@@ -30,13 +29,13 @@ from trimtab.operator.horizontal.controller import HpaController
 from trimtab.operator.horizontal.records import record_pages
 from trimtab.operator.log_format import TextFormatter
 from trimtab.operator.operator import Parts
-from trimtab.operator.process import make_shards
+from trimtab.operator.process import make_family
 from trimtab.operator.runtime import Runtime
-from trimtab.operator.settings.published import FoundSettings
-from trimtab.operator.settings.publisher import SettingsPublisher
+from trimtab.operator.settings.published import FoundSettings, SettingsPublisher
 from trimtab.operator.settings.settings import Settings
 from trimtab.operator.vertical.wiring import LOOPS, VerticalRuntime
 from trimtab.plugins.registry import Plugins
+from trimtab_lab.apiserver.server import Server
 
 NAME = "operator-0"
 CHOICE = Choice(HOME)
@@ -96,7 +95,7 @@ class Programs:
     async def start(self, server: Server) -> None:
         """Start them as `trimtab run` does, except that their loops are stepped."""
         settings, plugins = self.settings, Plugins(self._group.plugins)
-        fence = make_shards(self._client, settings, NAME) if settings.leases.shards > 1 else None
+        fence = make_family(self._client, settings, NAME) if settings.leases.shards > 1 else None
         runtime = Runtime(self._clock, self._client, settings, fence=fence, instance=NAME, plugins=plugins)
         self._runtime = runtime
         # A recommender with these settings may run in another process.
@@ -122,9 +121,9 @@ class Programs:
         self._dashboard = Dashboard(Parts(runtime, self._horizontal, site, self._loops))._build_app()
         self.browser = await entered(self._dashboard)
 
-    async def _share_with_another(self, shards: Shards) -> None:
+    async def _share_with_another(self, shards: Family) -> None:
         """Share the namespaces out with another replica, which decides nothing here."""
-        other = make_shards(self._client, self.settings, "operator-1")
+        other = make_family(self._client, self.settings, "operator-1")
         self._leases = [asyncio.ensure_future(replica.run()) for replica in (shards, other)]
         while len(shards.held()) != 1 or len(other.held()) != 1:
             await self._clock.sleep(1)

@@ -26,11 +26,11 @@ from trimtab.cluster.config import load_kubeconfig
 from trimtab.cluster.http import HttpTransport
 from trimtab.cluster.transport.asgi import AsgiTransport
 from trimtab.cluster.transport.transport import Deadlines, Request, Transport
-from trimtab.lab.apiserver.outbound import Outbound
-from trimtab.lab.apiserver.server import Server
-from trimtab.lab.serve import ServedLab
 from trimtab.model.vpa.webhooks import MUTATE_PODS, VALIDATE_SCOPES, VALIDATE_VPAS
 from trimtab.operator.vertical.admission.webhook import AdmissionWebhook
+from trimtab_lab.apiserver.outbound import Outbound
+from trimtab_lab.apiserver.server import Server
+from trimtab_lab.serve import ServedLab
 
 TAKEN, UNREADABLE, INVALID, DEFECT = 200, 400, 422, 500
 CODES = {0: TAKEN, 1: INVALID, 2: UNREADABLE}

@@ -8,8 +8,8 @@ from pathlib import Path
 import pytest
 
 from trimtab.clock import SystemClock
-from trimtab.lab.apiserver.server import Server
-from trimtab.lab.serve import ServedLab, write_kubeconfig
+from trimtab_lab.apiserver.server import Server
+from trimtab_lab.serve import ServedLab, write_kubeconfig
 
 
 class RunningLab:

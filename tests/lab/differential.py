@@ -22,8 +22,8 @@ from trimtab.cluster.config import load_kubeconfig
 from trimtab.cluster.errors import TransportError
 from trimtab.cluster.http import HttpTransport
 from trimtab.cluster.transport.transport import Request, Response, Transport
-from trimtab.lab.apiserver.server import Server
 from trimtab.model.crds import all_crds
+from trimtab_lab.apiserver.server import Server
 
 #: What every request carries: nothing is stored, so that both servers stay as they were.
 QUERY = (("dryRun", "All"), ("fieldManager", "suite"))

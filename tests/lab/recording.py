@@ -3,8 +3,8 @@
     K8S=1.36 python -m tests.lab.recording
     K8S=1.37 python -m tests.lab.recording
 
-which needs the real programs (see `make test-real`). The lab is held to those of 1.36. Beside them are kept the answers
-that 1.37 gives otherwise, by the number of the step.
+which needs the real programs (see `make test-real`). Those of 1.36 are kept whole, and beside them the answers
+that 1.37 gives otherwise, by the number of the step. The lab is held to both.
 """
 
 import asyncio
@@ -72,7 +72,7 @@ def _is_progress(event: dict[str, Any]) -> bool:
 
 
 def recorded() -> Answers:
-    """Return the kept answers of every script, those that the lab gives."""
+    """Return the kept answers of every script, those of 1.36."""
     answers: Answers = json.loads(FILE.read_text(encoding="utf-8"))
     return answers
 

@@ -6,9 +6,8 @@ import ssl
 from datetime import UTC, datetime
 
 from trimtab.clock import SystemClock
-from trimtab.lab.apiserver.certificates import make_server_pair, server_tls
-from trimtab.lab.apiserver.server import Server
-from trimtab.lab.serve import ServedLab
+from trimtab_lab.apiserver.server import Server
+from trimtab_lab.serve import ServedLab, make_server_pair, server_tls
 
 CONFIG = "/api/v1/namespaces/kube-system/configmaps/extension-apiserver-authentication"
 

@@ -8,7 +8,7 @@ from datetime import timedelta
 
 import pytest
 
-from trimtab.lab.metrics.usage import UsageSample
+from trimtab_lab.metrics.apis import UsageSample
 
 KUBECTL = shutil.which("kubectl") or ""
 pytestmark = pytest.mark.skipif(

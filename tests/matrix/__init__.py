@@ -1,1 +1,1 @@
-"""One setting, every program: a table, and the tests that hold the programs to it."""
+"""Each program reads the settings that name it, and no others."""

@@ -20,10 +20,11 @@ from tools.release.version import ROOT, ReleaseError
 
 pytestmark = pytest.mark.node
 VALUES = {
-    "vertical": {
-        "updater": {"minReplicas": 1, "extraArgs": ["--updater-interval=10s"]},
-        "recommender": {"extraArgs": ["--recommender-interval=10s"]},
-        "admission": {"timeoutSeconds": 3},
+    "settings": {
+        "min-replicas": 1,
+        "updater-interval": "10s",
+        "recommender-interval": "10s",
+        "webhook-timeout-seconds": 3,
     }
 }
 TRIES = 5
@@ -117,7 +118,7 @@ def test_a_pod_gets_its_size_from_the_webhook_behind_its_service(installed: Inst
 def test_a_replica_that_hangs_loses_its_lease_and_is_restarted(installed: Installed):
     """Its liveness probe fails, the kubelet kills it, and the other replica leads."""
     ours = installed.ours
-    lease = "trimtab-recommender"
+    lease = "trimtab-recommender-0"
     hanging = ours.pod(leader(ours, lease))
     name, container = hanging["metadata"]["name"], first_status(hanging)["containerID"].partition("://")[2]
     before = first_status(hanging)["restartCount"]
@@ -143,7 +144,7 @@ def test_a_rollout_moves_the_lease_and_the_webhook_answers_all_the_time(installe
         return not {pod["metadata"]["name"] for pod in ours.pods(selector)} & pods and is_available(ours)
 
     ours.until("all pods are new", is_rolled_out)
-    ours.until("a new pod holds the Lease", lambda: leader(ours, "trimtab-recommender") not in ("", *pods))
+    ours.until("a new pod holds the Lease", lambda: leader(ours, "trimtab-recommender-0") not in ("", *pods))
 
 
 def test_uninstalling_leaves_nothing(installed: Installed):

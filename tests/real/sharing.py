@@ -23,7 +23,7 @@ class Copy:
         self.port = free_port()
         self.log = log
         usual = [
-            f"--kubeconfig={kubeconfig}", f"--port={self.port}", f"--watch-namespaces={namespace}", f"--shards={SHARDS}", f"--split-namespaces={namespace}",
+            f"--kubeconfig={kubeconfig}", f"--port={self.port}", f"--watch-namespaces={namespace}", f"--shards={SHARDS}",
             f"--leader-elect-resource-namespace={namespace}", f"--leader-elect-lease-duration={LEASE:.0f}s",
             "--leader-elect-renew-deadline=4s", "--leader-elect-retry-period=1s",
         ]  # fmt: skip

@@ -13,7 +13,7 @@ from tests.scenarios.vertical.stage import FOLLOWER_TARGET, LEADER_TARGET, Stage
 from tests.support.cluster import as_admin
 from tools.peers import prometheus
 from tools.peers.cluster import free_port
-from trimtab.lab.apiserver.server import Server
+from trimtab_lab.apiserver.server import Server
 
 pytestmark = pytest.mark.real
 

@@ -29,7 +29,13 @@ pytestmark = pytest.mark.real
 PERIOD = 5.0
 NAMES = [f"web-{number}" for number in range(12)]
 NAMESPACE = "sharing"
-FLAGS = (f"--horizontal-pod-autoscaler-sync-period={PERIOD:.0f}s", "--records=200")
+PLACES = {name: f"sharing-{name}" for name in NAMES}
+"""The namespace of each HPA."""
+FLAGS = (
+    f"--horizontal-pod-autoscaler-sync-period={PERIOD:.0f}s",
+    "--records=200",
+    f"--watch-namespaces={','.join(PLACES.values())}",
+)
 
 
 class Decider(Copy):
@@ -42,7 +48,7 @@ class Decider(Copy):
 
     def decided(self, name: str) -> list[float]:
         """Return when this copy decided about an HPA, as far as it still says so."""
-        text = self.ask(f"/records?name={NAMESPACE}/{name}").decode()
+        text = self.ask(f"/records?name={PLACES[name]}/{name}").decode()
         return [json.loads(line)["decision"]["now"] for line in text.splitlines() if line.startswith("{")]
 
 
@@ -53,7 +59,7 @@ async def stage(cluster: RealCluster) -> AsyncIterator[Client]:
     try:
         for body, resource in [
             *((crd, CRDS) for crd in all_crds()),
-            ({"metadata": {"name": NAMESPACE}}, NAMESPACES),
+            *(({"metadata": {"name": place}}, NAMESPACES) for place in (NAMESPACE, *PLACES.values())),
         ]:
             try:
                 await client.create(resource, body)
@@ -61,11 +67,12 @@ async def stage(cluster: RealCluster) -> AsyncIterator[Client]:
                 continue
         await until(lambda: _is_served(client))
         for name in NAMES:
-            await client.create(DEPLOYMENTS.untyped(), _deployment(name), NAMESPACE)
-            await client.create(OWN_HPAS.untyped(), _hpa(name), NAMESPACE)
+            await client.create(DEPLOYMENTS.untyped(), _deployment(name), PLACES[name])
+            await client.create(OWN_HPAS.untyped(), _hpa(name), PLACES[name])
         yield client
     finally:
-        await client.delete(NAMESPACES, NAMESPACE)
+        for place in (NAMESPACE, *PLACES.values()):
+            await client.delete(NAMESPACES, place)
         await client.close()
 
 
@@ -112,7 +119,7 @@ class Watcher:
             self._number += 1
             for name in NAMES:
                 body = {"spec": {"maxReplicas": self._number}}
-                await self._client.patch(OWN_HPAS.untyped(), name, NAMESPACE, body)
+                await self._client.patch(OWN_HPAS.untyped(), name, PLACES[name], body)
             for _ in range(4):
                 owned = [await asyncio.to_thread(copy.owned) for copy in self.copies]
                 counts = [sum(name in one for one in owned) for name in NAMES]
@@ -176,7 +183,11 @@ async def _play(client: Client, copies: list[Decider]) -> None:
             assert first - killed <= LEASE + PERIOD + 3
 
     leases = await client.list(LEASES, ListOptions(NAMESPACE))
-    holders = {one.spec.holder_identity for one in leases.items if "-shard-" in one.metadata.name}
+    holders = {
+        one.spec.holder_identity
+        for one in leases.items
+        if one.metadata.name.removeprefix("trimtab-horizontal-").isdigit()
+    }
     assert len(holders) == 2
     for copy in others:
         copy.process.terminate()

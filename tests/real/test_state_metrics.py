@@ -15,7 +15,6 @@ from tests.unit.model.crds.objects import HPA, SCOPE, VPA
 from tools.peers import build, processes
 from tools.peers.cluster import PeerError, RealCluster, free_port
 from trimtab.install import manifests, set_values
-from trimtab.install.kube_state_metrics import CONFIG_KEY
 from trimtab.model.crds import all_crds
 
 pytestmark = pytest.mark.real
@@ -70,7 +69,7 @@ def samples(
     _report(real_cluster, "vpa", "db", VPA_STATUS, "--subresource=status")
     directory = Path(tmp_path_factory.mktemp("state-metrics"))
     (directory / "kubeconfig").write_text(_kubeconfig(real_cluster))
-    config = next(one for one in installed if one["kind"] == "ConfigMap")["data"][CONFIG_KEY]
+    config = next(one for one in installed if one["kind"] == "ConfigMap")["data"]["config.yaml"]
     (directory / "config.yaml").write_text(config)
     port = free_port()
     process = processes.start(

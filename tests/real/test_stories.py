@@ -21,14 +21,14 @@ from trimtab.cluster.client import Client
 from trimtab.cluster.config import load_kubeconfig
 from trimtab.cluster.http import HttpTransport
 from trimtab.cluster.resource import DEPLOYMENTS
-from trimtab.lab.data_plane import DataPlaneConfig
-from trimtab.lab.load.plan import LoadPlan, WorkloadLoad
-from trimtab.lab.metrics.server import MetricsServer
 from trimtab.model.crds import all_crds
 from trimtab.operator.horizontal.config import decision_config
 from trimtab.operator.horizontal.controller import HpaController
 from trimtab.operator.runtime import Runtime
 from trimtab.operator.settings.settings import Settings
+from trimtab_lab.data_plane import DataPlaneConfig
+from trimtab_lab.load.plan import LoadPlan, WorkloadLoad
+from trimtab_lab.metrics.server import MetricsServer
 
 pytestmark = pytest.mark.real
 NAMES = ("same-labels", "tolerance", "to-zero", "one-series")
@@ -68,7 +68,7 @@ async def at_work(client: Client, stories: tuple[Story, ...]) -> AsyncIterator[N
         leader_elect=False,
         sync_period=timedelta(seconds=1),
     )
-    setting = DataPlaneConfig(has_controllers=False, sample_seconds=1.0, plan=plan)
+    setting = DataPlaneConfig(sample_seconds=1.0, plan=plan)
     async with passing_nodes(client, setting) as side, MetricsServer(side) as metrics:
         await metrics.register()
         operator = HpaController(Runtime(client.clock, client, settings), config=decision_config(settings))

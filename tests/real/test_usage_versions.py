@@ -17,14 +17,14 @@ from trimtab.cluster.config.kubeconfig import load_kubeconfig
 from trimtab.cluster.errors import ClusterError, NotFound
 from trimtab.cluster.http.transport import HttpTransport
 from trimtab.cluster.transport.transport import Request
-from trimtab.lab.apiserver.certificates import make_server_pair
-from trimtab.lab.metrics.server import API_SERVICES, NAMESPACE, SERVICES, api_service
 from trimtab.metrics.queries import PodUsage
 from trimtab.metrics.reader import MetricsReader
 from trimtab.metrics.versions import USAGE_SECONDS
 from trimtab.model.times import format_time
 from trimtab.serving.server import served
 from trimtab.serving.tls import load_pair, server_context
+from trimtab_lab.metrics.server import API_SERVICES, NAMESPACE, SERVICES, api_service
+from trimtab_lab.serve import make_server_pair
 
 pytestmark = pytest.mark.real
 

@@ -1,7 +1,4 @@
-"""Three recommenders with `--shards` on the real API server, one of them killed: no VPA is left, no history is lost.
-
-They divide the VPAs of one namespace by name, or the namespaces of the cluster, of which each then watches its own.
-"""
+"""Three recommenders with `--shards` on the real API server, one of them killed: no VPA is left, no history is lost."""
 
 import asyncio
 import json
@@ -59,16 +56,17 @@ class UsageServer(TraceServer):
 class Watcher:
     """Looks again and again at what is recommended, and how many shards are held in all."""
 
-    def __init__(self, stage: Stage, copies: list[Copy]) -> None:
+    def __init__(self, stage: Stage, copies: list[Copy], homes: dict[str, str]) -> None:
         self._stage = stage
+        self._homes = homes
         self.copies = copies
         self.targets: dict[str, list[str | None]] = {name: [] for name in NAMES}
         self.versions: dict[str, str] = {}
         self.most_shards = 0
 
     async def look(self) -> None:
-        found = await self._stage.client.list(VPAS.untyped(), ListOptions(self._stage.namespace))
-        for vpa in found.items:
+        found = await self._stage.client.list(VPAS.untyped())
+        for vpa in [one for one in found.items if one["metadata"]["namespace"] in self._homes]:
             entries = vpa.get("status", {}).get("recommendation", {}).get("containerRecommendations", [])
             name = vpa["metadata"]["name"]
             self.targets[name].append(entries[0]["target"]["cpu"] if entries else None)
@@ -97,17 +95,17 @@ def test_three_recommenders_share_and_one_killed_is_replaced(
     real_cluster: RealCluster, tmp_path: Path
 ) -> None:
     async def scenario(stage: Stage) -> None:
-        for name in NAMES:
-            await stage.statefulset(name, 1)
-            await stage.vpa(name, name, mode="Off")
-        async with UsageServer(stage.direct, real_cluster.directory) as usage:
+        async with UsageServer(stage.direct, real_cluster.directory) as usage, teams(stage) as homes:
             await until(usage.is_available)
+            watched = f"--watch-namespaces={','.join(homes)}"
             copies = [
-                Copy(name, real_cluster.kubeconfig, tmp_path / f"{name}.log", stage.namespace, *FLAGS)
+                Copy(
+                    name, real_cluster.kubeconfig, tmp_path / f"{name}.log", stage.namespace, *FLAGS, watched
+                )
                 for name in ("one", "two", "three")
             ]
             try:
-                await _play(stage, copies, usage)
+                await _play(stage, copies, usage, homes)
             finally:
                 for copy in copies:
                     copy.end()
@@ -115,16 +113,16 @@ def test_three_recommenders_share_and_one_killed_is_replaced(
     play_on_real(real_cluster, scenario)
 
 
-async def _play(stage: Stage, copies: list[Copy], usage: UsageServer) -> None:
+async def _play(stage: Stage, copies: list[Copy], usage: UsageServer, homes: dict[str, str]) -> None:
     await until(lambda: all(copy.is_ready() for copy in copies))
-    watcher = Watcher(stage, copies)
+    watcher = Watcher(stage, copies, homes)
     await until(lambda: all(copy.shards() == SHARDS // 3 for copy in copies))
     await until(watcher.all_recommended)
     await watcher.go_on(5 * LOOP)
     assert recommended_for(copies) == len(NAMES)
     # From now on only history knows of the load: whoever lost it would recommend an eighth.
     usage.cpu = IDLE
-    watcher = Watcher(stage, copies)
+    watcher = Watcher(stage, copies, homes)
     await watcher.go_on(2 * LOOP)
     victim, *others = sorted(copies, key=lambda copy: -recommended_for([copy]))
     assert 0 < recommended_for([victim]) < len(NAMES)
@@ -143,7 +141,11 @@ async def _play(stage: Stage, copies: list[Copy], usage: UsageServer) -> None:
         assert max(amounts) <= 1.1 * min(amounts), (name, amounts)
 
     leases = await stage.client.list(LEASES, ListOptions(stage.namespace))
-    holders = {one.spec.holder_identity for one in leases.items if "-shard-" in one.metadata.name}
+    holders = {
+        one.spec.holder_identity
+        for one in leases.items
+        if one.metadata.name.removeprefix("trimtab-recommender-").isdigit()
+    }
     assert len(holders) == 2
     for copy in others:
         copy.process.terminate()
@@ -154,7 +156,6 @@ HOME, PROGRAM = "trimtab", "trimtab-recommender"
 """Where the chart installs the recommender, and the name of its account."""
 EVERYWHERE = (
     "--watch-namespaces=",
-    "--split-namespaces=",
     f"--leader-elect-resource-namespace={HOME}",
     "--checkpoints-gc-interval=3s",
 )
@@ -166,7 +167,7 @@ def installed_account(cluster: RealCluster, directory: Path) -> Iterator[Path]:
     kinds = {"ServiceAccount", "ClusterRole", "ClusterRoleBinding", "Role", "RoleBinding"}
     objects = [
         body
-        for body in manifests(set_values([f"vertical.recommender.shards={SHARDS}"]))
+        for body in manifests(set_values([f"vertical.recommender.settings.shards={SHARDS}"]))
         if body["kind"] in kinds and body["metadata"]["name"].startswith(PROGRAM)
     ]
     home = {"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": HOME}}

@@ -4,7 +4,6 @@ import asyncio
 import json
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
-from typing import Any
 
 import pytest
 
@@ -12,16 +11,15 @@ from tests.nodes import passing_nodes, remove_workloads
 from tests.unit.lab.controllers.builders import workload
 from tools.peers.cluster import WORKLOAD_CONTROLLERS, PeerError, RealCluster
 from trimtab.clock import SystemClock
-from trimtab.cluster.client import Client, DeleteOptions, ListOptions
+from trimtab.cluster.client import Client
 from trimtab.cluster.config import load_kubeconfig
 from trimtab.cluster.http import HttpTransport
-from trimtab.cluster.resource import Json, Resource
-from trimtab.lab.controllers.base import kinds
-from trimtab.lab.data_plane import DataPlane, DataPlaneConfig
-from trimtab.lab.load.curves import constant
-from trimtab.lab.load.plan import LoadPlan, WorkloadLoad
-from trimtab.lab.metrics.server import MetricsServer
-from trimtab.lab.nodes.node_pool import NodePool
+from trimtab.cluster.resource import Json
+from trimtab_lab.data_plane import DataPlane, DataPlaneConfig
+from trimtab_lab.load.curves import constant
+from trimtab_lab.load.plan import LoadPlan, WorkloadLoad
+from trimtab_lab.metrics.server import MetricsServer
+from trimtab_lab.nodes.node_pool import NodePool
 
 pytestmark = pytest.mark.real
 BATCH = {"lab.trimtab.dev/run-seconds": "1"}
@@ -65,7 +63,6 @@ async def test_pods_of_the_real_controllers_become_ready_on_our_nodes(real_clust
     real_cluster.need_controllers(WORKLOAD_CONTROLLERS)
     setting = DataPlaneConfig(
         pools=(NodePool(name="lab", count=2),),
-        has_controllers=False,
         sample_seconds=1.0,
         plan=LoadPlan(workloads=(WorkloadLoad(name="web", namespace="agent", cpu=constant("300m")),)),
     )
@@ -108,54 +105,3 @@ async def usage_reaches_the_aggregator(cluster: RealCluster, namespace: str, sid
         )
         assert [line.split()[1] for line in shown.splitlines()] == ["100m"] * 3
         await server.unregister()
-
-
-async def delete_everything(client: Client, selection: ListOptions) -> None:
-    """Delete the workloads one by one: no garbage collector runs here."""
-    workloads: list[Resource[Any]] = [
-        kinds.DEPLOYMENTS,
-        kinds.REPLICA_SETS,
-        kinds.STATEFUL_SETS,
-        kinds.DAEMON_SETS,
-        kinds.REPLICATION_CONTROLLERS,
-        kinds.JOBS,
-    ]
-    background = DeleteOptions(propagation="Background")
-    for resource in workloads:
-        for left in (await client.list(resource, selection)).items:
-            await client.delete(resource, left.metadata.name, selection.namespace, options=background)
-
-
-async def test_our_controllers_do_the_work_of_the_real_ones(real_cluster: RealCluster):
-    real_cluster.stop("kube-controller-manager")
-    namespace = "ours"
-    setting = DataPlaneConfig(pools=(NodePool(name="lab", count=2),))
-    everything = ListOptions(namespace=namespace)
-    async with connected(real_cluster) as client, passing_nodes(client, setting) as side:
-        apply(
-            real_cluster,
-            namespace,
-            workload("Deployment", "web", replicas=2),
-            workload("StatefulSet", "db", replicas=2, serviceName="db"),
-            workload("DaemonSet", "each"),
-            workload("ReplicationController", "old", replicas=1),
-            workload("Job", "batch", completions=2, pod={"restartPolicy": "Never"}, annotations=BATCH),
-        )
-        await until(real_cluster, namespace, "condition=Available", "deployment/web")
-        await until(real_cluster, namespace, "jsonpath={.status.readyReplicas}=2", "statefulset/db")
-        await until(real_cluster, namespace, "jsonpath={.status.numberReady}=2", "daemonset/each")
-        await until(real_cluster, namespace, "jsonpath={.status.readyReplicas}=1", "rc/old")
-        await until(real_cluster, namespace, "condition=Complete", "job/batch")
-        apply(real_cluster, namespace, workload("Deployment", "web", image="web:2", replicas=2))
-        rolled = await asyncio.to_thread(
-            real_cluster.kubectl, "rollout", "status", "-n", namespace, "deployment/web", "--timeout=60s"
-        )
-        await side.settle(NOT_FINISHED)
-        pods = (await client.list(kinds.PODS, everything)).items
-        images = [p.spec.containers[0].image for p in pods if p.metadata.labels.get("app") == "web"]
-        await delete_everything(client, everything)
-        for pod in (await client.list(kinds.PODS, everything)).items:
-            await client.delete(kinds.PODS, pod.metadata.name, namespace)
-        await until(real_cluster, namespace, "delete", "pod", "--all")
-    assert "successfully rolled out" in rolled
-    assert images == ["web:2"] * 2

@@ -9,7 +9,7 @@ from typing import Any
 
 import msgspec
 
-_OPAQUE = ("trimtab.lab", "tests.", "logging", "threading")
+_OPAQUE = ("trimtab_lab", "tests.", "logging", "threading")
 """Modules whose objects are no part of the process: the API server, the test, and Python's own registries."""
 _LEAVES = (type, types.ModuleType, str, bytes, int, float, asyncio.AbstractEventLoop)
 _OPENED = ("trimtab", "prometheus_client", "collections", "functools", "asyncio")

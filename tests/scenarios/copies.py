@@ -5,14 +5,20 @@ from collections.abc import Iterable
 from types import TracebackType
 from typing import Any, Generic, Protocol, Self, TypeVar
 
-from trimtab.cluster.leases.layout import ShardLayout
-from trimtab.cluster.leases.shards import Shards
+from trimtab.cluster.leases.family import Family, rank, shard_of
+
+
+class DividedByName(Family):
+    """Leases of processes that watch everything, and divide the objects of one namespace."""
+
+    def shard_of(self, key: str) -> int:
+        return max(range(self.count), key=lambda number: rank(key, number))
 
 
 class CopyOfProgram(Protocol):
     """One process with `--shards`."""
 
-    shards: Shards
+    shards: Family
 
     @property
     def is_dead(self) -> bool: ...
@@ -68,10 +74,10 @@ class Copies(Generic[C]):
 class TeamCopies(Copies[C]):
     """Copies that divide teams: a namespace each, with an autoscaler of the same name."""
 
-    def __init__(self, places: Iterable[str], layout: ShardLayout) -> None:
+    def __init__(self, places: Iterable[str], count: int) -> None:
         super().__init__()
         self.places = list(places)
-        self.layout = layout
+        self.count = count
 
     def count_owners_of_teams(self) -> None:
         self.count_owners(f"{place}/{place}" for place in self.places)
@@ -79,7 +85,7 @@ class TeamCopies(Copies[C]):
     def of(self, copy: C) -> set[str]:
         """Return the namespaces of a copy's shards."""
         held = copy.shards.held()
-        return {place for place in self.places if self.layout.shard_of_namespace(place) in held}
+        return {place for place in self.places if shard_of(place, self.count) in held}
 
 
 def cached(copy: CopyOfProgram, plural: str) -> dict[str, int]:

@@ -10,20 +10,22 @@ from typing import Any
 
 import trimtab
 
-SOURCE = Path(trimtab.__file__).parent
+SOURCE = Path(trimtab.__file__).parents[1]
 PAGE = Path(__file__).parents[2] / "docs" / "architecture.md"
 
 
 @contextmanager
 def entered_modules() -> Iterator[list[str]]:
-    """Collect the files below `src/trimtab` in the order in which calls enter them."""
+    """Collect the files of Trimtab and its lab in the order in which calls enter them."""
     modules: list[str] = []
-    root = f"{SOURCE}/"
+    root = f"{SOURCE}/trimtab"
 
     def profile(frame: FrameType, event: str, _: Any) -> None:
         file = frame.f_code.co_filename
-        if event == "call" and file.startswith(root) and modules[-1:] != [file[len(root) :]]:
-            modules.append(file[len(root) :])
+        if event == "call" and file.startswith(root):
+            module = file.removeprefix(f"{SOURCE}/").removeprefix("trimtab/")
+            if modules[-1:] != [module]:
+                modules.append(module)
 
     sys.setprofile(profile)
     try:

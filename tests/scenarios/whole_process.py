@@ -28,7 +28,6 @@ from tests.support.transport import Line
 from trimtab.clock import VirtualClock
 from trimtab.cluster.client import Client, DeleteOptions, ListOptions
 from trimtab.cluster.resource import DEPLOYMENTS, LEASES, PODS, REPLICA_SETS, Json, Resource
-from trimtab.lab.apiserver.server import Server
 from trimtab.model.crds import all_crds
 from trimtab.model.times import format_time
 from trimtab.operator.horizontal.config import decision_config
@@ -44,6 +43,7 @@ from trimtab.operator.vertical.wiring import (
     make_roles,
     make_updater,
 )
+from trimtab_lab.apiserver.server import Server
 
 DATABASES = Resource("example.com", "v1", "databases", "Database", Json)
 DATABASE_CRD = {

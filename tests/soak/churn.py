@@ -16,12 +16,12 @@ from trimtab.clock import Clock
 from trimtab.cluster import errors
 from trimtab.cluster.client import Client, DeleteOptions, ListOptions, PatchType
 from trimtab.cluster.resource import CORE_EVENTS, PODS, Json, Resource
-from trimtab.lab.load.curves import constant
-from trimtab.lab.load.load import Load
-from trimtab.lab.load.plan import Election, Leader, MemoryLoad, MetricCurve, WorkloadLoad
 from trimtab.model.core.meta import group_of
 from trimtab.model.quantity import Quantity
 from trimtab.model.times import parse_time
+from trimtab_lab.load.curves import constant
+from trimtab_lab.load.load import Load
+from trimtab_lab.load.plan import Election, Leader, MemoryLoad, MetricCurve, WorkloadLoad
 
 EVENT_SECONDS = 3600.0
 """The API server deletes events after an hour. The lab has no such clock, so the churn does it."""

@@ -60,7 +60,7 @@ def clear_bounded_caches() -> None:
     for obj in gc.get_objects():
         if (
             isinstance(obj, _CACHED)
-            and str(obj.__module__).startswith("trimtab.")
+            and str(obj.__module__).startswith(("trimtab.", "trimtab_lab."))
             and obj.cache_info().maxsize
         ):
             obj.cache_clear()
@@ -91,7 +91,7 @@ def count_types(objects: Iterable[Any]) -> Counter[str]:
 
 def _counted_name(kind: type) -> str:
     module, name = str(kind.__module__), kind.__qualname__
-    if module.startswith("trimtab."):
+    if module.startswith(("trimtab.", "trimtab_lab.")):
         return f"{module}.{name}"
     full = name if module == "builtins" else f"{module}.{name}"
     return full if full in _BUILTINS else ""
@@ -114,7 +114,9 @@ def _attributes(obj: Any) -> Iterator[tuple[str, str, Any]]:
         fields: Mapping[str, Any] = vars(obj)
         if not holder.startswith("trimtab"):
             return
-    elif str(kind.__module__).startswith("trimtab.") and not isinstance(obj, type | FunctionType):
+    elif str(kind.__module__).startswith(("trimtab.", "trimtab_lab.")) and not isinstance(
+        obj, type | FunctionType
+    ):
         holder = f"{kind.__module__}.{kind.__qualname__}"
         fields = getattr(obj, "__dict__", {})
         for base in kind.__mro__:

@@ -32,11 +32,11 @@ from trimtab.cluster.config import load_kubeconfig
 from trimtab.cluster.http import HttpTransport
 from trimtab.cluster.resource import Json, Resource
 from trimtab.cluster.transport.transport import Request
-from trimtab.lab.data_plane import DataPlane, DataPlaneConfig
-from trimtab.lab.load.load import Load
-from trimtab.lab.metrics.server import MetricsServer
 from trimtab.model.crds import all_crds
 from trimtab.model.json import wire
+from trimtab_lab.data_plane import DataPlane, DataPlaneConfig
+from trimtab_lab.load.load import Load
+from trimtab_lab.metrics.server import MetricsServer
 
 OWN = "trimtab-system"
 COMPONENTS = "horizontal,recommender,updater,roles,dashboard"
@@ -189,7 +189,7 @@ async def soak(
         for crd in all_crds():
             await client.create(CRDS, crd)
         await clock.sleep(5)
-        setting = DataPlaneConfig(has_controllers=False, sample_seconds=5.0)
+        setting = DataPlaneConfig(sample_seconds=5.0)
         side = await stack.enter_async_context(passing_nodes(client, setting))
         metrics = await stack.enter_async_context(MetricsServer(side))
         await metrics.register()

@@ -8,8 +8,8 @@ import pytest
 from tests.soak import report, virtual
 from tests.soak.gauges import Gauges
 from trimtab.clock import VirtualClock
-from trimtab.lab.load.load import Load
 from trimtab.operator.vertical.admission.webhook import AdmissionWebhook
+from trimtab_lab.load.load import Load
 
 DAYS = 6
 FLAT = (
@@ -35,7 +35,7 @@ def test_nothing_grows_but_the_planted_leaks(tmp_path: Path, monkeypatch: pytest
     clock = VirtualClock()
     counted = clock.run(virtual.soak(clock, tmp_path, DAYS, pace=PACE))
     grown = {growth.name for growth in report.growths(counted)}
-    assert grown >= {"tasks", "trimtab.lab.load.load.Load._models"}
+    assert grown >= {"tasks", "trimtab_lab.load.load.Load._models"}
     assert {name for name in grown if name.startswith(FLAT)} == set()
 
 

@@ -35,11 +35,6 @@ from trimtab.dashboard import dashboard
 from trimtab.dashboard.dashboard import Dashboard
 from trimtab.dashboard.web import app as dashboard_app
 from trimtab.dashboard.web.app import DashboardApp
-from trimtab.lab.apiserver.outbound import OutboundError
-from trimtab.lab.data_plane import DataPlaneConfig
-from trimtab.lab.embedded import PACE, EmbeddedCluster
-from trimtab.lab.load.load import Load
-from trimtab.lab.storage.watch_cache import WatchCache
 from trimtab.model.crds import all_crds
 from trimtab.model.json import wire
 from trimtab.operator import control_loop
@@ -48,6 +43,11 @@ from trimtab.operator.process import Component
 from trimtab.operator.settings.settings import Settings
 from trimtab.operator.vertical.admission import certificates, webhook
 from trimtab.operator.vertical.admission.webhook import AdmissionWebhook
+from trimtab_lab.apiserver.outbound import OutboundError
+from trimtab_lab.data_plane import DataPlaneConfig
+from trimtab_lab.embedded import PACE, EmbeddedCluster
+from trimtab_lab.load.load import Load
+from trimtab_lab.storage.store import WatchCache
 
 OWN = "trimtab-system"
 COMPONENTS = ("horizontal", "recommender", "updater", "admission", "roles", "adapter", "dashboard")
@@ -208,7 +208,7 @@ class VirtualWorld:
             recommender_interval=pace.recommend,
             updater_interval=pace.update,
             status_lease_update_interval=timedelta(seconds=pace.refresh_seconds),
-            metrics_max_age=timedelta(seconds=10 * pace.sample_seconds),
+            stale_after=timedelta(seconds=10 * pace.sample_seconds),
         )
 
     @asynccontextmanager

@@ -5,7 +5,7 @@ from contextlib import asynccontextmanager
 from typing import Protocol, TypeVar
 
 from trimtab.cluster.transport.in_process import InProcessTransport
-from trimtab.lab.apiserver.server import Server
+from trimtab_lab.apiserver.server import Server
 
 
 def as_admin(server: Server) -> InProcessTransport:

@@ -69,6 +69,11 @@ def test_a_package_that_is_rebuilt_may_exceed_its_number(root, capsys):
     assert outcome(root, capsys, 'building = ["src/lab"]', "src = 2", '"src/lab" = 5') == (0, [])
 
 
+def test_a_package_that_is_rebuilt_is_one_of_the_budget(root, capsys):
+    code, _ = outcome(root, capsys, 'building = ["src/labs"]', "src = 2", '"src/lab" = 8')
+    assert code == "`building` in pyproject.toml names no package of the budget: src/labs"
+
+
 def test_a_number_far_above_the_package_should_be_lowered(root, capsys):
     code, printed = outcome(root, capsys, "building = []", "src = 2", '"src/lab" = 8')
     assert code == 0

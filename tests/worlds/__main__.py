@@ -30,7 +30,7 @@ from tests.worlds.shrink import Played, play, shrink
 from tests.worlds.stories import tell
 from tests.worlds.world import FAMILIES, World, family_of
 
-SHORT = {"hpas": 60, "sizes": 0}
+SHORT = {"hpas": 40, "sizes": 160}
 """Short worlds that `make test` plays, by family."""
 STORIES = 24
 """Failures that are shrunk at most in one run; the others are counted."""
@@ -72,6 +72,8 @@ class Story:
 def find(name: str) -> World:
     """Return a world by its name: FAMILY-SEED or FAMILY-short-SEED."""
     family, _, seed = name.rpartition("-")
+    if family.removesuffix("-short") not in FAMILIES or not seed.isdecimal():
+        sys.exit(f"there is no world {name!r}: write FAMILY-SEED or FAMILY-short-SEED, as in hpas-17")
     return family_of(family.removesuffix("-short")).make(int(seed), is_short=family.endswith("-short"))
 
 

@@ -16,6 +16,8 @@ from trimtab.cluster.resource import Json
 Facts = dict[str, Any]
 LASTS = (20.0, 45.0, 90.0, 180.0, 320.0, 400.0)
 """How long troubles last: from a fail-over to longer than a usual window."""
+LONG = 100
+"""One world of so many lasts 24 times as long, up to a day. An hour costs some seconds of CPU time."""
 REVERSAL = 300.0
 """A change against the last one within so many seconds is a reversal."""
 
@@ -206,7 +208,7 @@ def _rules(random: Random, windows: tuple[int, ...]) -> Json:
             )
             for _ in range(random.choice([1, 1, 2]))
         ]
-        rules["selectPolicy"] = random.choice(["Max", "Max", "Max", "Min"])
+        rules["selectPolicy"] = random.choice(["Max", "Max", "Disabled", "Min"])
     if random.random() < 0.15:
         rules["tolerance"] = random.choice(["0", "0.05", "0.2"])
     return rules
@@ -327,6 +329,8 @@ class Hpas:
             if is_short
             else random.choice([600.0, 900.0, 900.0, 1200.0, 1200.0, 1800.0, 3600.0])
         )
+        if not is_short and seed % LONG == 0:
+            seconds *= 24
         number = 1 if is_short else random.choice([1, 1, 1, 1, 2, 3])
         hpas = [_hpa(random, f"web{index}", has_zero=random.random() < 0.2) for index in range(number)]
         others = [] if is_short or random.random() < 0.9 else [_rival(random, hpas[0])]

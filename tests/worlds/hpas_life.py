@@ -25,12 +25,12 @@ from trimtab.cluster.errors import TransportError
 from trimtab.cluster.resource import Json
 from trimtab.cluster.transport.in_process import InProcessTransport
 from trimtab.cluster.transport.transport import Request, Response, ResponseStream
-from trimtab.lab.apiserver.server import Server
 from trimtab.model.hpa.replica_policies import ANNOTATION, FIELD
 from trimtab.operator.operator import Operator
 from trimtab.operator.settings.settings import Settings
 from trimtab.plugins import ReplicaPolicyInput, ReplicaProposal
 from trimtab.plugins.kinds import PluginKind
+from trimtab_lab.apiserver.server import Server
 
 STEP = 2.0
 """Seconds between two looks of the kubelets; a Deployment whose scale is written acts at once."""

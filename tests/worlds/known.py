@@ -37,9 +37,13 @@ class Failure:
         return f"{self.item}-{self.world.name}"
 
     def is_as(self, played: Played, verdict: str) -> bool:
-        """Return whether another world tells the same story: the same verdict after the same kinds of happenings."""
-        other = played.world
-        return (self.world.family, self.verdict, self.world.kinds) == (other.family, verdict, other.kinds)
+        """Return whether another world tells the same story: the same verdict, and no other kinds of happenings.
+
+        One of them may need fewer kinds. What fails without any happening is a story of its own.
+        """
+        other, kinds, found = played.world, self.world.kinds, played.world.kinds
+        is_alike = (found <= kinds or kinds <= found) and bool(found) == bool(kinds)
+        return is_alike and (self.world.family, self.verdict) == (other.family, verdict)
 
 
 @dataclass

@@ -131,7 +131,8 @@ class Oracle:
                     max(ceil(start * (1 + amount / 100)), 1) if is_up else floor(start * (1 + amount / 100))
                 )
         if not limits:
-            return inf if is_up else -inf
+            # Without `behavior`, sizes double per sync at most.
+            return max(2 * size.old, 4) if is_up else -inf
         is_wide = rules["selectPolicy"] != "Min"
         limit = (max if is_wide == is_up else min)(limits)
         return float(max(limit, size.old) if is_up else min(limit, size.old))

@@ -5,7 +5,7 @@ metrics were served and what pods asked for. It does not know how a size is foun
 """
 
 from collections import deque
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, NamedTuple
 
@@ -23,6 +23,8 @@ MARGIN = 1.15 * 1.06 * 1.1
 """How far above the greatest need a recommendation may be: margin, bucket, and a tenth."""
 KILL_RATIO, KILL_BYTES = 1.2, 100 * 2.0**20
 """A kill counts as a need of this much more, at least."""
+AT_ONCE = 1
+"""Ready pods of a workload that evictions may keep down: by the default of --max-missing-pods, and by any budget here."""
 ROOMY = 64.0
 """Cores of a node that has room for every size."""
 LEAST = 250 * 2.0**20
@@ -165,6 +167,11 @@ class Judge:
 
     _waited: dict[str, float] = field(default_factory=dict)
     """By uid, seconds that a pod has waited for an eviction that brings its size."""
+    _kills: dict[str, tuple[float, Seen]] = field(default_factory=dict)
+    """By name, when each pod was killed for memory while its VPA could act, and what it was."""
+    _ready: frozenset[str] = frozenset()
+    _down: list[frozenset[str]] = field(default_factory=list)
+    """Which pods were Ready before each eviction of a Ready one, until another is."""
     _sized_since: dict[str, tuple[str, float]] = field(default_factory=dict)
     """By uid, the VPA of each pod and since when."""
 
@@ -181,9 +188,13 @@ class Judge:
         ready = sum(pod.is_ready for pod in pods)
         needed = min(self.replicas, 1) if self.meant.start["active"] else self.replicas
         self.life.add("unavailable pod-minutes", max(needed - ready, 0) * minutes)
+        self.see_ready(pod.uid for pod in pods if pod.is_ready)
+        if len(pods) > self.replicas:
+            self._down.clear()  # A rollout takes pods down, too.
         self._learn(at, pods)
         self._check_changes(at, pods)
         self._check_roles(at, pods, advice, minutes)
+        self._check_kills(at, pods)
         self._check_evictions(pods, advice, minutes)
         self._check_advice(at, advice)
         self._at, self._before = at, {pod.name: pod for pod in pods}
@@ -216,6 +227,13 @@ class Judge:
         known = self._known.setdefault(pod.vpa, _Known())
         known.most = max(known.most, held * KILL_RATIO, held + KILL_BYTES)
         known.served.add(MEMORY)
+        self._kills[pod.name] = (at, pod)
+
+    def see_ready(self, uids: Iterable[str]) -> None:
+        """See which pods are Ready, in a look or right before an eviction."""
+        ready = self._ready = frozenset(uids)
+        is_whole = len(ready) >= self.replicas
+        self._down = [] if is_whole else [before for before in self._down if ready <= before]
 
     def evicted(self, at: float, name: str) -> None:
         """A pod was evicted by an autoscaler. Its role is on no template, so what comes back has none."""
@@ -224,9 +242,15 @@ class Judge:
         if pod and self.meant.scopes.get(pod.vpa):
             text = f"{name} is evicted as {pod.role}, and what replaces it has no role"
             self._break("no eviction that does not give the pod what its role needs", text)
+        if pod and pod.is_ready:
+            self._down.append(self._ready)
+            if len(self._down) > AT_ONCE:
+                text = f"{name} is evicted, and {len(self._down)} of {self.replicas} are down by evictions"
+                self._break("no more pods are down by the updater than the budget allows", text)
 
     def forget(self, vpa: str | None = None, since: float | None = None, quiet: float = 0.0) -> None:
         """Let what is known of a VPA's pods, or of all, be lost, or what came after a moment. Judge nothing for a while."""
+        self._kills.clear()
         for name in [vpa] if vpa else list(self._known):
             known = self._known.setdefault(name, _Known())
             known.peaks = deque(peak for peak in known.peaks if since is not None and peak.last < since)
@@ -314,6 +338,19 @@ class Judge:
                     "a pod has the size of its role within minutes",
                     f"{name} has been {pod.role} for {waited / 60:.0f} minutes and asks for {asks}",
                 )
+
+    def _check_kills(self, at: float, pods: Sequence[Seen]) -> None:
+        """Check that what was killed for memory asks for more from its next start or resize on."""
+        for pod in pods:
+            killed, before = self._kills.get(pod.name, (at, pod))
+            is_same = (pod.uid, pod.requests) == (before.uid, before.requests)
+            if at - killed < SOON or (is_same and before.is_promised and pod.is_promised):
+                continue
+            del self._kills[pod.name]
+            asked, was = (found.requests.get(MEMORY, 0.0) for found in (pod, before))
+            if before.is_promised and pod.is_promised and pod.vpa == before.vpa and asked <= was:
+                text = f"{pod.name} was killed with {_bytes(was)}, and asks for {_bytes(asked)} now"
+                self._break("a container killed for memory asks for more", text)
 
     def _check_evictions(self, pods: Sequence[Seen], advice: Advice, minutes: float) -> None:
         """Check that a plain VPA evicts pods that nothing else can bring to their size."""

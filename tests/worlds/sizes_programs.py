@@ -32,21 +32,20 @@ from trimtab.cluster.resource import (
 )
 from trimtab.cluster.transport.in_process import InProcessTransport
 from trimtab.cluster.transport.transport import Request, Response
-from trimtab.lab.apiserver.request import ApiResponse
-from trimtab.lab.data_plane import DataPlaneConfig
-from trimtab.lab.embedded import NAMESPACES, EmbeddedCluster
-from trimtab.lab.load.pods import RunningPod
-from trimtab.lab.load.usage import ContainerUsage, UsageByContainer
-from trimtab.lab.metrics.usage import UsageSample, UsageSource
-from trimtab.lab.nodes.node_pool import NodePool
-from trimtab.lab.nodes.pod_lifecycle import PREFIX, Timing
 from trimtab.model.crds import all_crds
 from trimtab.model.quantity import Quantity
 from trimtab.model.times import format_time, parse_time
 from trimtab.operator.operator import Operator, Parts
-from trimtab.operator.settings.settings import with_values
+from trimtab.operator.settings.settings import Settings
 from trimtab.operator.vertical.admission.webhook import AdmissionWebhook
 from trimtab.operator.vertical.kinds import CHECKPOINTS, SCOPES, VPAS
+from trimtab_lab.apiserver.request import ApiResponse
+from trimtab_lab.data_plane import DataPlaneConfig
+from trimtab_lab.embedded import NAMESPACES, EmbeddedCluster
+from trimtab_lab.load.usage import ContainerUsage, RunningPod, UsageByContainer
+from trimtab_lab.metrics.apis import UsageSample, UsageSource
+from trimtab_lab.nodes.node_pool import NodePool
+from trimtab_lab.nodes.pod_lifecycle import PREFIX, Timing
 
 HOME, OTHERS, OWN = "shop", "others", "trimtab"
 NAME = "db"
@@ -84,26 +83,24 @@ class _Copy:
         self.line = Line(InProcessTransport(stage.cluster.server, headers=stage.headers))
         self.line.answer = stage.answer
         day = timedelta(seconds=stage.world.start["day"])
-        settings = with_values(
-            {
-                "components": ("recommender", "updater", "admission", self.name),
-                "compat": "" if stage.rules is Rules.OURS else "vpa-1.8",
-                "feature_gates": gates,
-                "namespace": OWN,
-                "leader_elect_resource_namespace": OWN,
-                "port": 0,
-                "webhook_port": 0,
-                "memory_aggregation_interval": day,
-                "memory_histogram_decay_half_life": day,
-                "cpu_histogram_decay_half_life": day,
-                "confidence_interval_cpu": day,
-                "confidence_interval_memory": day,
-                "in_bounds_lifetime": day / 2,
-                # Renewed less often than by default, because two copies renew all day long.
-                "leader_elect_lease_duration": timedelta(seconds=60),
-                "leader_elect_renew_deadline": timedelta(seconds=40),
-                "leader_elect_retry_period": timedelta(seconds=10),
-            }
+        settings = Settings.of(
+            components=("recommender", "updater", "admission", self.name),
+            compat="" if stage.rules is Rules.OURS else "vpa-1.8",
+            feature_gates=gates,
+            namespace=OWN,
+            leader_elect_resource_namespace=OWN,
+            port=0,
+            webhook_port=0,
+            memory_aggregation_interval=day,
+            memory_histogram_decay_half_life=day,
+            cpu_histogram_decay_half_life=day,
+            confidence_interval_cpu=day,
+            confidence_interval_memory=day,
+            in_bounds_lifetime=day / 2,
+            # Renewed less often than by default, because two copies renew all day long.
+            leader_elect_lease_duration=timedelta(seconds=60),
+            leader_elect_renew_deadline=timedelta(seconds=40),
+            leader_elect_retry_period=timedelta(seconds=10),
         )
         client = Client(stage.clock, self.line, seed=number)
         self.webhook: AdmissionWebhook | None = None

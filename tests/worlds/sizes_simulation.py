@@ -190,6 +190,7 @@ class _Stage:
     def _did(self, what: str, pod: str) -> None:
         self._count_request(what, pod)
         if what == "evict":
+            self.judge.see_ready(ready.api.metadata.uid for ready in self.workload.ready)
             self.judge.evicted(self.now, pod)
             down = self.workload.replicas - len(self.workload.ready) + 1
             outcomes = self.told.outcomes

@@ -111,6 +111,25 @@ def test_a_failure_is_kept_as_the_same_world(tmp_path, monkeypatch):
     assert loaded.stories == [failure]
 
 
+@pytest.mark.parametrize(
+    ("kinds", "verdict", "want"),
+    [
+        ({"kind1", "kind2"}, "peace", True),
+        ({"kind1"}, "peace", True),
+        ({"kind1", "kind2", "kind3"}, "peace", True),
+        ({"kind1", "kind3"}, "peace", False),
+        (set(), "peace", False),
+        ({"kind1", "kind2"}, "evictions", False),
+    ],
+)
+def test_a_find_is_known_if_it_needs_no_other_kinds_of_happenings(kinds, verdict, want):
+    known_kinds = [Happening(1.0, "kind1", {"cost": 5}), Happening(2.0, "kind2", {"cost": 6})]
+    world = Sums().make(4)
+    failure = Failure("R4-3", "peace", "", world.with_only(known_kinds))
+    found = world.with_only(Happening(1.0, kind, {"cost": 5}) for kind in sorted(kinds))
+    assert failure.is_as(play(Sums(), found), verdict) is want
+
+
 def test_the_difference_of_two_lists_names_each_verdict():
     before, after = {"a": ["x", "y"]}, {"a": ["y"], "b": ["z"]}
     assert list(known.difference(before, after)) == ["a: no longer x", "b: z"]

@@ -112,7 +112,17 @@ NO_WINDOW = {"scaleDown": {"stabilizationWindowSeconds": 0}}
             id="another target does not grow by what the last one needed",
         ),
         pytest.param(
-            [(0, 25)], [Size(50, 9, 25, "a")], {"first": 9}, ["bounds"], id="sizes stay within the bounds"
+            [(0, 25)], [Size(50, 18, 25, "a")], {"first": 18}, ["bounds"], id="sizes stay within the bounds"
+        ),
+        pytest.param(
+            [(0, 9)], [Size(50, 3, 6, "a")], {"first": 3}, [], id="without behavior, sizes double per sync"
+        ),
+        pytest.param(
+            [(0, 9)],
+            [Size(50, 3, 7, "a")],
+            {"first": 3},
+            ["rate"],
+            id="without behavior, sizes do not more than double",
         ),
     ],
 )

@@ -39,6 +39,14 @@ START = {
 }
 
 
+ALONE = {"": PLAIN}
+PLAIN_START = {
+    **START,
+    "usage": ALONE,
+    "vpas": [{"name": "base", "scope": {}, "mode": "InPlaceOrRecreate"}],
+}
+
+
 @pytest.mark.parametrize("is_short", [True, False])
 def test_a_seed_gives_the_same_world_which_a_file_can_hold(is_short):
     for seed in range(40):
@@ -138,6 +146,46 @@ def test_a_new_leader_waits_for_its_size_for_some_minutes_only(minutes, broken):
     assert life.outcomes["minutes from a role's move to its size"] == minutes
 
 
+@pytest.mark.parametrize(
+    ("after", "now", "broken"),
+    [
+        pytest.param(600.0, pod(asks=11.6, uid="2"), [], id="its next pod asks for more"),
+        pytest.param(600.0, pod(uid="2"), ["a container killed for memory asks for more"], id="it does not"),
+        pytest.param(600.0, pod(), [], id="it was neither started nor resized"),
+        pytest.param(60.0, pod(uid="2"), [], id="a kill is learnt in some minutes"),
+        pytest.param(600.0, replace(pod(uid="2"), is_promised=False), [], id="something is in the way"),
+    ],
+)
+def test_a_killed_container_asks_for_more_from_its_next_start_on(after, now, broken):
+    life = Life()
+    judge = Judge(life, Meant(START))
+    judge.look(3600.0, [pod()], {})
+    judge.killed(3600.0, pod(), 9.6 * GB)
+    judge.look(3600.0 + after, [now], {})
+    assert [line.partition(": ")[0] for line in life.broken] == broken
+
+
+@pytest.mark.parametrize(
+    ("ready", "is_ready", "broken"),
+    [
+        pytest.param("312", True, [], id="the first is back"),
+        pytest.param(
+            "12", True, ["no more pods are down by the updater than the budget allows"], id="two are down"
+        ),
+        pytest.param("12", False, [], id="the second was down by itself"),
+    ],
+)
+def test_one_pod_is_down_by_an_eviction_at_a_time(ready, is_ready, broken):
+    life = Life()
+    judge = Judge(life, Meant({**PLAIN_START, "pods": 3}))
+    pods = [replace(pod(""), name=f"db-{number}", uid=str(number)) for number in range(3)]
+    judge.look(60.0, [*pods[:2], replace(pods[2], is_ready=is_ready)], {})
+    judge.evicted(60.0, "db-0")
+    judge.see_ready(ready)
+    judge.evicted(120.0, "db-2")
+    assert [line.partition(": ")[0] for line in life.broken] == broken
+
+
 def test_the_same_world_gives_the_same_life():
     world = FAMILY.make(4, is_short=True)
     first, second = (sizes_simulation.play(world, Rules.OURS) for _ in range(2))
@@ -166,14 +214,6 @@ def test_whole_programs_size_a_new_leader(rules):
     life = sizes_programs.play(World("sizes", 1, 900.0, start, (moves, dies)), rules)
     assert any("resized: db-1 (leader)" in text for _, text in life.log), life.log
     assert 0.4 < life.outcomes["pod-hours"] < 0.5
-
-
-ALONE = {"": PLAIN}
-PLAIN_START = {
-    **START,
-    "usage": ALONE,
-    "vpas": [{"name": "base", "scope": {}, "mode": "InPlaceOrRecreate"}],
-}
 
 
 @pytest.mark.parametrize(

@@ -1,5 +1,9 @@
 """Random short worlds, the failures that are known, and those that are mended."""
 
+import os
+import subprocess
+import sys
+
 import pytest
 
 from tests.worlds.__main__ import SHORT, result_of
@@ -44,6 +48,29 @@ def test_the_same_world_gives_the_same_life(family: str):
     world = family_of(family).make(3, is_short=True)
     lives = [family_of(family).play(again, Rules.OURS) for again in (world, from_data(as_data(world)))]
     assert lives[0] == lives[1]
+
+
+LIFE_OF_35 = """
+from tests.worlds.__main__ import find
+from tests.worlds.world import Rules, family_of
+print(family_of("hpas").play(find("hpas-35"), Rules.OURS))
+"""
+"""Two metrics of an HPA are asked for at once there."""
+
+
+def test_the_same_world_gives_the_same_life_in_another_process():
+    processes = [
+        subprocess.Popen(
+            [sys.executable, "-c", LIFE_OF_35],
+            env={**os.environ, "PYTHONHASHSEED": seed},
+            stdout=subprocess.PIPE,
+            stderr=subprocess.DEVNULL,
+        )
+        for seed in ("1", "2")
+    ]
+    first, second = (process.communicate()[0] for process in processes)
+    assert first
+    assert first == second
 
 
 @pytest.mark.parametrize("family", FAMILIES)

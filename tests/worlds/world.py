@@ -40,7 +40,7 @@ class World:
     """The workload, its autoscalers and its load, as the family reads them: texts, numbers, lists and maps only."""
     happenings: tuple[Happening, ...] = ()
     is_short: bool = False
-    """Whether it was made for `make test`, which plays a few hundred of them."""
+    """Whether it was made for `make test`, which plays two hundred of them."""
     phase: int = 0
     """Which luck it has where nothing but luck decides, such as when a loop begins to go its rounds."""
 
@@ -84,7 +84,7 @@ class Family(Protocol):
     def make(self, seed: int, *, is_short: bool = False) -> World:
         """Return the world of a seed. The same seed gives the same world, on any machine.
 
-        A short one is for `make test`: both lives together cost a few tenths of a second.
+        A short one is for `make test`: both lives together cost a tenth of a second of `sizes`, and half a second of `hpas`.
         """
         ...
 

@@ -23,10 +23,10 @@ NEIGHBOURS = ("keda", "keda-adapter", "argo-rollouts")
 """Programs of other projects, which run in pods beside Trimtab."""
 
 VALUES = (
-    "vertical.updater.minReplicas=1",
-    "featureGates.CPUStartupBoost=true",
+    "settings.min-replicas=1",
+    "settings.feature-gates=CPUStartupBoost=true",
     # The API server passes over a webhook that takes longer. On a busy machine it may, so tests do not rely on a single call.
-    "vertical.admission.timeoutSeconds=3",
+    "settings.webhook-timeout-seconds=3",
 )
 FLAGS: Mapping[str, Sequence[str]] = {
     "recommender": ("--recommender-interval=10s",),

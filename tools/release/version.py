@@ -13,6 +13,7 @@ _VERSION: Final = re.compile(r"(0|[1-9]\d*)\.(0|[1-9]\d*)\.(0|[1-9]\d*)(-rc\.[1-
 _PLACES: Final = {
     "pyproject.toml": r'(?m)^(version = ")[^"]+(")$',
     "src/trimtab/__init__.py": r'(?m)^(__version__ = ")[^"]+(")$',
+    "charts/trimtab/Chart.yaml": r"(?m)^(version: |appVersion: ).+()$",
     "docs/install.md": r"(registry\.example\.com/trimtab:)\d+\.\d+\.\d+\S*()",
 }
 """Where the version is written, besides what is generated from it."""

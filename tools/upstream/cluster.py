@@ -15,7 +15,7 @@ TRIMTAB, KUBERNETES = "trimtab", "kube-controller-manager"
 CONTROLLERS = (TRIMTAB, KUBERNETES)
 """The HPA controllers that can be tested."""
 
-VALUES = ("horizontal.nativeHpas=true",)
+VALUES = ("settings.native-hpas=true",)
 """The values with which Trimtab is installed in place of the cluster's controller."""
 
 _NODE = "node-1"

@@ -185,12 +185,14 @@ def _step(highest: int) -> int:
 def _legend(area: str, names: Sequence[str]) -> list[str]:
     parts = [f'<rect class="need" x="{LEFT}" y="14" width="14" height="10"/>']
     parts.append(f'<text x="{LEFT + 20}" y="23">{area}</text>')
-    x = LEFT + 140
+    x, y = LEFT + 140, 19
     for index, name in enumerate(names):
+        if x + 20 + 7 * len(name) > WIDTH:
+            x, y = LEFT, y + 16
         parts.append(
-            f'<line class="line" stroke="{_colour_of(index)}" x1="{x}" x2="{x + 14}" y1="19" y2="19"/>'
+            f'<line class="line" stroke="{_colour_of(index)}" x1="{x}" x2="{x + 14}" y1="{y}" y2="{y}"/>'
         )
-        parts.append(f'<text x="{x + 20}" y="23">{escape(name)}</text>')
+        parts.append(f'<text x="{x + 20}" y="{y + 4}">{escape(name)}</text>')
         x += 44 + 7 * len(name)
     return parts
 

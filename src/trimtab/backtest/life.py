@@ -19,7 +19,7 @@ from trimtab.model.core.objects import LimitRange
 from trimtab.model.core.pod import CPU, MEMORY, Pod
 from trimtab.model.feature_gates import with_own_features
 from trimtab.model.vpa.types import VerticalPodAutoscaler, VPAScope
-from trimtab.operator.settings.settings import Settings, with_values
+from trimtab.operator.settings.settings import Settings
 
 if TYPE_CHECKING:
     from trimtab.backtest.production.vertical import Checkpoints, Recommender, Refusal, Sample, Updater, View
@@ -41,7 +41,7 @@ class Amounts(dict[str, float]):
 def settings_of(compat: str = "", **values: Any) -> Settings:
     """Return the settings of the programs: the defaults, or with `compat` those of upstream's rules."""
     gates = with_own_features(values.pop("feature_gates", ""))
-    return with_values({"compat": compat, "feature_gates": gates, **values})
+    return Settings.of(**{"compat": compat, "feature_gates": gates, **values})
 
 
 @dataclass(slots=True)

@@ -5,7 +5,7 @@ from dataclasses import dataclass, field
 from math import inf
 
 from trimtab.backtest.trace import Trace
-from trimtab.model.hpa.metric_kinds import WAKING, measured_by, name_of, selector_of, target_of
+from trimtab.model.hpa.metric_kinds import WAKING, identifier_of, measured_by, name_of, target_of
 from trimtab.model.hpa.types import (
     HorizontalPodAutoscaler,
     MetricSpec,
@@ -122,10 +122,12 @@ def _column(spec: MetricSpec, where: str, trace: Trace) -> str:
 
 def _names(spec: MetricSpec) -> list[str]:
     """Return the columns that a metric may use, the most specific first."""
-    name, container, selector = name_of(spec), measured_by(spec).container, selector_of(spec)
+    name, container, identifier = name_of(spec), measured_by(spec).container, identifier_of(spec)
     if container:
         return [f"{container}/{name}", name]
-    return [name] if selector is None else [f"{name}{{{Selector.from_label_selector(selector)}}}", name]
+    if identifier is None or identifier.selector is None:
+        return [name]
+    return [f"{name}{{{Selector.from_label_selector(identifier.selector)}}}", name]
 
 
 def _per_pod(target: MetricTarget, request: int | None) -> int | None:

@@ -262,13 +262,13 @@ def _workload(
     """Return the target of the VPAs. Amounts of a container's own, `CONTAINER/cpu`, come before those of all, `cpu`."""
     target = candidate.vpas[0].spec.target_ref
     assert target is not None  # candidates have one
-    containers = [
-        {
-            "name": name,
-            "resources": {"requests": _amounts(model.requests, name), "limits": _amounts(model.limits, name)},
-        }
-        for name in dict.fromkeys(column.container for column in columns)
-    ]
+    names = dict.fromkeys(column.container for column in columns)
+    for limited in model.limits:
+        if (name := limited.rpartition("/")[0] or next(iter(names))) not in names:
+            raise ModelError(
+                f"limit of {limited}: the trace has no container {name}, only {', '.join(names)}"
+            )
+    containers = [{"name": name, "resources": _resources(model, name)} for name in names]
     nodes = tuple(SimulatedNode(f"node-{number}", *ROOM) for number in range(replicas))
     nodes = nodes if target.kind == "DaemonSet" else ()
     namespace, pod = candidate.vpas[0].metadata.namespace, {"containers": containers}
@@ -283,13 +283,22 @@ def _requests_of(workload: Workload, model: Model) -> Mapping[str, int]:
     return {**model.requests, **{name: amount for name, amount in ((CPU, cpu), (MEMORY, memory)) if amount}}
 
 
-def _amounts(amounts: Mapping[str, int], container: str) -> dict[str, str]:
-    found: dict[str, str] = {}
-    for prefix in ("", f"{container}/"):
-        for resource in (CPU, MEMORY):
-            if (amount := amounts.get(prefix + resource)) is not None:
-                found[resource] = str(Quantity.from_milli(amount))
-    return found
+def _resources(model: Model, container: str) -> dict[str, dict[str, str]]:
+    requests, limits = (_amounts(amounts, container) for amounts in (model.requests, model.limits))
+    for name, limit in limits.items():
+        if requests.get(name, limit).milli_value() > limit.milli_value():
+            raise ModelError(
+                f"container {container} requests {requests[name]} of {name}, and its limit is {limit}"
+            )
+    return {
+        kind: {name: str(amount) for name, amount in amounts.items()}
+        for kind, amounts in (("requests", requests), ("limits", limits))
+    }
+
+
+def _amounts(amounts: Mapping[str, int], container: str) -> dict[str, Quantity]:
+    own = {name: amounts.get(f"{container}/{name}", amounts.get(name)) for name in (CPU, MEMORY)}
+    return {name: Quantity.from_milli(amount) for name, amount in own.items() if amount is not None}
 
 
 def _titles(candidate: SizeCandidate, columns: Sequence[UsageColumn]) -> dict[tuple[str, str, str], str]:

@@ -41,9 +41,6 @@ COMMANDS = {
     "convert": Lazy(
         "trimtab.cli.commands.convert:convert", "Convert HorizontalPodAutoscaler manifests between versions."
     ),
-    "crds": Lazy(
-        "trimtab.cli.commands.install:crds", "Print the CustomResourceDefinitions that Trimtab needs."
-    ),
     "dashboard": Lazy(
         "trimtab.cli.commands.dashboard:dashboard",
         "Show all autoscalers of a cluster in a browser. Nothing is installed there and nothing is written.",
@@ -73,7 +70,7 @@ COMMANDS = {
     ),
     "shards": Lazy(
         "trimtab.cli.commands.shards:shards",
-        "Show how even the shards of an operator are, and their holders.",
+        "List the shards of an operator and their holders.",
     ),
     "simulate": Lazy(
         "trimtab.cli.commands.simulate:simulate",

@@ -33,9 +33,6 @@ EXAMPLES: Final[dict[str, tuple[Example, ...]]] = {
             "kubectl get hpa -n shop -o yaml | trimtab convert - --to trimtab",
         ),
     ),
-    "crds": (
-        Example("Install or update the definitions", "trimtab crds | kubectl apply --server-side -f -"),
-    ),
     "dashboard": (
         Example("Show the cluster of the current context", "trimtab dashboard"),
         Example("Show one namespace, with native HPAs", "trimtab dashboard -n shop --native-hpas"),
@@ -56,8 +53,12 @@ EXAMPLES: Final[dict[str, tuple[Example, ...]]] = {
     "install": (
         Example("Install with the default values", "trimtab install | kubectl apply --server-side -f -"),
         Example(
+            "Install or update only the definitions",
+            "trimtab install --only=crds | kubectl apply --server-side -f -",
+        ),
+        Example(
             "Look first: act on native HPAs, and write nothing",
-            "trimtab install --set dryRun=true --set horizontal.nativeHpas=true",
+            "trimtab install --set settings.dry-run=true --set settings.native-hpas=true",
         ),
     ),
     "lab": (
@@ -97,10 +98,7 @@ EXAMPLES: Final[dict[str, tuple[Example, ...]]] = {
         ),
         Example("Size pods", "trimtab run --components recommender,updater,admission"),
     ),
-    "shards": (
-        Example("See the holders of the shards and what they have", "trimtab shards"),
-        Example("See what four shards would have, before sharing", "trimtab shards --shards=4"),
-    ),
+    "shards": (Example("See which replica holds each shard", "trimtab shards"),),
     "simulate": (
         Example(
             "Backtest an HPA on recorded load",

@@ -99,15 +99,6 @@ async def vertical_settings(client: Client, choice: Choice, recommender: str = "
     return choice.over(combined(recommender_settings, updater_settings))
 
 
-NUMBERS = (
-    "tolerance",
-    "downscale_stabilization",
-    "cpu_initialization_period",
-    "initial_readiness_delay",
-)
-"""The operator's settings that a simulation uses."""
-
-
 def simulated_settings(file: Path | None, options: Mapping[str, Any]) -> Settings:
     """Return the operator's settings, overridden by the command line."""
     given = {name: value for name, value in options.items() if value not in (None, "")}

@@ -12,7 +12,7 @@ from trimtab.manifests.writing import to_yaml, to_yaml_stream
 from trimtab.serving.files import replace_file
 
 if TYPE_CHECKING:
-    from trimtab.lab.kubeconfig_file import KubeconfigFile
+    from trimtab_lab.kubeconfig_file import KubeconfigFile
 
 __all__ = [
     "claim_kubeconfig",
@@ -71,7 +71,7 @@ def kubeconfig_option(default: Path) -> Callable[[F], F]:
 
 def claim_kubeconfig(wanted: Path | None, default: Path) -> "KubeconfigFile":
     """Claim the kubeconfig that was asked for, or a free name. Raise CommandError if another cluster has it."""
-    from trimtab.lab.kubeconfig_file import KubeconfigFile, KubeconfigInUseError, claim_free  # noqa: PLC0415 - slow for --help
+    from trimtab_lab.kubeconfig_file import KubeconfigFile, KubeconfigInUseError, claim_free  # noqa: PLC0415 - slow for --help
 
     try:
         file = claim_free(default) if wanted is None else KubeconfigFile(wanted)

@@ -14,8 +14,7 @@ from trimtab.cli.commands.run import operator_command, run_settings, setting_opt
 from trimtab.cli.errors import CommandError
 from trimtab.cli.vpa_flags import upstream_options, with_upstream_flags
 from trimtab.operator.settings.compat import VPA
-from trimtab.operator.settings.settings import Settings, with_values
-from trimtab.operator.settings.upstream_flags import VPA_DEFAULTS
+from trimtab.operator.settings.settings import Settings, compat_defaults
 
 _ANY_ADDRESS: Final = "::"  # upstream's programs listen everywhere
 _COMMON: Final[Mapping[str, Any]] = {
@@ -68,7 +67,7 @@ def program_settings(program: str, values: dict[str, Any]) -> Settings:
     port = given.pop("registered_port", "")
     if by_url:
         given["webhook_url"] = f"{address}:{port}" if "://" in address else f"https://{address}:{port}"
-    return with_values({**defaults, **with_upstream_flags(given)})
+    return Settings.of(**{**defaults, **with_upstream_flags(given)})
 
 
 def _command(program: str) -> click.Command:
@@ -93,7 +92,7 @@ def _command(program: str) -> click.Command:
 
 def _shown_settings(program: str) -> list[click.Parameter]:
     """Return all settings with the defaults of a program. Its help shows only those that concern the program."""
-    options = setting_options({**VPA_DEFAULTS, **_COMMON, "namespace": _HOME, **PROGRAMS[program]})
+    options = setting_options({**compat_defaults(VPA), **_COMMON, "namespace": _HOME, **PROGRAMS[program]})
     for option in options:
         if isinstance(option, click.Option) and (
             option.name == "components" or getattr(option, "group", "") not in _GROUPS[program]

@@ -6,7 +6,7 @@
     writer = client.fenced(elector)                        writes stop when the lease may be lost
 
 Reading order: `resource`, `client`, `errors`, then `transport` (one request), `http` (sockets and TLS), `config`
-(kubeconfig), `codec` (responses and lists), `cache` (list and watch), `leases` (leader election, shards), `discovery`,
+(kubeconfig), `codec` (responses and lists), `cache` (list and watch), `leases` (which replica decides), `discovery`,
 `scale`, `events` (with `similar_events` and `turns`), `foreign_answers` (a proxy in place of the API server).
 
 `HttpTransport` is not imported here, because most users of this package need no socket. What does not belong here:
@@ -30,8 +30,9 @@ from trimtab.cluster.config import Connection, load_connection, load_in_cluster,
 from trimtab.cluster.discovery import Discovery, GroupUnavailableError, Served, UnknownKindError
 from trimtab.cluster.errors import ApiError, ClusterError, ConfigError, Fenced, TransportError
 from trimtab.cluster.events import EventBroadcaster, EventRecorder
-from trimtab.cluster.leases.election import LeaderElector, LeaseTimes, unique_identity
+from trimtab.cluster.leases.family import Family
 from trimtab.cluster.leases.fence import Fence, NoFence
+from trimtab.cluster.leases.lease import LeaseTimes, unique_identity
 from trimtab.cluster.resource import Json, Resource
 from trimtab.cluster.scale import read_scale, scale_of, write_scale
 from trimtab.cluster.transport.in_process import InProcessTransport
@@ -48,13 +49,13 @@ __all__ = [
     "Discovery",
     "EventBroadcaster",
     "EventRecorder",
+    "Family",
     "Fence",
     "Fenced",
     "GroupUnavailableError",
     "InProcessTransport",
     "Informer",
     "Json",
-    "LeaderElector",
     "LeaseTimes",
     "ListOptions",
     "Listing",

@@ -36,7 +36,7 @@ from trimtab.decide.horizontal.observation.owners import OwnerLookup
 from trimtab.operator.horizontal.controller import HpaController
 from trimtab.operator.horizontal.inputs.hpa_state import HpaState
 from trimtab.operator.operator import Parts
-from trimtab.operator.settings.flags import reject_unknown
+from trimtab.operator.settings.declare import reject_bad_values
 from trimtab.operator.settings.process import DashboardSettings
 from trimtab.operator.vertical.cluster_view import ClusterView
 from trimtab.operator.vertical.recommender.controller import Recommender
@@ -238,7 +238,7 @@ class Dashboard:
 
 def check(settings: DashboardSettings) -> None:
     """Raise ValueError if the dashboard's settings contradict each other."""
-    reject_unknown(settings)
+    reject_bad_values(settings)
     if bool(settings.dashboard_cert_file) != bool(settings.dashboard_key_file):
         raise ValueError("--dashboard-cert-file and --dashboard-private-key-file belong together")
     is_loopback = settings.dashboard_address in LOOPBACK_HOSTS

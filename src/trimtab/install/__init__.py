@@ -1,27 +1,12 @@
-"""Generates the manifests and the Helm chart of an installation from one source.
+"""Installs Trimtab: the Helm chart, and a program that renders it for those who have no Helm.
 
-Manifests are trees of plain data with placeholders for values. `template.resolve` fills the placeholders and returns
-objects; `chart` writes the same placeholders as Helm expressions. So flat YAML and chart cannot differ.
+`chart` is written by hand, in Helm's language; `charts/trimtab` of the repository leads there. `values` takes values files and
+`--set`, `schema` checks them by the chart's own schema, `templates` renders, `manifests` puts it together.
 
-Reading order: `values` (what users may set), `template` (placeholders), `names`, then the parts (`rbac_rules`, `rbac`,
-`admission_policies`, `webhook_configurations`, `deployments`, `network`, `monitoring`, `kube_state_metrics`), then `manifests` and `chart`.
-
-What belongs here: manifests. What does not: what the installed programs do.
+What belongs here: the objects of an installation. What does not: what the installed programs do.
 """
 
-from trimtab.install.chart import chart_files
-from trimtab.install.deployments import value_of_flag
-from trimtab.install.manifests import manifests
-from trimtab.install.values.assignments import ValueProblem, set_values
-from trimtab.install.values.chart_value import ChartValue
-from trimtab.install.values.table import default_values
+from trimtab.install.manifests import CRDS, manifests
+from trimtab.install.values import ValueProblem, default_values, set_values
 
-__all__ = [
-    "ChartValue",
-    "ValueProblem",
-    "chart_files",
-    "default_values",
-    "manifests",
-    "set_values",
-    "value_of_flag",
-]
+__all__ = ["CRDS", "ValueProblem", "default_values", "manifests", "set_values"]

@@ -18,8 +18,7 @@ from trimtab.model.plugin_names import is_plugin_name
 from trimtab.model.vpa.defaults import recommender_of
 from trimtab.model.vpa.types import VerticalPodAutoscaler, VPAScope
 from trimtab.operator.horizontal.config import decision_config
-from trimtab.operator.settings.settings import Settings
-from trimtab.operator.settings.upstream_flags import VPA_DEFAULTS
+from trimtab.operator.settings.settings import Settings, compat_defaults
 from trimtab.plugins.guard import Guards
 from trimtab.plugins.kinds import PluginKind
 from trimtab.plugins.registry import NO_PLUGINS, Plugins
@@ -66,7 +65,7 @@ def compared(
     """
     found = list(candidates)
     if compare:
-        rules = settings.replace(**VPA_DEFAULTS, compat=UPSTREAM_RULES, feature_gates="")
+        rules = settings.replace(**compat_defaults(UPSTREAM_RULES), compat=UPSTREAM_RULES, feature_gates="")
         found += [
             _by_rules(rules, plugins, candidate, f"{candidate.name} ({compare})") for candidate in candidates
         ]

@@ -182,7 +182,7 @@ def simulate(  # noqa: PLR0913 - one parameter per assumption, all but two of th
     and the assumptions do not fit together.
     """
     require(backtest.Trace, "trace", trace)
-    settings = Settings.of(feature_gates=with_own_features(feature_gates), compat=compat)
+    settings = Settings.of(feature_gates=with_own_features(feature_gates)).replace(compat=compat)
     model = Model(
         requests=_thousandths("requests", requests or {}),
         limits=_thousandths("limits", limits or {}),

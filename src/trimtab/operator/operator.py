@@ -11,9 +11,9 @@ from prometheus_client import CollectorRegistry
 
 from trimtab.clock import Clock
 from trimtab.cluster.client import Client
-from trimtab.cluster.leases.election import LeaderElector, unique_identity
+from trimtab.cluster.leases.family import Family
 from trimtab.cluster.leases.fence import ClosedFence, Fence, NoFence
-from trimtab.cluster.leases.shards import Shards
+from trimtab.cluster.leases.lease import unique_identity
 from trimtab.operator.descriptors import Descriptors
 from trimtab.operator.health import HealthApp, Page
 from trimtab.operator.horizontal.config import decision_config
@@ -24,14 +24,12 @@ from trimtab.operator.process import (
     HasPages,
     Work,
     acting_client,
-    make_elector,
-    make_shards,
+    make_family,
     run_until_stopped,
 )
 from trimtab.operator.prometheus import RequestMetrics
 from trimtab.operator.runtime import Runtime
-from trimtab.operator.settings.published import ANNOTATION, EXPLAINED, settings_annotation
-from trimtab.operator.settings.publisher import SettingsPublisher
+from trimtab.operator.settings.published import ANNOTATION, EXPLAINED, SettingsPublisher, settings_annotation
 from trimtab.operator.settings.settings import LOOPS, Settings
 from trimtab.operator.share_keeper import SHARDED
 from trimtab.serving.server import served
@@ -106,9 +104,8 @@ class Operator:
         self._identity = unique_identity(socket.gethostname())
         self._registry = CollectorRegistry()
         RequestMetrics(client, self._registry)
-        self._elector: LeaderElector | None = None
         self._publisher: SettingsPublisher | None = None
-        self._shards = self._make_shards() if settings.leases.shards != 1 else None
+        self._family = self._make_family()
         self._horizontal: HpaController | None = None
 
     async def run(self) -> None:
@@ -132,35 +129,37 @@ class Operator:
             for component in components:
                 if isinstance(component, HasPages):
                     pages |= component.pages()
-            app = HealthApp(components, self._registry, token=self._token, pages=pages)
+            observed: list[Component] = [*components, *([self._family] if self._family is not None else [])]
+            app = HealthApp(observed, self._registry, token=self._token, pages=pages)
             port = await stack.enter_async_context(
                 served(app, self._settings.bind_address, self._settings.port)
             )
             names = ",".join(self._settings.components)
             log.info("started", extra={"facts": {"port": port, "components": names}})
-            holders = (self._elector, self._shards, self._publisher)
+            holders = (self._family, self._publisher)
             leases: list[Work] = [holder.run for holder in holders if holder is not None]
             await run_until_stopped([component.run for component in components], [runtime.run], leases)
 
-    def _make_shards(self) -> Shards:
-        if not any(name in SHARDED for name in self._settings.components):
+    def _make_family(self) -> Family | None:
+        is_sharded = self._settings.leases.shards > 1
+        if is_sharded and not any(name in SHARDED for name in self._settings.components):
             raise ValueError(
                 f"--shards: nothing of {', '.join(self._settings.components)} is shared out, only {', '.join(SHARDED)}: "
                 "the updater works in one copy at a time, and the others in every copy"
             )
-        return make_shards(self._client, self._settings, self._identity)
+        writes = any(name not in self._beside for name in self._settings.components)
+        if not is_sharded and not (writes and self._settings.leases.leader_elect):
+            return None
+        return make_family(self._client, self._settings, self._identity)
 
     async def _fence(self) -> Fence:
         if all(name in self._beside for name in self._settings.components):
             return ClosedFence()  # no component writes
-        if self._shards is not None:
-            return self._shards
-        if not self._settings.leases.leader_elect:
-            if any(name in EXPLAINED for name in self._settings.components):
-                self._publisher = SettingsPublisher(self._client, self._settings, self._identity)
-            return NoFence()
-        self._elector = make_elector(self._client, self._settings, self._identity, self._on_leadership)
-        return self._elector
+        if self._family is not None:
+            return self._family
+        if any(name in EXPLAINED for name in self._settings.components):
+            self._publisher = SettingsPublisher(self._client, self._settings, self._identity)
+        return NoFence()
 
     def _components(self, runtime: Runtime) -> list[Component]:
         components: list[Component] = []
@@ -172,10 +171,6 @@ class Operator:
         parts = Parts(runtime, self._horizontal, site, loops)
         shown = [make(parts) for name, make in self._beside.items() if name in self._settings.components]
         return [*components, *loops.values(), *shown, Descriptors()]
-
-    def _on_leadership(self, leads: bool) -> None:
-        if leads and self._horizontal is not None:
-            self._horizontal.lead()
 
 
 def _make_vertical(runtime: Runtime, names: Sequence[str]) -> "tuple[VerticalRuntime, dict[str, Component]]":

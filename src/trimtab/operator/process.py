@@ -7,9 +7,8 @@ from collections.abc import Awaitable, Callable, Mapping, Sequence
 from typing import Any, Protocol, runtime_checkable
 
 from trimtab.cluster.client import Client
-from trimtab.cluster.leases.election import LeaderElector, LeaseTimes
-from trimtab.cluster.leases.layout import ShardLayout
-from trimtab.cluster.leases.shards import Shards
+from trimtab.cluster.leases.family import Family
+from trimtab.cluster.leases.lease import LeaseTimes
 from trimtab.cluster.transport.dry_run import DryRun
 from trimtab.operator.settings.process import LeaseSettings
 from trimtab.operator.settings.published import settings_annotation
@@ -66,39 +65,19 @@ def acting_client(client: Client, settings: Settings) -> Client:
     return client.in_dry_run(DryRun(settings.leases.leader_elect_resource_namespace, settings.lease_name))
 
 
-def make_elector(
-    client: Client, settings: Settings, identity: str, on_change: Callable[[bool], None]
-) -> LeaderElector:
-    """Return the leader election of the settings."""
-    return LeaderElector(
-        client,
-        settings.leases.leader_elect_resource_namespace,
-        settings.lease_name,
-        identity,
-        times=_lease_times(settings.leases),
-        annotations=settings_annotation(settings),
-        on_change=on_change,
-    )
-
-
-def make_shards(client: Client, settings: Settings, identity: str) -> Shards:
-    """Return the shards of the settings. Raise ValueError if these contradict each other."""
-    if not settings.leases.leader_elect:
+def make_family(client: Client, settings: Settings, identity: str) -> Family:
+    """Return the Leases of the settings. Raise ValueError if these contradict each other."""
+    if settings.leases.shards > 1 and not settings.leases.leader_elect:
         raise ValueError("--shards needs Leases: leave --no-leader-elect away")
-    return Shards(
+    return Family(
         client,
         settings.leases.leader_elect_resource_namespace,
         settings.lease_name,
         identity,
-        shard_layout(settings.leases),
+        settings.leases.shards,
         times=_lease_times(settings.leases),
         annotations=settings_annotation(settings),
     )
-
-
-def shard_layout(settings: LeaseSettings) -> ShardLayout:
-    """Return the assignment of objects to shards."""
-    return ShardLayout(settings.shards, settings.split_namespaces, settings.shard_seed)
 
 
 def _lease_times(settings: LeaseSettings) -> LeaseTimes:

@@ -19,7 +19,7 @@ from trimtab.cluster.events import EventBroadcaster
 from trimtab.cluster.leases.fence import ClosedFence, Fence, NoFence
 from trimtab.metrics.reader import MetricsReader
 from trimtab.model.author import Author
-from trimtab.operator.ownership import ownership_of
+from trimtab.operator.ownership import Ownership
 from trimtab.operator.process import acting_client
 from trimtab.operator.prometheus import CacheMetrics
 from trimtab.operator.settings.settings import Settings
@@ -56,7 +56,7 @@ class Runtime:
         self.fence = fence or NoFence()
         self.writer = self.client.fenced(self.fence)
         """The client whose writes stop without the Lease."""
-        self.ownership = ownership_of(self.client, self.fence)
+        self.ownership = Ownership(self.client, self.fence)
         self.instance = instance
         self.discovery = Discovery(self.client)
         self.informers = InformerFactory(self.client, share_of(self.client, self.fence, settings))

@@ -5,8 +5,8 @@ import asyncio
 from trimtab import tasks
 from trimtab.cluster.cache.share import ShardedShare, Share
 from trimtab.cluster.client import Client
+from trimtab.cluster.leases.family import Family
 from trimtab.cluster.leases.fence import Fence
-from trimtab.cluster.leases.shards import Shards
 from trimtab.operator.settings.settings import Settings
 
 SHARDED = ("horizontal", "recommender", "roles")
@@ -21,13 +21,12 @@ _POLL_SECONDS = 0.05
 class ShareKeeper:
     """Watches a shard while it is held, and a while longer."""
 
-    def __init__(self, client: Client, shards: Shards, share: ShardedShare) -> None:
+    def __init__(self, client: Client, family: Family, share: ShardedShare) -> None:
         self._clock = client.clock
-        self._shards = shards
+        self._family = family
         self._share = share
         self._leaving: dict[int, asyncio.Task[None]] = {}
-        share.split(shards.layout.split)
-        shards.serve(self)
+        family.serve(self)
 
     def shard_gained(self, shard: int) -> None:
         """Watch the shard."""
@@ -46,7 +45,7 @@ class ShareKeeper:
 
     async def _leave(self, shard: int) -> None:
         await self._clock.sleep(KEEP_SECONDS)
-        while self._shards.is_busy(shard):
+        while self._family.is_busy(shard):
             await self._clock.sleep(_POLL_SECONDS)
         self._leaving.pop(shard, None)
         self._share.leave(shard)
@@ -54,8 +53,8 @@ class ShareKeeper:
 
 def share_of(client: Client, fence: Fence, settings: Settings) -> Share:
     """Return what a process watches: the namespaces of its shards, or those of the settings."""
-    if not isinstance(fence, Shards) or set(settings.components) - set(SHARDED):
+    if not isinstance(fence, Family) or fence.count == 1 or set(settings.components) - set(SHARDED):
         return Share(settings.watch_namespaces)
-    share = ShardedShare(client, fence.layout.shard_of_namespace, settings.watch_namespaces)
+    share = ShardedShare(client, fence.shard_of, settings.watch_namespaces)
     ShareKeeper(client, fence, share)
     return share

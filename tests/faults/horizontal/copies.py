@@ -17,7 +17,7 @@ from trimtab.cluster.transport.transport import Request
 from trimtab.operator.operator import Operator
 
 PERIOD = 15.0
-LEASE = "trimtab-horizontal"
+LEASE = "trimtab-horizontal-0"
 
 
 class WallClock:

@@ -29,8 +29,9 @@ from tests.scenarios.metrics_stub import Send
 from tests.support.transport import Break, Line, status
 from trimtab.cluster.client import Client
 from trimtab.cluster.errors import TransportError
-from trimtab.cluster.leases.election import LeaderElector, LeaseTimes
 from trimtab.cluster.leases.epoch import split_clock_name
+from trimtab.cluster.leases.family import Family
+from trimtab.cluster.leases.lease import LeaseTimes
 from trimtab.cluster.transport.transport import Request, Response
 from trimtab.operator.horizontal.config import decision_config
 from trimtab.operator.horizontal.controller import HpaController
@@ -125,7 +126,7 @@ class Copy:
         self._world = world
         self.line = Line(world.stage.transport)
         self._tasks: list[asyncio.Task[None]] = []
-        self.elector: LeaderElector | None = None
+        self.elector: Family | None = None
         self.operator: HpaController | None = None
         self.lives = 0
 
@@ -136,20 +137,22 @@ class Copy:
         identity = f"{self.name}-{self.lives}"
         client = Client(self.clock, self.line, seed=self._world.random.randrange(2**32))
         settings = stage.settings(sync_period=timedelta(seconds=PERIOD))
-        elector = LeaderElector(
-            client, stage.namespace, "trimtab", identity, times=TIMES, on_change=self._changed
-        )
+        elector = Family(client, stage.namespace, "trimtab", identity, times=TIMES)
+        elector.serve(self)
         self.elector = elector
         runtime = Runtime(self.clock, client, settings, fence=elector, instance=identity)
         self.operator = HpaController(runtime, config=decision_config(settings))
         self._tasks = [asyncio.ensure_future(elector.run()), asyncio.ensure_future(self.operator.run())]
 
-    def _changed(self, leads: bool) -> None:
+    def shard_gained(self, shard: int) -> None:
         assert self.elector is not None
-        assert self.operator is not None
-        if leads:
-            self._world.leads(self.elector)
-            self.operator.lead()
+        self._world.leads(self.elector)
+
+    def shard_lost(self, shard: int) -> None:
+        pass
+
+    def is_shard_busy(self, shard: int) -> bool:
+        return False
 
     async def stop(self) -> None:
         assert self.operator is not None
@@ -202,14 +205,14 @@ class World:
     def note(self, text: str) -> None:
         self.log.append(f"{self.stage.clock.monotonic():7.1f} {text}")
 
-    def leads(self, elector: LeaderElector) -> None:
+    def leads(self, elector: Family) -> None:
         """Note who leads from now on, and whether it knows the last leader's clock."""
-        epoch = elector.epoch
+        epoch = elector[0].lock.epoch
         known = epoch.clocks.get(split_clock_name(epoch.holder)[0])
         is_blind = epoch.renewed is not None and (known is None or known.high - known.low > SLACK)
         if is_blind and self.clocks_differed:
             self.blind.append(self.stage.clock.monotonic())
-        self.note(f"{elector.holder} leads{' (blind)' if is_blind else ''}")
+        self.note(f"{elector[0].lock.holder} leads{' (blind)' if is_blind else ''}")
 
     async def watch_writes(self, request: Request, send: Send) -> Response:
         """See each size that the server accepts."""

@@ -6,7 +6,7 @@ import logging
 from tests.faults.horizontal.scene import becomes, held, load, working
 from tests.support.clock import in_virtual_time
 from trimtab.cluster.client import Client
-from trimtab.cluster.leases.election import LeaderElector
+from trimtab.cluster.leases.family import Family
 from trimtab.cluster.resource import DEPLOYMENTS
 from trimtab.decide.horizontal.explain import explain
 from trimtab.decide.horizontal.records.record import Record, dumps, loads, replay
@@ -22,7 +22,7 @@ async def test_a_scale_names_the_replica_the_lease_and_the_version(stage, caplog
     caplog.set_level(logging.INFO)
     records: list[Record] = []
     for number, name in enumerate(("first", "second")):
-        elector = LeaderElector(Client(stage.clock, stage.transport, seed=3), "default", "trimtab", name)
+        elector = Family(Client(stage.clock, stage.transport, seed=3), "default", "trimtab", name)
         leading = asyncio.ensure_future(elector.run())
         async with working(stage, fence=elector) as actor:
             actor.runtime.instance = name
@@ -32,7 +32,7 @@ async def test_a_scale_names_the_replica_the_lease_and_the_version(stage, caplog
             await becomes(stage, 6 + number)
             await stage.pass_time(1)
             facts = scales(caplog)[-1]
-            assert (facts["by"], facts["leaseTransitions"]) == (name, elector.transitions)
+            assert (facts["by"], facts["leaseTransitions"]) == (name, elector[0].lock.transitions)
             assert facts["baseVersion"] == target.metadata.resource_version
             hpa_state = actor.operator.hpas.named(stage.namespace, "web")
             assert hpa_state is not None

@@ -11,7 +11,8 @@ from tests.support.clock import in_virtual_time
 from tests.support.transport import Break
 from trimtab.clock import VirtualClock
 from trimtab.cluster.client import Client
-from trimtab.cluster.leases.election import LeaderElector, LeaseTimes
+from trimtab.cluster.leases.family import Family
+from trimtab.cluster.leases.lease import LeaseTimes
 from trimtab.cluster.resource import LEASES, Json
 
 QUICK = LeaseTimes(duration=3, renew_deadline=2, retry=0.5)
@@ -123,7 +124,7 @@ class Candidate:
         self._stage = stage
         self._actor = Actor(stage, stage.settings())
         self._client = Client(self.clock, self._actor.line, seed=len(name))
-        self.elector = LeaderElector(self._client, stage.namespace, "trimtab", name, times=QUICK)
+        self.elector = Family(self._client, stage.namespace, "trimtab", name, times=QUICK)
         self.actor = Actor(stage, stage.settings(), fence=self.elector)
         self._task: asyncio.Task[None] | None = None
 
@@ -213,10 +214,10 @@ async def test_f26_a_lease_that_somebody_meddled_with_has_one_leader_again(stage
     await one.start()
     await stage.wait_for(one.leads)
     if edit == "deleted":
-        await stage.client.delete(LEASES, "trimtab", stage.namespace)
+        await stage.client.delete(LEASES, "trimtab-0", stage.namespace)
     else:
         body = {"spec": {"holderIdentity": "somebody"}}
-        await stage.client.patch(LEASES.untyped(), "trimtab", stage.namespace, body)
+        await stage.client.patch(LEASES.untyped(), "trimtab-0", stage.namespace, body)
     await stage.pass_time(20)
     assert await one.leads()
     load(stage, 900)
@@ -306,5 +307,5 @@ async def test_f29_a_stop_in_the_middle_of_a_cycle_ends_soon_and_releases_the_le
     busy.cancel()
     await asyncio.gather(busy, return_exceptions=True)
     assert stage.clock.monotonic() - began <= 5
-    lease: Json = await stage.client.get(LEASES.untyped(), "trimtab", stage.namespace)
+    lease: Json = await stage.client.get(LEASES.untyped(), "trimtab-0", stage.namespace)
     assert not lease["spec"].get("holderIdentity")

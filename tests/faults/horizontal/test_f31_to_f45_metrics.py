@@ -25,7 +25,7 @@ from trimtab.clock import SystemClock
 from trimtab.cluster.client import Client
 from trimtab.cluster.config import Connection
 from trimtab.cluster.http import HttpTransport
-from trimtab.cluster.leases.election import LeaderElector
+from trimtab.cluster.leases.family import Family
 from trimtab.cluster.resource import Json
 from trimtab.cluster.transport.transport import Request
 from trimtab.metrics.queries import MetricsError, PodUsage
@@ -222,9 +222,9 @@ def test_f38_and_f39_samples_of_another_time_are_refused(both, age):
         pytest.param(None, {}, 5, id="refused by default"),
         pytest.param(600, {}, 10, id="its metric says how old it may be"),
         pytest.param(
-            100, {"metrics_max_age": timedelta(minutes=10)}, 5, id="which counts for more than the flag"
+            100, {"stale_after": timedelta(minutes=10)}, 5, id="which counts for more than the flag"
         ),
-        pytest.param(None, {"metrics_max_age": timedelta(minutes=10)}, 10, id="the flag allows it"),
+        pytest.param(None, {"stale_after": timedelta(minutes=10)}, 10, id="the flag allows it"),
     ],
 )
 @pytest.mark.parametrize("native", [False, True], ids=["own", "native"])
@@ -372,7 +372,7 @@ async def leading(stage: Stage, actor: Actor) -> AsyncIterator[list[float]]:
             times.append(stage.clock.monotonic())
 
     actor.line.answer = note
-    task = asyncio.ensure_future(LeaderElector(actor.client, stage.namespace, "leader", "me").run())
+    task = asyncio.ensure_future(Family(actor.client, stage.namespace, "leader", "me").run())
     try:
         yield times
     finally:

@@ -11,7 +11,7 @@ from tools.peers.cluster import RealCluster
 from trimtab.clock import SystemClock
 from trimtab.cluster.config import load_kubeconfig
 from trimtab.cluster.http import HttpTransport
-from trimtab.lab.apiserver.server import Server
+from trimtab_lab.apiserver.server import Server
 
 
 @pytest.fixture(params=["lab", pytest.param("real", marks=pytest.mark.real)])

@@ -5,7 +5,6 @@ from tests.lab.scripts.custom import CUSTOM
 from tests.lab.scripts.kinds import EVENTS, HPA_BOUNDS, HPAS, OTHERS, STATUS_METADATA, TABLES, WORKLOADS
 from tests.lab.scripts.objects import APPLY_SCRIPT, CRUD, FIELD_VALIDATION, FINALIZERS, LISTS, OWNERS, WATCHES
 from tests.lab.scripts.podresources import CLASSES, CONTAINER_RANGE, POD_LEVEL, POD_RANGE
-from tests.lab.scripts.rights import ESCALATION, IMPERSONATION
 
 SCRIPTS = (
     CRUD,
@@ -29,7 +28,5 @@ SCRIPTS = (
     POD_RANGE,
     POD_LEVEL,
     CLASSES,
-    IMPERSONATION,
-    ESCALATION,
     HPA_BOUNDS,
 )

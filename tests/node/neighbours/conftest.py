@@ -11,7 +11,7 @@ from tools.peers import build
 
 IMAGE = "localhost/neighbours:1"
 """The image of all programs of other projects; each is a file in `/`."""
-NATIVE = ("horizontal.nativeHpas=true",)
+NATIVE = ("settings.native-hpas=true",)
 """The values with which Trimtab is installed in place of the cluster's HPA controller."""
 
 

@@ -42,8 +42,8 @@ class Installed:
 
     @contextmanager
     def narrowed_to(self, namespace: str, *values: str) -> Iterator[None]:
-        """Have the rights of an installation with `watchNamespaces`, and no others, while the context lasts."""
-        narrow = self._rights(*VALUES, *values, f"watchNamespaces={namespace}")
+        """Have the rights of an installation with `settings.watch-namespaces`, and no others, while the context lasts."""
+        narrow = self._rights(*VALUES, *values, f"settings.watch-namespaces={namespace}")
         kept = {_key(one) for one in narrow}
         try:
             done = self.apply(narrow)

@@ -7,7 +7,9 @@ from pathlib import Path
 
 import pytest
 
-from tests.real.install.conftest import AGGREGATED
+from tests.real.install.conftest import AGGREGATED, FOREIGN
+from tests.unit.install.sets import SETS
+from trimtab.install import manifests, set_values
 
 pytestmark = [pytest.mark.real, pytest.mark.versions]
 GOLDEN = Path(__file__).parent / "golden"
@@ -18,6 +20,16 @@ def test_everything_is_accepted_without_a_warning(installed):
     done = installed.apply(installed.objects, "--dry-run=server")
     assert (done.returncode, done.stderr) == (0, "")
     assert done.stdout.count("serverside-applied") == len(installed.objects)
+
+
+@pytest.mark.parametrize("values", SETS.values(), ids=SETS)
+def test_every_set_of_values_is_accepted_by_strict_validation(installed, values):
+    objects = [one for one in manifests(set_values(files=[values])) if one["kind"] not in FOREIGN]
+    for namespace in {one["metadata"].get("namespace", "trimtab") for one in objects}:
+        installed.kubectl("create", "namespace", namespace)
+    done = installed.apply(objects, "--dry-run=server", "--validate=strict")
+    assert (done.returncode, done.stderr) == (0, "")
+    assert done.stdout.count("serverside-applied") == len(objects)
 
 
 def test_the_aggregated_apis_are_among_them(installed):

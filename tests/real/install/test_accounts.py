@@ -30,10 +30,9 @@ from trimtab.dashboard.dashboard import Dashboard
 from trimtab.install import manifests, set_values
 from trimtab.operator.horizontal.inputs.kinds import KUBE_CONTROLLER_MANAGER, RivalControllerError
 from trimtab.operator.operator import Operator
-from trimtab.operator.process import make_elector
+from trimtab.operator.process import make_family
 from trimtab.operator.runtime import Runtime
-from trimtab.operator.settings.published import ANNOTATION, parse_annotation
-from trimtab.operator.settings.publisher import SettingsPublisher
+from trimtab.operator.settings.published import ANNOTATION, SettingsPublisher, parse_annotation
 from trimtab.operator.settings.settings import Settings
 from trimtab.operator.vertical.admission.registration import MUTATING, VALIDATING, configuration_name
 from trimtab.operator.vertical.kinds import CHECKPOINTS, VPAS
@@ -108,7 +107,7 @@ class Place:
 
     @property
     def namespaces(self):
-        """What `watchNamespaces` says: the setting is as wide as the rights."""
+        """What `settings.watch-namespaces` says: the setting is as wide as the rights."""
         return (self.stage.namespace,) if self.is_narrow else ()
 
 
@@ -128,10 +127,13 @@ _OWNERS_NOT_WATCHED_YET = {
     *("get replicationcontrollers", "get jobs.batch"),
 }
 """Of each kind of owner, one that the watch does not show."""
-_ELECTION = {f"{verb} leases.coordination.k8s.io" for verb in ("create", "get", "update")}
+_ELECTION = {f"{verb} leases.coordination.k8s.io" for verb in ("create", "list", "get", "update")}
 _WITHOUT_ELECTION = {"patch leases.coordination.k8s.io"}
 _EVENTS = {"create events.events.k8s.io", "patch events.events.k8s.io"}
-_AFTER_A_CONFLICT = {"get deployments/scale.apps", "get horizontalpodautoscalers.autoscaling.trimtab.dev"}
+_AFTER_A_CONFLICT = {
+    *("get deployments/scale.apps", "get horizontalpodautoscalers.autoscaling.trimtab.dev"),
+    "get leases.coordination.k8s.io",
+}
 NOT_MET_HERE = {
     "dashboard": {one for one in _OTHER_KINDS if not one.startswith("patch")}
     | {"get deployments/scale.apps", "get pods"}
@@ -272,7 +274,7 @@ def test_the_guard_against_the_clusters_own_controller_works_with_these_rights(a
         with pytest.raises(RivalControllerError, match=f"wrote to {stage.namespace}/web"):
             await Operator(place.clock, place.client, settings).run()
 
-    act("horizontal", scenario, "horizontal.nativeHpas=true")
+    act("horizontal", scenario, "settings.native-hpas=true")
 
 
 @pytest.mark.parametrize("act", ["watchNamespaces"], indirect=True)
@@ -293,7 +295,7 @@ def test_an_account_publishes_the_settings_of_a_program_without_election(act, ac
         await place.stage.client.delete(LEASES, name, "trimtab")
         assert parse_annotation(lease.metadata.annotations[ANNOTATION])[0].components == (account,)
 
-    act(account, scenario, f"dryRun={str(dry_run).lower()}")
+    act(account, scenario, f"settings.dry-run={str(dry_run).lower()}")
 
 
 @pytest.mark.parametrize("act", ["watchNamespaces"], indirect=True)
@@ -307,7 +309,7 @@ def test_the_dashboard_account_shows_native_hpas_where_the_operator_acts_on_them
         stage.use_cpu(web="90m")
         await stage.hpa("web", metrics=[CPU])
         acting = Settings.of(watch_namespaces=place.namespaces, native_hpas=True)
-        elector = make_elector(stage.client, acting, "one", lambda _leads: None)
+        elector = make_family(stage.client, acting, "one")
         await elector.step()
         settings = Settings.of(
             components=("dashboard",), watch_namespaces=place.namespaces, port=0, dashboard_port=0
@@ -336,9 +338,9 @@ def test_the_dashboard_account_shows_native_hpas_where_the_operator_acts_on_them
         finally:
             running.cancel()
             await asyncio.gather(running, return_exceptions=True)
-            await stage.client.delete(LEASES, acting.lease_name, "trimtab")
+            await stage.client.delete(LEASES, f"{acting.lease_name}-0", "trimtab")
 
-    act("dashboard", scenario, "horizontal.nativeHpas=true")
+    act("dashboard", scenario, "settings.native-hpas=true")
 
 
 RULES = {
@@ -497,8 +499,8 @@ def test_a_viewer_of_one_namespace_explains_by_the_operators_settings(installed,
             stage.use_cpu(web="90m")
             await stage.hpa("web", metrics=[CPU])
             await stage.client.create(VPAS.untyped(), vpa("web"), stage.namespace)
-            elector = make_elector(place.client, Settings.of(tolerance=5.0), "one", lambda _leads: None)
-            while not elector.is_leader:
+            elector = make_family(place.client, Settings.of(tolerance=5.0), "one")
+            while not elector.may_write():
                 await elector.step()
                 await stage.pass_time(2)
             config = json.loads(installed.cluster.kubeconfig.read_text())
@@ -514,14 +516,14 @@ def test_a_viewer_of_one_namespace_explains_by_the_operators_settings(installed,
                 assert found is not None
                 record, notes = found.record, found.notes
                 assert record.decision.desired == 2, record.decision.because
-                assert notes[-1] == "settings: of the operator that holds Lease trimtab/trimtab-horizontal"
+                assert notes[-1] == "settings: of the operator that holds Lease trimtab/trimtab-horizontal-0"
                 for kind, name in (("vpa", "web"), ("pod", "web-rs-0")):
                     explained, _ = await explain_size(viewer, kind, stage.namespace, name, choice)
                     assert explained.lines
             finally:
                 await viewer.close()
                 # The dashboard of another test would go by these settings, too.
-                await stage.client.delete(LEASES, "trimtab-horizontal", "trimtab")
+                await stage.client.delete(LEASES, "trimtab-horizontal-0", "trimtab")
         finally:
             await place.client.close()
             await stage.close()

@@ -8,48 +8,14 @@ from datetime import UTC, datetime
 import pytest
 import yaml
 
+from tests.unit.install import helm_answers
+from tests.unit.install.sets import SETS
 from tools.chart import CHART
 from tools.peers import build
 from trimtab.install import manifests, set_values
 from trimtab.operator.vertical.admission.certificates import make_authority
 
 pytestmark = pytest.mark.real
-
-CASES = {
-    "as it comes": [],
-    "with everything": [
-        "adapter.enabled=true",
-        "adapter.injectCaFrom=trimtab/adapter",
-        "dashboard.enabled=true",
-        "horizontal.nativeHpas=true",
-        "serviceMonitor.enabled=true",
-        "prometheusRule.enabled=true",
-        "grafanaDashboard.enabled=true",
-        "tokenSecret=trimtab-token",
-        "vertical.admission.certificateSecret=mine",
-        "compat=kubernetes-1.36",
-        "dryRun=true",
-        "priorityClassName=system-cluster-critical",
-    ],
-    "as upstream": ["compat=vpa-1.8", "vertical.admission.timeoutSeconds=30"],
-    "registering itself": [
-        "vertical.admission.registersItself=true",
-        "vertical.admission.failurePolicy=Fail",
-    ],
-    "with little": ["vertical.enabled=false", "networkPolicy.enabled=false", "crds.install=false"],
-}
-LISTS = {
-    "watchNamespaces": ["shop", "search"],
-    "nodeSelector": {"pool": "infra"},
-    "tolerations": [{"key": "infra", "operator": "Exists"}],
-    "imagePullSecrets": [{"name": "registry"}],
-    "podAnnotations": {"note": 'it\'s: "quoted" {{ and }} odd'},
-    "scalable": [{"group": "argoproj.io", "resource": "rollouts"}],
-    "featureGates": {"HPAScaleToZero": False},
-    "vertical": {"ignoredNamespaces": ["batch", "lab"], "includeKubeSystem": True},
-    "networkPolicy": {"apiServerCidrs": ["10.0.0.1/32", "10.0.0.2/32"], "apiServerPorts": [6443]},
-}
-
 
 TEMPLATE = ("template", "trimtab", str(CHART), "-n", "trimtab", "--kube-version=1.36.0", "--skip-tests")
 """A helm that was built without its release's stamps takes every cluster for an old one, hence the version."""
@@ -81,19 +47,19 @@ def test_helm_lint_finds_nothing():
     assert "[WARNING]" not in done.stdout
 
 
-@pytest.mark.parametrize("settings", CASES.values(), ids=CASES)
-def test_helm_template_equals_the_flat_manifests(settings):
-    flags = [flag for setting in settings for flag in ("--set", setting)]
-    assert rendered(*flags) == {key(one): one for one in manifests(set_values(settings))}
-
-
-def test_lists_and_maps_come_out_as_they_went_in(tmp_path):
+@pytest.mark.parametrize("values", SETS.values(), ids=SETS)
+def test_helm_template_equals_the_flat_manifests(tmp_path, values):
     path = tmp_path / "values.yaml"
-    path.write_text(yaml.safe_dump(LISTS))
-    values = set_values([])
-    for name, value in LISTS.items():
-        values[name] = {**values[name], **value} if isinstance(value, dict) else value
-    assert rendered("-f", str(path)) == {key(one): one for one in manifests(values)}
+    path.write_text(yaml.safe_dump(values))
+    assert rendered("-f", str(path)) == {key(one): one for one in manifests(set_values(files=[values]))}
+
+
+def test_the_recorded_answers_are_helms():
+    """`python -m tests.unit.install.helm_answers HELM` records them anew."""
+    program = build.find("helm")
+    if program is None:
+        pytest.skip("helm is not built: python -m tools.peers.build helm")
+    assert json.loads(helm_answers.ANSWERS.read_text(encoding="utf-8")) == helm_answers.ask(str(program))
 
 
 def test_an_adapter_that_cannot_be_verified_is_refused():
@@ -140,9 +106,10 @@ def test_an_upgrade_keeps_the_ca_bundle_and_an_uninstall_leaves_nothing(installe
     """The webhook configurations stayed behind: the program had made them."""
     where = (f"--kubeconfig={installed.cluster.kubeconfig}", "-n", RELEASE)
     # Nobody answers behind the webhooks, so they are asked about one namespace that has no pods.
-    values = ("--set", "crds.install=false", "--set", f"watchNamespaces={{{RELEASE}}}")
+    values = ("--set", "crds.install=false", "--set", f"settings.watch-namespaces={RELEASE}")
     done = helm("install", "trimtab", str(CHART), *where, "--create-namespace", *values)
     assert done.returncode == 0, done.stderr
+    assert f"It ACTS on the namespaces {RELEASE}," in done.stdout
     try:
         assert ("MutatingWebhookConfiguration", "", f"{RELEASE}-vpa") in left_over(installed)
         authority = base64.b64encode(make_authority(datetime.now(UTC)).certificate_pem).decode()
@@ -153,7 +120,7 @@ def test_an_upgrade_keeps_the_ca_bundle_and_an_uninstall_leaves_nothing(installe
         patch = ("--type=json", "-p", json.dumps(add))
         patched = installed.kubectl("patch", "mutatingwebhookconfiguration", f"{RELEASE}-vpa", *patch)
         assert patched.returncode == 0, patched.stderr
-        more = ("--reset-then-reuse-values", "--set", "vertical.admission.timeoutSeconds=3")
+        more = ("--reset-then-reuse-values", "--set", "settings.webhook-timeout-seconds=3")
         done = helm("upgrade", "trimtab", str(CHART), *where, *more)
         assert done.returncode == 0, done.stderr
         assert bundles(installed) == [authority] * 3

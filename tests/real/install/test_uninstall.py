@@ -13,7 +13,7 @@ from trimtab.clock import SystemClock
 from trimtab.cluster.client import Client
 from trimtab.cluster.config import load_kubeconfig
 from trimtab.cluster.http import HttpTransport
-from trimtab.cluster.leases.creation import create_lease
+from trimtab.cluster.leases.lease import create_lease
 from trimtab.cluster.resource import LEASES
 
 pytestmark = pytest.mark.real

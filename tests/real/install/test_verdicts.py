@@ -10,7 +10,6 @@ from trimtab.install import ValueProblem, manifests, set_values
 pytestmark = pytest.mark.real
 
 BY_A_CHECK = {
-    "no gate at all": "featureGates must name at least one gate",
     "nothing to run": "nothing would run",
     "no address of the API server": "which would allow every address",
     "an adapter without a CA": "adapter.enabled needs adapter.caBundle",

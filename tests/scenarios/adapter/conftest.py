@@ -17,8 +17,8 @@ from tests.support.cluster import as_admin
 from tools.peers.cluster import WORKLOAD_CONTROLLERS, RealCluster
 from trimtab.cluster.config import load_kubeconfig
 from trimtab.cluster.http import HttpTransport
-from trimtab.lab.apiserver.server import Server
-from trimtab.lab.serve import ServedLab
+from trimtab_lab.apiserver.server import Server
+from trimtab_lab.serve import ServedLab
 
 Scenario = Callable[[ServedStage], Awaitable[None]]
 Play = Callable[[Scenario], None]
@@ -48,7 +48,7 @@ async def _open(stack: AsyncExitStack, directory: Path, cluster: RealCluster | N
         transport = HttpTransport(clock, load_kubeconfig(clock, str(cluster.kubeconfig), environ={}))
         by_real = served_stage(clock, transport, directory, prunes=True, controlled=Controllers.REAL)
         return await stack.enter_async_context(by_real)
-    server = Server(clock)
+    server = Server(clock, has_controllers=True)
     await stack.enter_async_context(ServedLab(server))
     inside = as_admin(server)
     by_lab = served_stage(clock, inside, directory, prunes=False, controlled=Controllers.LAB)

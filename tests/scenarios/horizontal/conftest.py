@@ -19,10 +19,10 @@ from tools.peers.cluster import WORKLOAD_CONTROLLERS, RealCluster
 from trimtab.clock import VirtualClock
 from trimtab.cluster.config import load_kubeconfig
 from trimtab.cluster.http import HttpTransport
-from trimtab.lab.apiserver.server import LAB_GATES, Server
-from trimtab.model.core.server_rules import KUBERNETES_1_36, ServerRules
+from trimtab.model.core.server_rules import KUBERNETES_1_37, ServerRules
 from trimtab.model.feature_gates import FeatureGates
 from trimtab.operator.horizontal import dry_run, reconciler
+from trimtab_lab.apiserver.server import LAB_GATES, Server
 
 Scenario = Callable[[Stage], Awaitable[None]]
 Play = Callable[[Scenario], None]
@@ -95,10 +95,11 @@ async def stage_on_lab(
     *,
     native: bool = False,
     gates: FeatureGates = LAB_GATES,
-    rules: ServerRules = KUBERNETES_1_36,
+    rules: ServerRules = KUBERNETES_1_37,
     by: Controllers = Controllers.PLAYED,
 ) -> AsyncIterator[Stage]:
-    async with Server(clock, seed=1, gates=gates, rules=rules) as server:
+    has_controllers = by is Controllers.LAB
+    async with Server(clock, seed=1, gates=gates, rules=rules, has_controllers=has_controllers) as server:
         stage = Stage(clock, as_admin(server), native=native, controlled=by)
         stage.server = server
         async with opened(stage):

@@ -8,12 +8,11 @@ from datetime import timedelta
 from typing import Any
 
 from tests.faults.horizontal.scene import held, load
-from tests.scenarios.copies import Copies
+from tests.scenarios.copies import Copies, DividedByName
 from tests.scenarios.horizontal.stage import Actor, Stage
 from tests.support.transport import Break, Line
 from trimtab.cluster.client import Client
-from trimtab.cluster.leases.layout import ShardLayout
-from trimtab.cluster.leases.shards import Shards
+from trimtab.cluster.leases.family import Family
 from trimtab.cluster.transport.transport import Request
 
 PERIOD, LEASE, LOOK = 15.0, 15.0, 2.5
@@ -24,16 +23,23 @@ NAMES = [f"web-{number}" for number in range(12)]
 class Copy:
     """One process with `--shards`: its rounds, its Leases, and when it wrote what."""
 
-    def __init__(self, stage: Stage, name: str, layout: int | ShardLayout = SHARDS, **settings: Any) -> None:
+    def __init__(
+        self,
+        stage: Stage,
+        name: str,
+        count: int = SHARDS,
+        make: type[Family] = DividedByName,
+        **settings: Any,
+    ) -> None:
         self.name = name
         self.writes: list[tuple[float, str]] = []
         self.crash_at = -1
         self._stage = stage
         self.lease_line = Line(stage.transport)
         client = Client(stage.clock, self.lease_line, seed=len(name))
-        if isinstance(layout, int):
-            layout = ShardLayout(layout, [stage.namespace])
-        self.shards = Shards(client, stage.namespace, "trimtab", name, layout)
+        self.shards = make(client, stage.namespace, "trimtab", name, count)
+        if make is DividedByName:
+            settings["components"] = ("horizontal", "updater")  # it watches everything
         # A status in every sync shows who decided when.
         usual = {"sync_period": timedelta(seconds=PERIOD), "status_max_age": timedelta(0)}
         self.actor = Actor(stage, stage.settings(**usual | settings), fence=self.shards)

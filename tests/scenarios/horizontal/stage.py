@@ -23,8 +23,6 @@ from trimtab.cluster.client import Client, ListOptions
 from trimtab.cluster.leases.fence import Fence
 from trimtab.cluster.resource import CORE_EVENTS, DEPLOYMENTS, PODS, Json, Resource
 from trimtab.cluster.transport.transport import Request, Transport
-from trimtab.lab.apiserver.server import Server
-from trimtab.lab.resources.builtin import builtin_resources
 from trimtab.model.crds import all_crds
 from trimtab.model.feature_gates import FeatureGates
 from trimtab.model.hpa.selection_strategy import ANNOTATION as STRATEGY_ANNOTATION
@@ -35,6 +33,8 @@ from trimtab.operator.horizontal.inputs.kinds import NATIVE_HPAS, OWN_HPAS
 from trimtab.operator.process import acting_client
 from trimtab.operator.runtime import Runtime
 from trimtab.operator.settings.settings import Settings
+from trimtab_lab.apiserver.server import Server
+from trimtab_lab.kinds.builtin import builtin_resources
 
 __all__ = ["ALL_GATES", "NO_WINDOW", "Actor", "Stage"]
 

@@ -7,10 +7,10 @@ from tests.scenarios.horizontal.conftest import play_on_lab
 from tests.scenarios.horizontal.sharing import Copy
 from tests.scenarios.horizontal.stage import Stage
 from tests.support.objects import NAMESPACES, NO_WINDOW, deployment, external_metric, hpa, pod
-from trimtab.cluster.leases.layout import ShardLayout
+from trimtab.cluster.leases.family import Family
 from trimtab.cluster.resource import DEPLOYMENTS, PODS
 
-LAYOUT = ShardLayout(4)
+SHARDS = 4
 PLACES = [f"team-{number}" for number in range(12)]
 PODS_EACH = 3
 
@@ -31,11 +31,11 @@ class Teams(TeamCopies[Copy]):
     """The copies, and the load of all teams."""
 
     def __init__(self, stage: Stage) -> None:
-        super().__init__(PLACES, LAYOUT)
+        super().__init__(PLACES, SHARDS)
         self.stage = stage
 
-    def add(self, name: str, layout: ShardLayout = LAYOUT) -> Copy:
-        return self.begin(Copy(self.stage, name, layout, watch_namespaces=()))
+    def add(self, name: str) -> Copy:
+        return self.begin(Copy(self.stage, name, SHARDS, Family, watch_namespaces=()))
 
     async def pass_time(self, seconds: float) -> None:
         """Let time pass and the load move, and count at each moment how many may write for an HPA."""

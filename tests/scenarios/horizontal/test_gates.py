@@ -13,8 +13,8 @@ from tests.scenarios.horizontal.test_tolerance import NATIVE_V1
 from tests.support.objects import NO_WINDOW, external_metric, tolerances
 from trimtab.cluster import errors
 from trimtab.cluster.resource import Json
-from trimtab.lab.apiserver.server import LAB_GATES
 from trimtab.model.feature_gates import FeatureGates
+from trimtab_lab.apiserver.server import LAB_GATES
 
 pytestmark = pytest.mark.versions
 

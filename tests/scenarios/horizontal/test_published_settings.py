@@ -25,11 +25,10 @@ from trimtab.operator.horizontal.controller import HpaController
 from trimtab.operator.horizontal.inputs.kinds import NATIVE_HPAS
 from trimtab.operator.horizontal.records import record_pages
 from trimtab.operator.operator import Operator
-from trimtab.operator.ownership import SingleOwner
-from trimtab.operator.process import make_elector, make_shards
+from trimtab.operator.ownership import Ownership
+from trimtab.operator.process import make_family
 from trimtab.operator.runtime import Runtime
-from trimtab.operator.settings.published import ANNOTATION, parse_annotation
-from trimtab.operator.settings.publisher import SettingsPublisher
+from trimtab.operator.settings.published import ANNOTATION, SettingsPublisher, parse_annotation
 from trimtab.operator.settings.settings import Settings
 
 HOME = "trimtab"
@@ -41,9 +40,9 @@ async def lead(stage: Stage, identity: str = "one", **settings: Any) -> None:
     with suppress(errors.AlreadyExists):
         await stage.client.create(NAMESPACES, {"metadata": {"name": HOME}})
     chosen = Settings.of(**settings)
-    elector = make_elector(stage.client, chosen, identity, lambda _leads: None)
+    elector = make_family(stage.client, chosen, identity)
     await elector.step()
-    while not elector.is_leader:
+    while not elector.may_write():
         await stage.pass_time(2)
         await elector.step()
 
@@ -78,7 +77,7 @@ async def test_explain_decides_by_the_operators_numbers(stage):
     assert record.observation.settings.tolerance == 2.0
     assert record.observation.gates.hpa_scale_to_zero
     assert not record.observation.gates.hpa_selection_strategy
-    assert notes == f"settings: of the operator that holds Lease {HOME}/trimtab-horizontal"
+    assert notes == f"settings: of the operator that holds Lease {HOME}/trimtab-horizontal-0"
 
 
 @in_virtual_time
@@ -213,21 +212,21 @@ def test_an_operator_that_may_not_publish_works_on_and_says_so_once(play_lab, ca
 async def test_settings_change_hands_with_the_lease(stage):
     await lead(stage, "one", tolerance=0.3)
     await lead(stage, "two", tolerance=0.4)
-    lease = await stage.client.get(LEASES, "trimtab-horizontal", HOME)
-    assert lease.spec.holder_identity == "two"
+    lease = await stage.client.get(LEASES, "trimtab-horizontal-0", HOME)
+    assert lease.spec.holder_identity == "two/1"
     assert parse_annotation(lease.metadata.annotations[ANNOTATION])[0].horizontal.tolerance == 0.4
 
 
 @in_virtual_time
 async def test_copies_that_share_publish_on_the_leases_of_their_shards(stage):
     await stage.client.create(NAMESPACES, {"metadata": {"name": HOME}})
-    shards = make_shards(stage.client, Settings.of(shards=2, tolerance=2.0, native_hpas=stage.native), "one")
+    shards = make_family(stage.client, Settings.of(shards=2, tolerance=2.0, native_hpas=stage.native), "one")
     async with running(shards.run()):
         await stage.wait_for(lambda: _is_true(shards.may_write()))
         await busy(stage)
         record, notes = await explained(stage)
     assert record.decision.desired == 2
-    assert "Lease trimtab/trimtab-horizontal-shard-" in notes
+    assert "Lease trimtab/trimtab-horizontal-" in notes
 
 
 async def _is_true(value: bool) -> bool:
@@ -271,11 +270,11 @@ async def test_a_copy_that_stands_by_names_the_leader(stage):
     await busy(stage)
     await lead(stage, "the-leader")
     async with stage.running() as actor:
-        elector = make_elector(stage.client, Settings(), "me", lambda _leads: None)
+        elector = make_family(stage.client, Settings(), "me")
         await elector.step()
-        pages = record_pages(actor.operator.hpas, SingleOwner(stage.client, elector))
+        pages = record_pages(actor.operator.hpas, Ownership(stage.client, elector))
         for page in ("/explain", "/records"):
-            with pytest.raises(HeldByAnotherReplica, match="the-leader, and this replica stands by"):
+            with pytest.raises(HeldByAnotherReplica, match="the-leader/1, and this replica stands by"):
                 pages[page](f"{stage.namespace}/web")
         assert b"the-leader" in (pages["/autoscalers"]("") or b"")
         assert pages["/explain"](f"{stage.namespace}/none") is None
@@ -287,10 +286,10 @@ async def test_the_page_of_an_operator_shows_the_kinds_that_it_acts_on_and_its_d
     for dry_run in (True, False):
         async with stage.running(dry_run=dry_run) as actor:
             await stage.step(actor)
-            pages = record_pages(actor.operator.hpas, SingleOwner(stage.client, NoFence()))
+            pages = record_pages(actor.operator.hpas, Ownership(stage.client, NoFence()))
             page = pages["/explain"](f"{stage.namespace}/web") or b""
         assert b"scales from 2 to 3" in page
         assert (b"(dry run: nothing is scaled)" in page) is dry_run
     async with stage.running(own_hpas=stage.native, native_hpas=not stage.native) as actor:
-        pages = record_pages(actor.operator.hpas, SingleOwner(stage.client, NoFence()))
+        pages = record_pages(actor.operator.hpas, Ownership(stage.client, NoFence()))
         assert pages["/explain"](f"{stage.namespace}/web") is None

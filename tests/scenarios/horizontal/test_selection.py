@@ -448,6 +448,24 @@ def test_owners_that_cannot_be_read_mean_all_pods_and_no_scale_down(play, code):
     play(scenario)
 
 
+def test_e3_owners_that_cannot_be_read_let_an_average_of_no_pods_go_to_zero(play):
+    async def scenario(stage: Stage) -> None:
+        await stage.deployment("web", 2)
+        await owned_through_config_map(stage)
+        stage.metrics.set_external(stage.namespace, "jobs", "0")
+        metrics = [external_metric("jobs", average="10")]
+        no_window: Json = {"behavior": {"scaleDown": {"stabilizationWindowSeconds": 0}}}
+        await stage.hpa("web", minReplicas=0, metrics=metrics, **no_window, **BY_OWNER)
+        async with stage.running() as actor:
+            unreadable_owner(actor, 403)
+            await stage.step(actor)
+            assert await stage.replicas("web") == 0
+            assert (await stage.conditions("web"))["PodSelectionFallback"] == ("True", "OwnersUnreadable")
+            assert "not lowered" not in await fallback(stage)
+
+    play(scenario)
+
+
 async def fallback(stage: Stage) -> str:
     """Return why all pods count, as the status tells it."""
     conditions = (await stage.read_hpa("web"))["status"]["conditions"]

@@ -1,6 +1,5 @@
 """Copies with shards watch only the namespaces of their shards, and whoever takes a shard over lists it first."""
 
-import asyncio
 import itertools
 from collections.abc import Awaitable, Callable
 
@@ -11,8 +10,6 @@ from tests.scenarios.copies import cached
 from tests.scenarios.horizontal.sharing import LEASE, LOOK, PERIOD
 from tests.scenarios.horizontal.teams import PLACES, PODS_EACH, Teams, selectors, team, with_teams
 from trimtab.cluster import errors
-from trimtab.cluster.client import ListOptions
-from trimtab.cluster.leases.layout import ShardLayout
 from trimtab.cluster.transport.transport import Request, Response
 from trimtab.operator.share_keeper import KEEP_SECONDS
 
@@ -127,28 +124,5 @@ def test_what_the_server_refuses_costs_bytes_and_no_decision(refused):
             assert cached(copy, "pods") == dict.fromkeys(teams.of(copy), PODS_EACH)
             assert teams.decided(copy, since) == teams.of(copy)
             assert copy.actor.count("trimtab_cache_dropped_objects_total", resource="pods") > 0
-
-    with_teams(act)
-
-
-def test_a_split_namespace_is_watched_by_every_copy_and_divided_by_name():
-    async def act(teams: Teams) -> None:
-        layout = ShardLayout(4, ["team-0"])
-        one, two = teams.add("one", layout), teams.add("two", layout)
-        for number in range(6):
-            body = (
-                await teams.stage.client.list(teams.stage.resource.untyped(), ListOptions("team-0"))
-            ).items[0]
-            body = {**body, "metadata": {"name": f"more-{number}"}, "status": {}}
-            await teams.stage.client.create(teams.stage.resource.untyped(), body, "team-0")
-        await teams.pass_time(60)
-        for copy in (one, two):
-            assert cached(copy, "pods")["team-0"] == PODS_EACH
-            assert cached(copy, "horizontalpodautoscalers")["team-0"] == 7
-            assert any(name.startswith("more-") for _, name in copy.writes)
-        await one.stop()
-        await asyncio.sleep(0)
-        await teams.pass_time(20)
-        assert cached(two, "pods") == dict.fromkeys(PLACES, PODS_EACH)
 
     with_teams(act)

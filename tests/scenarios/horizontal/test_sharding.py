@@ -169,9 +169,7 @@ def test_the_wrong_copy_says_which_one_to_ask():
         told = pages[right.name]["/explain"](key)
         assert told is not None
         assert json.loads(told)["about"] == key
-        words = (
-            rf"{key} is in shard \d of 6, held by {right.name}/{right.shards.layout.mark}: ask that replica"
-        )
+        words = rf"{key} is in shard \d of 6, held by {right.name}/{right.shards.count}: ask that replica"
         with pytest.raises(HeldByAnotherReplica, match=words):
             pages[wrong.name]["/explain"](key)
         lines = json.loads(pages[wrong.name]["/autoscalers"]("") or b"")["autoscalers"]
@@ -223,7 +221,7 @@ def test_meddling_with_a_lease_never_gives_a_shard_two_owners():
         await troupe.pass_time(40)
         settled = stage.clock.monotonic()
         for number in range(SHARDS):
-            name = f"trimtab-shard-{number}"
+            name = f"trimtab-{number}"
             if number % 2:
                 await stage.client.delete(LEASES, name, stage.namespace)
             else:

@@ -118,6 +118,24 @@ def test_z_e1_a_value_target(play):
     play(scenario)
 
 
+def test_a_poison_message_neither_keeps_a_workload_awake_nor_wakes_it(play_own):
+    """Review of strangers, 7: KEDA's activationThreshold."""
+
+    async def scenario(stage: Stage) -> None:
+        metric = external_metric("queue", average="50")
+        active = {**metric, "external": {**metric["external"], "activation": "5"}}
+        await set_up(stage, 1, 0, metrics=[active], maxReplicas=3)
+        fill(stage, 5)
+        async with stage.running() as actor:
+            assert await rounds(stage, actor) == 0
+            assert await zero_condition(stage) == IS_ZERO
+            assert await rounds(stage, actor) == 0
+            fill(stage, 6)
+            assert await rounds(stage, actor, 1) == 1
+
+    play_own(scenario)
+
+
 def test_z_e2_with_the_gate_off_never_below_one(play):
     async def scenario(stage: Stage) -> None:
         await set_up(stage, 2, 0)

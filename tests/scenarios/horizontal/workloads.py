@@ -14,9 +14,9 @@ from tests.support.objects import deployment, owner_of, pod, pod_spec, statefuls
 from trimtab.clock import Clock
 from trimtab.cluster.client import Client, DeleteOptions, ListOptions
 from trimtab.cluster.resource import DEPLOYMENTS, JOBS, PODS, REPLICA_SETS, STATEFUL_SETS, Json, Resource
-from trimtab.lab.data_plane import DataPlane, DataPlaneConfig
-from trimtab.lab.nodes.node_pool import NodePool
-from trimtab.lab.nodes.pod_lifecycle import PREFIX, Timing
+from trimtab_lab.data_plane import DataPlane, DataPlaneConfig
+from trimtab_lab.nodes.node_pool import NodePool
+from trimtab_lab.nodes.pod_lifecycle import PREFIX, Timing
 
 #: Pods younger than this count by rules of their own (the initialization period of CPU); a scenario begins after it.
 SETTLED_SECONDS = 360.0
@@ -90,12 +90,10 @@ class _OnCluster:
 class Controlled(_OnCluster):
     """Real controllers make the pods, and our node agent runs them as a client of the cluster."""
 
-    def __init__(self, clock: Clock, client: Client, namespace: str, *, has_controllers: bool) -> None:
+    def __init__(self, clock: Clock, client: Client, namespace: str) -> None:
         super().__init__(clock, client, namespace)
         # Load is the metrics stub's business here, so nobody measures.
-        setting = DataPlaneConfig(
-            pools=(ROOMY,), timing=AT_ONCE, sample_seconds=1e6, has_controllers=has_controllers
-        )
+        setting = DataPlaneConfig(pools=(ROOMY,), timing=AT_ONCE, sample_seconds=1e6)
         self._side = DataPlane(client, setting)
 
     async def open(self) -> None:
@@ -264,4 +262,4 @@ def make_workloads(by: Controllers, clock: Clock, client: Client, namespace: str
     """Return who makes the pods of this namespace."""
     if by is Controllers.PLAYED:
         return Played(clock, client, namespace)
-    return Controlled(clock, client, namespace, has_controllers=by is Controllers.LAB)
+    return Controlled(clock, client, namespace)

@@ -19,14 +19,14 @@ from trimtab.decide.vertical.resources.limit_ranges import LimitRanges, Namespac
 from trimtab.decide.vertical.resources.pod_rules import has_claims
 from trimtab.decide.vertical.update.observation import ObservedController, ObservedVPA, UpdateObservation
 from trimtab.decide.vertical.update.resize.plan import plan_resize, size_running_pod
-from trimtab.lab.embedded import NAMESPACES
-from trimtab.lab.patches import json_patch
 from trimtab.model.core.objects import LimitRange
 from trimtab.model.core.pod import Pod, PodSpec, ResourceRequirements
 from trimtab.model.core.server_rules import ServerRules
 from trimtab.model.feature_gates import FeatureGates
 from trimtab.model.json import wire
 from trimtab.model.vpa.types import VerticalPodAutoscaler
+from trimtab_lab.embedded import NAMESPACES
+from trimtab_lab.patches import json_patch
 
 NOW = datetime(2026, 1, 1, tzinfo=UTC)
 RAW_PODS = PODS.untyped()

@@ -18,8 +18,8 @@ from tools.peers.cluster import WORKLOAD_CONTROLLERS, RealCluster
 from trimtab.clock import VirtualClock
 from trimtab.cluster.config import load_kubeconfig
 from trimtab.cluster.http import HttpTransport
-from trimtab.lab.apiserver.server import Server
-from trimtab.model.core.server_rules import KUBERNETES_1_36, ServerRules
+from trimtab.model.core.server_rules import KUBERNETES_1_37, ServerRules
+from trimtab_lab.apiserver.server import Server
 
 Scenario = Callable[[Stage], Awaitable[None]]
 Play = Callable[[Scenario], None]
@@ -72,10 +72,10 @@ def stage(clock: VirtualClock) -> AbstractAsyncContextManager[Stage]:
 
 @asynccontextmanager
 async def stage_on_lab(
-    clock: VirtualClock, *, by: Controllers = Controllers.PLAYED, rules: ServerRules = KUBERNETES_1_36
+    clock: VirtualClock, *, by: Controllers = Controllers.PLAYED, rules: ServerRules = KUBERNETES_1_37
 ) -> AsyncIterator[Stage]:
     async with (
-        Server(clock, seed=1, rules=rules) as server,
+        Server(clock, seed=1, rules=rules, has_controllers=by is Controllers.LAB) as server,
         opened(Stage(clock, as_admin(server), server.outbound, controlled=by)) as stage,
     ):
         yield stage

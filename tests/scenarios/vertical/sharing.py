@@ -5,12 +5,11 @@ from collections import defaultdict
 from collections.abc import Awaitable, Callable, Coroutine, Iterable
 from typing import Any
 
-from tests.scenarios.copies import Copies
+from tests.scenarios.copies import Copies, DividedByName
 from tests.scenarios.vertical.stage import Actor, Stage
 from tests.support.transport import Break, Line
 from trimtab.cluster.client import Client
-from trimtab.cluster.leases.layout import ShardLayout
-from trimtab.cluster.leases.shards import Shards
+from trimtab.cluster.leases.family import Family
 from trimtab.cluster.transport.transport import Request
 from trimtab.operator.vertical.kinds import VPAS
 from trimtab.operator.vertical.recommender.history_loader import HistoryLoader
@@ -29,18 +28,18 @@ class Copy:
         name: str,
         history: HistoryLoader | None = None,
         *,
-        layout: ShardLayout | None = None,
+        count: int = SHARDS,
+        make: type[Family] = DividedByName,
         **settings: Any,
     ) -> None:
-        """One process with the layout, or one that divides the VPAs of the stage's namespace by name."""
+        """One process, by default one that divides the VPAs of the stage's namespace by name."""
         self.name = name
         self.stage = stage
         self.writes: list[tuple[float, str, str]] = []
         """When, what kind of object, which one."""
         self._line = Line(stage.transport)
         client = Client(stage.clock, self._line, seed=len(name))
-        layout = layout or ShardLayout(SHARDS, [stage.namespace])
-        self.shards = Shards(client, stage.own_namespace, "trimtab-recommender", name, layout)
+        self.shards = make(client, stage.own_namespace, "trimtab-recommender", name, count)
         settings.setdefault("components", LOOPS)
         self.actor = Actor(stage, stage.settings(**settings), history=history, fence=self.shards)
         self.actor.line.break_write = self._note

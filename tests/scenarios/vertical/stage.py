@@ -38,11 +38,10 @@ from trimtab.cluster.client import Client, ListOptions, PatchType
 from trimtab.cluster.leases.fence import Fence
 from trimtab.cluster.resource import CORE_EVENTS, DAEMON_SETS, PODS, STATEFUL_SETS, Json, Resource
 from trimtab.cluster.transport.transport import Transport
-from trimtab.lab.apiserver.outbound import Outbound
 from trimtab.model.crds import all_crds
 from trimtab.model.times import format_time
 from trimtab.operator.runtime import Runtime
-from trimtab.operator.settings.settings import Settings, with_values
+from trimtab.operator.settings.settings import Settings
 from trimtab.operator.vertical.admission.registration import (
     MUTATING,
     NAMINGS,
@@ -59,6 +58,7 @@ from trimtab.operator.vertical.wiring import (
     make_recommender,
     make_updater,
 )
+from trimtab_lab.apiserver.outbound import Outbound
 
 GATES = "VPASelectorRefinement=true,InPlace=true"
 HOME = ("kube-system", "trimtab")
@@ -170,7 +170,7 @@ class Stage:
             port = free_port()
             settings |= {"webhook_url": f"https://127.0.0.1:{port}", "webhook_port": port}
         settings.setdefault("namespace", self.own_namespace)
-        return with_values({"watch_namespaces": (self.namespace,), "leader_elect": False, **settings})
+        return Settings.of(**{"watch_namespaces": (self.namespace,), "leader_elect": False, **settings})
 
     @asynccontextmanager
     async def running(

@@ -10,13 +10,12 @@ from tests.scenarios.vertical.sharing import Copy
 from tests.scenarios.vertical.stage import Stage
 from tests.scenarios.vertical.workloads import Played
 from tests.support.objects import NAMESPACES, statefulset, vpa
-from trimtab.cluster.leases.layout import ShardLayout
+from trimtab.cluster.leases.family import Family
 from trimtab.cluster.resource import STATEFUL_SETS, Json
 from trimtab.model.times import format_time
 from trimtab.operator.vertical.kinds import CHECKPOINTS, VPAS
 
-LAYOUT = ShardLayout(4)
-SPLIT = ShardLayout(4, ["team-0"])
+SHARDS = 4
 PLACES = [f"team-{number}" for number in range(8)]
 LOOP, LEASE, LOOK = 12.0, 15.0, 2.5
 TAKEOVER = LEASE + 3 * LOOK + LOOP
@@ -52,15 +51,16 @@ async def kill(stage: Stage, place: str, pod: str) -> None:
 class Teams(TeamCopies[Copy]):
     """The copies of a recommender, and what each recommends and saves."""
 
-    def __init__(self, stage: Stage, layout: ShardLayout) -> None:
-        super().__init__(PLACES, layout)
+    def __init__(self, stage: Stage) -> None:
+        super().__init__(PLACES, SHARDS)
         self.stage = stage
 
     def add(self, name: str, *, gc: float = 600.0, **settings: Any) -> Copy:
         copy = Copy(
             self.stage,
             name,
-            layout=self.layout,
+            count=SHARDS,
+            make=Family,
             components=settings.pop("components", ("recommender",)),
             watch_namespaces=(),
             recommender_interval=timedelta(seconds=LOOP),
@@ -91,13 +91,11 @@ class Teams(TeamCopies[Copy]):
         return {one["metadata"]["namespace"] + "/" + one["metadata"]["name"]: one for one in found.items}
 
 
-def with_teams(
-    act: Callable[[Teams], Awaitable[None]], layout: ShardLayout = LAYOUT, **names: tuple[str, ...]
-) -> None:
+def with_teams(act: Callable[[Teams], Awaitable[None]], **names: tuple[str, ...]) -> None:
     async def scenario(stage: Stage) -> None:
         for place in PLACES:
             await team(stage, place, *names.get(place.replace("-", "_"), ()))
-        async with Teams(stage, layout) as teams:
+        async with Teams(stage) as teams:
             await act(teams)
 
     play_on_lab(scenario)

@@ -8,7 +8,6 @@ from tests.support.cluster import as_admin
 from trimtab.clock import VirtualClock
 from trimtab.cluster.client import Client
 from trimtab.cluster.discovery import Discovery
-from trimtab.lab.apiserver.server import Server
 from trimtab.model.core.server_rules import (
     KUBERNETES_1_34,
     KUBERNETES_1_36,
@@ -16,12 +15,13 @@ from trimtab.model.core.server_rules import (
     ServerRules,
     rules_of,
 )
+from trimtab_lab.apiserver.server import Server
 
 NAMESPACES, PODS_EACH = 60, 5
 
 
 async def on_the_lab(
-    clock: VirtualClock, seeds: range, pods: int, rules: ServerRules = KUBERNETES_1_36
+    clock: VirtualClock, seeds: range, pods: int, rules: ServerRules = KUBERNETES_1_37
 ) -> Found:
     found = Found()
     async with Server(clock, seed=1, rules=rules) as server:

@@ -22,13 +22,13 @@ from tools.peers import build
 from tools.peers.cluster import RealCluster
 from trimtab.cluster import errors
 from trimtab.cluster.client import ListOptions, PatchType
-from trimtab.lab.apiserver.certificates import make_server_pair
-from trimtab.lab.metrics.server import API_SERVICES, SERVICES, api_service
 from trimtab.model.quantity import Quantity
 from trimtab.model.times import format_time
 from trimtab.operator.vertical.kinds import CHECKPOINTS, VPAS
 from trimtab.serving.server import served
 from trimtab.serving.tls import load_pair, server_context
+from trimtab_lab.metrics.server import API_SERVICES, SERVICES, api_service
+from trimtab_lab.serve import make_server_pair
 
 WORKLOADS, STEPS = 200, 3
 SERVICE = "vpa-comparison-metrics"

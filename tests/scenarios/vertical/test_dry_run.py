@@ -13,16 +13,16 @@ from tests.support.clock import in_virtual_time
 from tests.support.objects import NAMESPACES
 from trimtab.cluster import errors
 from trimtab.cluster.client import ListOptions
-from trimtab.cluster.leases.election import LeaderElector
+from trimtab.cluster.leases.family import Family
 from trimtab.cluster.leases.fence import NoFence
 from trimtab.cluster.resource import LEASES, PODS, Json
 from trimtab.cluster.transport.dry_run import DryRun
 from trimtab.cluster.transport.transport import Request
 from trimtab.decide.vertical.control.role_labels import LEASE_ANNOTATION
-from trimtab.operator.process import acting_client, make_elector
-from trimtab.operator.settings.admission import STATUS_LEASE_NAME as LEASE_NAME
-from trimtab.operator.settings.admission import STATUS_LEASE_NAMESPACE as LEASE_NAMESPACE
+from trimtab.operator.process import acting_client, make_family
 from trimtab.operator.settings.settings import Settings
+from trimtab.operator.settings.vertical import STATUS_LEASE_NAME as LEASE_NAME
+from trimtab.operator.settings.vertical import STATUS_LEASE_NAMESPACE as LEASE_NAMESPACE
 from trimtab.operator.vertical.admission.certificates import SECRET_NAME, SECRETS
 from trimtab.operator.vertical.admission.registration import MUTATING
 from trimtab.operator.vertical.kinds import CHECKPOINTS, VPAS
@@ -264,14 +264,14 @@ async def test_webhooks_of_a_live_installation_stay_as_they_are(stage):
 
 @in_virtual_time
 async def test_a_dry_run_leads_by_a_lease_of_its_own_beside_a_live_process(stage):
-    def electing(*, dry_run: bool) -> LeaderElector:
+    def electing(*, dry_run: bool) -> Family:
         settings = Settings.of(
             components=("recommender",),
             dry_run=dry_run,
             leader_elect_resource_namespace=stage.own_namespace,
         )
         client = acting_client(stage.client, settings)
-        return make_elector(client, settings, f"dry {dry_run}", lambda _: None)
+        return make_family(client, settings, f"dry {dry_run}")
 
     electors = [electing(dry_run=dry_run) for dry_run in (False, True)]
     running = [asyncio.ensure_future(elector.run()) for elector in electors]
@@ -279,8 +279,8 @@ async def test_a_dry_run_leads_by_a_lease_of_its_own_beside_a_live_process(stage
     assert [elector.may_write() for elector in electors] == [True, True]
     leases = await stage.client.list(LEASES, ListOptions(stage.own_namespace))
     assert {lease.metadata.name: lease.spec.holder_identity for lease in leases.items} == {
-        "trimtab-recommender": "dry False",
-        "trimtab-recommender-dry-run": "dry True",
+        "trimtab-recommender-0": "dry False/1",
+        "trimtab-recommender-dry-run-0": "dry True/1",
     }
     for task in running:
         task.cancel()

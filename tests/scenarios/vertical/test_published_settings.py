@@ -15,7 +15,7 @@ from trimtab.cluster import errors
 from trimtab.cluster.client import Client
 from trimtab.decide.vertical.explain import PodExplanation, VPAExplanation
 from trimtab.model.quantity import Quantity
-from trimtab.operator.process import make_elector
+from trimtab.operator.process import make_family
 from trimtab.operator.settings.settings import Settings
 from trimtab.operator.vertical.explain import CannotLookError, Explained
 from trimtab.operator.vertical.kinds import VPAS
@@ -27,9 +27,7 @@ async def publish(stage: Stage, *loops: str, **settings: Any) -> None:
     """Let an operator with these loops take its Lease."""
     with suppress(errors.AlreadyExists):
         await stage.client.create(NAMESPACES, {"metadata": {"name": "trimtab"}})
-    await make_elector(
-        stage.client, Settings.of(components=loops, **settings), "one", lambda _leads: None
-    ).step()
+    await make_family(stage.client, Settings.of(components=loops, **settings), "one").step()
 
 
 async def learned(stage: Stage, **settings: Any) -> None:

@@ -31,7 +31,7 @@ from trimtab.model.core.objects import Node
 from trimtab.model.core.pod import Pod
 from trimtab.model.json import wire
 from trimtab.model.times import format_time
-from trimtab.operator.settings.settings import Settings, with_values
+from trimtab.operator.settings.settings import Settings
 from trimtab.operator.vertical.explain import Explainer
 from trimtab.operator.vertical.kinds import VPAS
 from trimtab.operator.vertical.updater.templates import Templates
@@ -41,7 +41,7 @@ NARROW: dict[str, Any] = {"replacement_check": "dry-run", "node_fit": "free"}
 PROVED: dict[str, Any] = {**NARROW, "watch_namespaces": (), "is_narrow": False}
 DEFAULT_CHECKS: dict[str, Any] = {
     **PROVED,
-    **{name: with_values({}).value(name) for name in NARROW},
+    **{name: Settings().value(name) for name in NARROW},
 }
 
 

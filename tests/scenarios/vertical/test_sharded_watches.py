@@ -16,12 +16,11 @@ from tests.scenarios.vertical.sharing import Copy
 from tests.scenarios.vertical.stage import Stage
 from tests.scenarios.vertical.teams import (
     IDLE,
-    LAYOUT,
     LEASE,
     LOOK,
     LOOP,
     PLACES,
-    SPLIT,
+    SHARDS,
     TAKEOVER,
     Teams,
     kill,
@@ -31,7 +30,7 @@ from tests.scenarios.vertical.teams import (
 )
 from tests.support.transport import status
 from trimtab.cluster.client import ListOptions
-from trimtab.cluster.leases.layout import MOST_SHARDS, ShardLayout, rank
+from trimtab.cluster.leases.family import MOST_SHARDS, Family, rank
 from trimtab.cluster.resource import CORE_EVENTS, LEASES, PODS, Json
 from trimtab.cluster.transport.transport import Request, Response
 from trimtab.decide.vertical.control.role_labels import LABEL_ANNOTATION, LEASE_ANNOTATION
@@ -124,7 +123,7 @@ def test_a_copy_that_stops_while_it_hands_its_last_shard_over_still_saves_the_hi
 
         settings: dict[str, Any] = {"checkpoints_interval": timedelta(hours=5)}
         # With five copies for four shards the one with the last slot of the members has none.
-        slots = {name: _member_slot(name, teams.layout) for name in ("one", "two", "three", "four", "five")}
+        slots = {name: _member_slot(name) for name in ("one", "two", "three", "four", "five")}
         *others, last = sorted(slots, key=lambda name: slots[name])
         leaving = teams.add(last, **settings)
         await teams.pass_time(6 * LOOP)
@@ -143,8 +142,8 @@ def test_a_copy_that_stops_while_it_hands_its_last_shard_over_still_saves_the_hi
     with_teams(act)
 
 
-def _member_slot(name: str, layout: ShardLayout) -> int:
-    return max(range(MOST_SHARDS), key=lambda number: rank(f"{name}/{layout.mark}", number))
+def _member_slot(name: str) -> int:
+    return max(range(MOST_SHARDS), key=lambda number: rank(f"{name}/{SHARDS}", number))
 
 
 def test_a_shard_is_ready_and_not_recommended_for_until_all_its_lists_are_complete():
@@ -316,55 +315,13 @@ def test_the_orphans_of_a_shard_without_vpas_go_while_another_shard_has_one(is_a
     with_teams(act)
 
 
-def test_a_split_namespace_is_watched_whole_by_every_copy_and_divided_by_name():
-    names = tuple(f"db-{number}" for number in range(6))
-
-    async def act(teams: Teams) -> None:
-        stage, gc = teams.stage, 30.0
-        one, two = teams.add("one", gc=gc), teams.add("two", gc=gc)
-        await teams.pass_time(6 * LOOP)
-        for copy in (one, two):
-            assert cached(copy, "pods") == dict.fromkeys({*teams.of(copy)}, 2) | {"team-0": 12}
-            own = {name for name in names if copy.shards.of(f"team-0/{name}").may_write()}
-            assert own
-            assert teams.recommended(copy, 0) == teams.of(copy) | own
-        before = {name: await teams.target("team-0", name) for name in names}
-
-        # One orphan for each copy, in the namespace that both list.
-        orphans = {
-            next(name for name in names if copy.shards.of(f"team-0/{name}").may_write())
-            for copy in (one, two)
-        }
-        for name in orphans:
-            await stage.client.delete(VPAS, name, "team-0")
-        await teams.pass_time(4 * gc)
-        left = set(names) - orphans
-        assert {key for key in await teams.checkpoints() if key.startswith("team-0/")} == {
-            f"team-0/{name}-app" for name in left
-        }
-
-        # The copy that stays has watched the namespace all the time.
-        mine = {name for name in left if one.shards.of(f"team-0/{name}").may_write()}
-        one.crash()
-        await teams.pass_time(2)
-        for name in mine:
-            await kill(stage, "team-0", f"{name}-0")
-        await teams.pass_time(TAKEOVER + 2 * LOOP)
-        for name in left:
-            grown = await teams.target("team-0", name) / before[name]
-            assert (grown > 1.1) is (name in mine), name
-        assert teams.most_owners == 1
-
-    with_teams(act, SPLIT, team_0=names)
-
-
 def test_a_role_is_moved_by_the_owner_of_its_namespace_once_all_pods_are_listed():
     async def act(teams: Teams) -> None:
         stage, place = teams.stage, "roles"
         await team(stage, place, "db", annotations={LEASE_ANNOTATION: "db"})
         copies = []
         for name in ("one", "two"):
-            copy = Copy(stage, name, layout=LAYOUT, components=("roles",), watch_namespaces=())
+            copy = Copy(stage, name, count=SHARDS, make=Family, components=("roles",), watch_namespaces=())
             teams.copies.append(copy)
             copies.append(copy)
             copy.start(make_roles(copy.actor.site).run)
@@ -398,7 +355,7 @@ def test_no_label_is_set_before_the_selectors_of_a_shard_are_listed():
         stage, place = teams.stage, "roles"
         await team(stage, place, "db", annotations={LEASE_ANNOTATION: "db", LABEL_ANNOTATION: "app=leader"})
         copies = [
-            Copy(stage, name, layout=LAYOUT, components=("roles",), watch_namespaces=())
+            Copy(stage, name, count=SHARDS, make=Family, components=("roles",), watch_namespaces=())
             for name in ("one", "two")
         ]
         for copy in copies:
@@ -439,7 +396,7 @@ def test_a_process_with_both_autoscalers_watches_the_pods_of_its_shards_once():
         both = ("horizontal", "recommender")
         copies = []
         for name in ("one", "two"):
-            copy = Copy(teams.stage, name, layout=LAYOUT, components=both, watch_namespaces=())
+            copy = Copy(teams.stage, name, count=SHARDS, make=Family, components=both, watch_namespaces=())
             runtime = copy.actor.site.runtime
             hpas = HpaController(runtime, config=decision_config(runtime.settings))
             teams.copies.append(copy)

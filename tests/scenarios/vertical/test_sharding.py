@@ -7,7 +7,7 @@ from tests.scenarios.vertical.sharing import SHARDS, Copy, Troupe, with_troupe
 from tests.scenarios.vertical.stage import FOLLOWER, FOLLOWER_TARGET, LEADER, LEADER_TARGET, Stage
 from tests.scenarios.vertical.test_history import database, loader
 from tests.scenarios.vertical.test_roles_from_leases import hold, roles
-from trimtab.cluster.leases.layout import ShardLayout
+from trimtab.cluster.leases.family import rank
 from trimtab.decide.vertical.control.role_labels import LEASE_ANNOTATION
 from trimtab.model.times import format_time
 from trimtab.operator.vertical.wiring import UPDATING_SHARD, make_roles
@@ -120,13 +120,11 @@ def test_a_copy_that_joins_and_one_that_leaves_hand_over_every_sample(play_lab):
 
 def shard_apart(stage: Stage, first: str) -> str:
     """Return a name whose VPA is in another shard than `first`."""
-    layout = ShardLayout(SHARDS, [stage.namespace])
-    mine = layout.shard_of(f"{stage.namespace}/{first}")
-    return next(
-        name
-        for number in range(99)
-        if layout.shard_of(f"{stage.namespace}/{(name := f'lead-{number}')}") != mine
-    )
+
+    def shard(name: str) -> int:
+        return max(range(SHARDS), key=lambda number: rank(f"{stage.namespace}/{name}", number))
+
+    return next(name for number in range(99) if shard(name := f"lead-{number}") != shard(first))
 
 
 def test_the_roles_of_one_workload_keep_their_sizes_though_two_copies_recommend_them(play_lab):

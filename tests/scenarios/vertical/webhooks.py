@@ -11,10 +11,10 @@ import trustme
 
 from trimtab.cluster.transport.asgi import AsgiTransport
 from trimtab.cluster.transport.transport import Request
-from trimtab.lab.apiserver.outbound import Backend
-from trimtab.lab.apiserver.request import ApiResponse
 from trimtab.operator.vertical.admission.app import AdmissionApp
 from trimtab.serving.server import HttpServer
+from trimtab_lab.apiserver.outbound import Backend
+from trimtab_lab.apiserver.request import ApiResponse
 
 LOOPBACK = "127.0.0.1"
 

@@ -16,8 +16,8 @@ from trimtab.clock import Clock
 from trimtab.cluster import errors
 from trimtab.cluster.client import Client, DeleteOptions, ListOptions
 from trimtab.cluster.resource import DAEMON_SETS, NODES, PODS, STATEFUL_SETS, Json
-from trimtab.lab.nodes.node_pool import NodePool
 from trimtab.model.times import format_time
+from trimtab_lab.nodes.node_pool import NodePool
 
 AT_ONCE = DeleteOptions(grace_seconds=0)
 WITH_PODS = DeleteOptions(propagation="Foreground")
@@ -51,8 +51,8 @@ class Workloads(Protocol):
 class Controlled(horizontal.Controlled):
     """Real controllers make the pods, and our node agent runs and resizes them as a client of the cluster."""
 
-    def __init__(self, clock: Clock, client: Client, namespace: str, *, has_controllers: bool) -> None:
-        super().__init__(clock, client, namespace, has_controllers=has_controllers)
+    def __init__(self, clock: Clock, client: Client, namespace: str) -> None:
+        super().__init__(clock, client, namespace)
         self._known: dict[str, str] = {}
         self._added: list[NodePool] = []
 
@@ -200,4 +200,4 @@ def make_workloads(by: Controllers, clock: Clock, client: Client, namespace: str
     """Return who makes the pods of this namespace."""
     if by is Controllers.PLAYED:
         return Played(clock, client, namespace)
-    return Controlled(clock, client, namespace, has_controllers=by is Controllers.LAB)
+    return Controlled(clock, client, namespace)

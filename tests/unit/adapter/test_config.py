@@ -8,8 +8,7 @@ from trimtab.adapter.config import ServerAddress, connection_to, load_configurat
 from trimtab.adapter.errors import ConfigurationError
 from trimtab.adapter.files import below
 from trimtab.clock import SystemClock
-from trimtab.install import set_values
-from trimtab.install.manifests import manifests
+from trimtab.install import manifests, set_values
 from trimtab.serving.tls import WatchedFile
 
 HEAD = "apiVersion: adapter.trimtab.dev/v1alpha1\nkind: AdapterConfiguration\n"

@@ -270,5 +270,6 @@ def test_a_cluster_without_our_crds_is_told_with_what_to_type(command, code, wor
     (line,) = said
     assert words in line
     assert (
-        "Trimtab's CRDs are not installed in this cluster (install them with: trimtab crds | kubectl" in line
+        "Trimtab's CRDs are not installed in this cluster (install them with: trimtab install --only=crds | kubectl"
+        in line
     )

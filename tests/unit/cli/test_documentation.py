@@ -29,7 +29,7 @@ def test_the_findings_shown_are_the_findings_printed(manifest, want, code, tmp_p
     assert out + err == want
 
 
-@pytest.mark.parametrize("name", ["completion", "convert", "crds", "validate"])
+@pytest.mark.parametrize("name", ["completion", "convert", "install", "validate"])
 def test_a_command_of_the_page_exists(name):
     assert name in COMMANDS
     assert f"trimtab {name}" in PAGE

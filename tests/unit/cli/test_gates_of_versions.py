@@ -91,14 +91,16 @@ def test_simulate_has_the_gates_of_the_version(version, named):
 @pytest.mark.parametrize("version", VERSIONS)
 @pytest.mark.parametrize("named", NAMED_GATES)
 def test_programs_of_the_chart_have_the_gates_of_the_version(version, named):
-    assignments = [f"featureGates.{pair}" for pair in named.split(",") if pair]
-    objects = manifests(set_values([*assignments, f"compat={version}"]))
+    given = [f"settings.feature-gates={named}", f"settings.compat={version}"]
+    objects = manifests(set_values([assignment for assignment in given if not assignment.endswith("=")]))
     programs = [item["spec"]["template"]["spec"] for item in objects if item["kind"] == "Deployment"]
     flags = {
-        argument.removeprefix("--feature-gates=")
+        ",".join(
+            argument.removeprefix("--feature-gates=")
+            for argument in program["containers"][0]["args"]
+            if argument.startswith("--feature-gates=")
+        )
         for program in programs
-        for argument in program["containers"][0]["args"]
-        if argument.startswith("--feature-gates=")
     }
     want = FeatureGates.parse(",".join(f"{name}=true" for name in OWN) + f",{named}", version)
     assert [FeatureGates.parse(flag, version) for flag in flags] == [want]

@@ -13,7 +13,6 @@ LIST_FLAGS: Mapping[str, tuple[str, str]] = {
     "--components": ("recommender", "updater"),
     "--watch-namespaces": ("shop", "search"),
     "--ignored-vpa-object-namespaces": ("shop", "search"),
-    "--split-namespaces": ("shop", "search"),
     "--namespace": ("shop", "search"),
     "--dashboard-hosts": ("a.example.com", "b.example.com"),
     "--plugins": ("example.com/NotDraining", "example.com/StepPlan"),

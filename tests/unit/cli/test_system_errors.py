@@ -51,7 +51,7 @@ def one_line_without_defect(done: subprocess.CompletedProcess[str]) -> str:
 @pytest.mark.parametrize(
     "arguments",
     [
-        pytest.param(["crds"], id="crds"),
+        pytest.param(["install", "--only=crds"], id="crds"),
         pytest.param(["install"], id="install"),
         pytest.param(["completion", "bash"], id="completion"),
     ],

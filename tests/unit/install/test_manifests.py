@@ -1,25 +1,21 @@
 """The objects of an installation hold together: names, ports, flags, rights, and the promises about security."""
 
 import json
-from pathlib import Path
 
 import pytest
 from prometheus_client import CollectorRegistry
 
-from tools.chart import CHART
 from trimtab.adapter.config import load_configuration
 from trimtab.adapter.sources.prometheus.rules import load_rules
 from trimtab.cli.commands.run import run as run_command
 from trimtab.cli.vpa_flags import with_upstream_flags
-from trimtab.cluster.leases.layout import MOST_SHARDS
-from trimtab.install import ValueProblem, chart_files, manifests, set_values
-from trimtab.install.manifests import parts
-from trimtab.install.monitoring import ALERTS, PANELS
-from trimtab.install.names import VALUES as PATHS
+from trimtab.cluster.leases.family import MOST_SHARDS
+from trimtab.install import ValueProblem, manifests, set_values
+from trimtab.install.schema import CHART
 from trimtab.operator.horizontal.metrics import HpaControllerMetrics
 from trimtab.operator.operator import HORIZONTAL, VERTICAL
-from trimtab.operator.settings.publisher import SUFFIX
-from trimtab.operator.settings.settings import Settings, with_values
+from trimtab.operator.settings.published import SUFFIX
+from trimtab.operator.settings.settings import Settings
 from trimtab.operator.vertical.admission.certificates import SECRET_NAME
 from trimtab.operator.vertical.admission.registration import NAMINGS, configuration_name, configurations
 from trimtab.operator.vertical.metrics import (
@@ -33,10 +29,10 @@ EVERYTHING = (
     "adapter.caBundle=Q0E=",
     "dashboard.enabled=true",
     "dashboard.certificateSecret=trimtab-dashboard-tls",
-    "dashboard.hosts=autoscalers.example",
-    "horizontal.nativeHpas=true",
-    "horizontal.shards=6",
-    "vertical.recommender.shards=6",
+    "settings.dashboard-hosts=autoscalers.example",
+    "settings.native-hpas=true",
+    "horizontal.settings.shards=6",
+    "vertical.recommender.settings.shards=6",
     "serviceMonitor.enabled=true",
     "prometheusRule.enabled=true",
     "grafanaDashboard.enabled=true",
@@ -45,7 +41,14 @@ EVERYTHING = (
     "scalable=[{group: argoproj.io, resource: rollouts}]",
 )
 
-VALUES = {path: f"trimtab-{component}" for component, path in PATHS.items()}
+VALUES = {
+    "horizontal": "trimtab-horizontal",
+    "vertical.recommender": "trimtab-recommender",
+    "vertical.updater": "trimtab-updater",
+    "vertical.admission": "trimtab-admission",
+    "adapter": "trimtab-adapter",
+    "dashboard": "trimtab-dashboard",
+}
 """The Deployment of each program, by where its values are."""
 
 
@@ -69,10 +72,12 @@ def rules(objects):
             yield role["metadata"]["name"], rule
 
 
-def test_the_chart_is_up_to_date():
+def test_what_follows_from_code_is_up_to_date():
     """Run `python -m tools.chart` if this fails."""
-    found = {str(path.relative_to(CHART)): path.read_text() for path in CHART.rglob("*") if path.is_file()}
-    assert found == chart_files()
+    from tools.chart import written
+
+    for name, text in written().items():
+        assert (CHART / name).read_text(encoding="utf-8") == text, name
 
 
 def test_no_object_is_there_twice(everything):
@@ -93,13 +98,13 @@ def shared_names(*installations):
     return first & second
 
 
-@pytest.mark.parametrize("values", [(), EVERYTHING, (*EVERYTHING, "watchNamespaces=shop,search")])
+@pytest.mark.parametrize("values", [(), EVERYTHING, (*EVERYTHING, "settings.watch-namespaces=shop,search")])
 def test_two_installations_share_no_object(values):
     """The second one took over the cluster roles and bindings of the first, whose programs then had no rights.
 
     Definitions are of the whole cluster, and the name of an APIService is that of its group: only one server can hold it.
     """
-    ours, theirs = (manifests(set_values(values, namespace=name)) for name in ("trimtab", "autoscaling"))
+    ours, theirs = (manifests(set_values(values), name) for name in ("trimtab", "autoscaling"))
     assert shared_names(ours, theirs) == set()
 
 
@@ -122,9 +127,11 @@ def test_an_installation_in_namespace_trimtab_keeps_its_names(everything):
     }
 
 
-@pytest.mark.parametrize("watched", [(), ("watchNamespaces=shop",)], ids=["everywhere", "in one namespace"])
+@pytest.mark.parametrize(
+    "watched", [(), ("settings.watch-namespaces=shop",)], ids=["everywhere", "in one namespace"]
+)
 def test_every_reference_is_to_an_object_of_the_same_installation(watched):
-    objects = manifests(set_values([*EVERYTHING, *watched], namespace="autoscaling"))
+    objects = manifests(set_values([*EVERYTHING, *watched]), "autoscaling")
     named = {(one["kind"], one["metadata"]["name"]) for one in objects}
     for binding in of_kind(objects, "RoleBinding", "ClusterRoleBinding"):
         assert (binding["roleRef"]["kind"], binding["roleRef"]["name"]) in named
@@ -178,7 +185,7 @@ def test_a_dashboard_without_a_certificate_stays_on_its_pods_loopback():
 
 
 def test_a_dashboard_with_a_certificate_is_reached_from_the_ingress_only():
-    named, flags = dashboard_of("dashboard.certificateSecret=page", "dashboard.hosts=scale.example")
+    named, flags = dashboard_of("dashboard.certificateSecret=page", "settings.dashboard-hosts=scale.example")
     assert {"--dashboard-address=::", "--dashboard-port=8443", "--dashboard-hosts=scale.example"} <= set(
         flags
     )
@@ -202,7 +209,7 @@ def test_the_programs_names_are_those_of_the_code(everything):
     assert SECRET_NAME in {one["metadata"]["name"] for one in of_kind(everything, "Secret")}
     ours, upstreams = (configuration_name("trimtab", naming) for naming in NAMINGS)
     assert webhook_rights() == [(["get", "patch"], [ours])]
-    assert webhook_rights("compat=vpa-1.8") == [(["get", "patch"], [upstreams])]
+    assert webhook_rights("settings.compat=vpa-1.8") == [(["get", "patch"], [upstreams])]
     itself = webhook_rights("vertical.admission.registersItself=true")
     assert itself == [(["get", "create", "patch"], [ours, upstreams])]
 
@@ -217,19 +224,19 @@ def webhook_rights(*values):
 
 WEBHOOK_VALUES = [
     [],
-    ["compat=vpa-1.8"],
-    ["compat=kubernetes-1.36"],
-    ["compat=kubernetes-1.36,vpa-1.8", "vertical.admission.timeoutSeconds=30"],
-    ["watchNamespaces=shop,search"],
-    ["watchNamespaces=shop", "vertical.ignoredNamespaces=shop"],
-    ["vertical.ignoredNamespaces=batch,kube-system", "vertical.includeKubeSystem=true"],
-    ["vertical.admission.failurePolicy=Fail", "vertical.admission.timeoutSeconds=3"],
+    ["settings.compat=vpa-1.8"],
+    ["settings.compat=kubernetes-1.36"],
+    ["settings.compat=kubernetes-1.36,vpa-1.8", "settings.webhook-timeout-seconds=30"],
+    ["settings.watch-namespaces=shop,search"],
+    ["settings.watch-namespaces=shop", "settings.ignored-vpa-object-namespaces=shop"],
+    ["settings.ignored-vpa-object-namespaces=batch,kube-system", "settings.include-kube-system=true"],
+    ["settings.webhook-failure-policy-fail=true", "settings.webhook-timeout-seconds=3"],
 ]
 
 
 @pytest.mark.parametrize("values", WEBHOOK_VALUES, ids=str)
 def test_the_webhook_configurations_are_those_that_admission_would_register(values):
-    objects = manifests(set_values(values, namespace="autoscaling"))
+    objects = manifests(set_values(values), "autoscaling")
     installed = of_kind(objects, "MutatingWebhookConfiguration", "ValidatingWebhookConfiguration")
     settings = settings_of(objects, "trimtab-admission")
     assert settings.admission.webhook_registration == "ca-bundle"
@@ -244,7 +251,7 @@ def settings_of(objects, deployment):
     """Return the settings of a program, as its own command line reads them."""
     (found,) = [one for one in of_kind(objects, "Deployment") if one["metadata"]["name"] == deployment]
     _, *args = found["spec"]["template"]["spec"]["containers"][0]["args"]
-    return with_values(with_upstream_flags(run_command.make_context("run", args).params))
+    return Settings.of(**with_upstream_flags(run_command.make_context("run", args).params))
 
 
 def comparable(webhook):
@@ -262,13 +269,8 @@ def test_a_webhook_that_registers_itself_finds_no_configuration_in_the_installat
 
 
 def test_in_a_dry_run_the_api_server_calls_no_webhook():
-    objects = manifests(set_values(["dryRun=true"]))
+    objects = manifests(set_values(["settings.dry-run=true"]))
     assert not of_kind(objects, "MutatingWebhookConfiguration", "ValidatingWebhookConfiguration")
-
-
-def test_another_failure_policy_is_refused():
-    with pytest.raises(ValueProblem, match="use Ignore or Fail"):
-        manifests(set_values(["vertical.admission.failurePolicy=Never"]))
 
 
 def test_every_flag_of_the_operator_can_be_set_with_what_it_needs():
@@ -278,14 +280,14 @@ def test_every_flag_of_the_operator_can_be_set_with_what_it_needs():
         values = set_values(
             [
                 *EVERYTHING,
-                f"{path}.extraArgs=[--flag=one]",
+                f"{path}.settings.kube-api-qps=5",
                 f"{path}.extraEnv=[{{name: VARIABLE, value: one}}]",
                 f"{path}.extraEgress=[{egress}]",
             ]
         )
         objects = {(one["kind"], one["metadata"]["name"]): one for one in manifests(values)}
         container = objects["Deployment", program]["spec"]["template"]["spec"]["containers"][0]
-        assert container["args"][-1] == "--flag=one"
+        assert "--kube-api-qps=5" in container["args"]
         assert container["env"][-1] == {"name": "VARIABLE", "value": "one"}
         assert objects["NetworkPolicy", program]["spec"]["egress"][-1]["ports"][0]["port"] == 9090
 
@@ -316,7 +318,7 @@ def test_the_updater_may_read_the_lease_that_admission_renews(namespace):
         "vertical.admission.statusLease.name=ours",
         f"vertical.admission.statusLease.namespace={namespace}",
     ]
-    objects = manifests(set_values([*values, "vertical.updater.admissionCheck=lease"]))
+    objects = manifests(set_values([*values, "settings.admission-check=lease"]))
     namespace = namespace or "trimtab"  # the Lease was in kube-system, where it stayed behind
     roles = {
         one["metadata"]["name"]: one["rules"]
@@ -353,7 +355,7 @@ def scale_rules(*assignments):
 
 def test_native_hpas_may_target_every_kind_that_has_a_scale():
     """Kubernetes' own controller may, so an HPA on a Rollout goes on when Trimtab takes its place."""
-    (rule,) = scale_rules("horizontal.nativeHpas=true")
+    (rule,) = scale_rules("settings.native-hpas=true")
     assert rule == {"apiGroups": ["*"], "resources": ["*/scale"], "verbs": ["get", "patch"]}
     assert scale_rules() == []
 
@@ -399,30 +401,22 @@ def test_the_dashboard_only_reads(everything):
 @pytest.mark.parametrize(
     ("program", "value"),
     [
-        ("trimtab-horizontal", "horizontal.shards"),
-        ("trimtab-recommender", "vertical.recommender.shards"),
+        ("trimtab-horizontal", "horizontal.settings.shards"),
+        ("trimtab-recommender", "vertical.recommender.settings.shards"),
     ],
 )
-def test_sharing_out_gives_rights_over_the_leases_of_the_shards_and_no_others(default, program, value):
+def test_the_rights_over_leases_are_those_of_the_family_with_any_number_of_shards(default, program, value):
+    """In a rollout of another number the old replicas still renew theirs."""
+
     def over_leases(objects):
         found = [rule for role, rule in rules(objects) if role == program and "leases" in rule["resources"]]
-        return {
-            verb: set(rule.get("resourceNames", ["*"])) for rule in found for verb in rule["verbs"]
-        }, found
+        return {verb: set(rule.get("resourceNames", ["*"])) for rule in found for verb in rule["verbs"]}
 
-    assert over_leases(default)[0] == {
-        "create": {"*"},
-        "get": {program},
-        "update": {program},
-        "patch": {f"{program}-settings"},
-    }
     shared = manifests(set_values([f"{value}=16", "replicas=3"]))
-    verbs, found = over_leases(shared)
-    named = {name for rule in found if "update" in rule["verbs"] for name in rule["resourceNames"]}
-    kinds = [f"{program}-{kind}-{number}" for kind in ("shard", "member") for number in range(MOST_SHARDS)]
-    assert named == set(kinds)
-    assert verbs["list"] == {"*"}
-    assert set(verbs) == {"create", "get", "update", "list"}
+    family = {f"{program}-{kind}{number}" for kind in ("", "member-") for number in range(MOST_SHARDS)}
+    expected = {"create": {"*"}, "list": {"*"}, "get": family, "update": family}
+    for objects in (default, shared):
+        assert over_leases(objects) == {**expected, "patch": {f"{program}-settings"}}
     deployment = next(one for one in of_kind(shared, "Deployment") if one["metadata"]["name"] == program)
     assert "--shards=16" in deployment["spec"]["template"]["spec"]["containers"][0]["args"]
     assert deployment["spec"]["replicas"] == 3
@@ -435,7 +429,10 @@ def test_sharing_out_gives_rights_over_the_leases_of_the_shards_and_no_others(de
 @pytest.mark.parametrize("name", ["", "hot"])
 def test_every_program_may_hold_the_lease_that_it_takes(dry_run, name):
     """The chart named the Lease, so that a dry run and a second recommender waited for the live one."""
-    chosen = [f"dryRun={str(dry_run).lower()}", *([f"vertical.recommender.name={name}"] if name else [])]
+    chosen = [
+        f"settings.dry-run={str(dry_run).lower()}",
+        *([f"settings.recommender-name={name}"] if name else []),
+    ]
     found = manifests(set_values(chosen))
     taken = {}
     for program, loops in {
@@ -448,7 +445,7 @@ def test_every_program_may_hold_the_lease_that_it_takes(dry_run, name):
         given = {flag.partition("=")[0]: flag.partition("=")[2] for flag in flags}
         settings = Settings.of(
             components=loops,
-            dry_run="--dry-run" in given,
+            dry_run=given.get("--dry-run") == "true",
             recommender_name=given.get("--recommender-name", "default"),
             leader_elect_resource_name=given.get("--leader-elect-resource-name", ""),
         )
@@ -458,7 +455,7 @@ def test_every_program_may_hold_the_lease_that_it_takes(dry_run, name):
             if role == program and "leases" in rule["resources"] and "resourceNames" in rule
             for verb in rule["verbs"]
         }
-        assert named["update"] == [settings.lease_name]
+        assert f"{settings.lease_name}-0" in named["update"]
         assert named["patch"] == [settings.lease_name + SUFFIX]
         taken[program] = settings.lease_name
     end = "-dry-run" if dry_run else ""
@@ -470,7 +467,7 @@ def test_every_program_may_hold_the_lease_that_it_takes(dry_run, name):
 
 
 def test_watching_some_namespaces_gives_rights_in_those_only():
-    found = manifests(set_values(["watchNamespaces=shop,search"]))
+    found = manifests(set_values(["settings.watch-namespaces=shop,search"]))
     bound = {
         (one["metadata"]["namespace"], one["roleRef"]["name"])
         for one in of_kind(found, "RoleBinding")
@@ -486,13 +483,21 @@ def test_watching_some_namespaces_gives_rights_in_those_only():
     ("program", "values", "rights"),
     [
         ("horizontal", (), []),
-        ("horizontal", ("horizontal.shards=6",), [["namespaces"]]),
-        ("horizontal", ("horizontal.shards=6", "watchNamespaces=shop"), []),
-        ("horizontal", ("horizontal.shards=6", "horizontal.watchNodes=true"), [["nodes"], ["namespaces"]]),
-        ("horizontal", ("vertical.recommender.shards=6",), []),
-        ("recommender", ("horizontal.shards=6",), [["nodes"]]),
-        ("recommender", ("vertical.recommender.shards=6",), [["nodes"], ["namespaces"]]),
-        ("recommender", ("vertical.recommender.shards=6", "watchNamespaces=shop"), [["nodes"]]),
+        ("horizontal", ("horizontal.settings.shards=6",), [["namespaces"]]),
+        ("horizontal", ("horizontal.settings.shards=6", "settings.watch-namespaces=shop"), []),
+        (
+            "horizontal",
+            ("horizontal.settings.shards=6", "horizontal.watchNodes=true"),
+            [["nodes"], ["namespaces"]],
+        ),
+        ("horizontal", ("vertical.recommender.settings.shards=6",), []),
+        ("recommender", ("horizontal.settings.shards=6",), [["nodes"]]),
+        ("recommender", ("vertical.recommender.settings.shards=6",), [["nodes"], ["namespaces"]]),
+        (
+            "recommender",
+            ("vertical.recommender.settings.shards=6", "settings.watch-namespaces=shop"),
+            [["nodes"]],
+        ),
     ],
 )
 def test_shards_of_all_namespaces_give_the_right_to_list_namespaces(program, values, rights):
@@ -541,14 +546,14 @@ SIZING = ("trimtab-recommender", "trimtab-updater", "trimtab-admission")
 
 
 def test_excluded_namespaces_are_the_same_to_every_program_that_sizes_pods(default):
-    """They could be set by extraArgs only, one program at a time, and the recommender was not told our own namespace."""
-    values = ["vertical.includeKubeSystem=true", "vertical.ignoredNamespaces=batch,lab"]
-    objects = manifests(set_values(values, namespace="autoscaling"))
+    """They could be set only, one program at a time, and the recommender was not told our own namespace."""
+    values = ["settings.include-kube-system=true", "settings.ignored-vpa-object-namespaces=batch,lab"]
+    objects = manifests(set_values(values), "autoscaling")
     for program in SIZING:
         given = flags_of(objects, program)
         assert given["--namespace"] == "autoscaling"
         assert given["--ignored-vpa-object-namespaces"] == "batch,lab"
-        assert "--include-kube-system" in given
+        assert given["--include-kube-system"] == "true"
         assert not {"--include-kube-system", "--ignored-vpa-object-namespaces"} & set(
             flags_of(default, program)
         )
@@ -558,8 +563,8 @@ def test_excluded_namespaces_are_the_same_to_every_program_that_sizes_pods(defau
 
 
 def test_pods_of_kube_system_may_be_changed_where_it_is_watched():
-    """With watchNamespaces rights are given there only, kube-system included."""
-    values = ["watchNamespaces=kube-system,trimtab", "vertical.includeKubeSystem=true"]
+    """With watch-namespaces rights are given there only, kube-system included."""
+    values = ["settings.watch-namespaces=kube-system,trimtab", "settings.include-kube-system=true"]
     found = manifests(set_values([*EVERYTHING, *values]))
     keys = [(one["kind"], one["metadata"].get("namespace"), one["metadata"]["name"]) for one in found]
     assert len(keys) == len(set(keys)), "the roles that we have there anyway keep their names"
@@ -609,7 +614,7 @@ def test_an_adapter_that_cannot_be_verified_is_refused():
         manifests(set_values(["adapter.enabled=true"]))
 
 
-def test_alerts_and_panels_ask_for_metrics_that_exist():
+def test_alerts_and_panels_ask_for_metrics_that_exist(everything):
     registry = CollectorRegistry()
     HpaControllerMetrics(registry)
     for make in (RecommenderMetrics, UpdaterMetrics, AdmissionMetrics):
@@ -619,36 +624,39 @@ def test_alerts_and_panels_ask_for_metrics_that_exist():
         for family in registry.collect()
         for name in (family.name, f"{family.name}_total", f"{family.name}_bucket")
     }
-    for expression in (*(alert[2] for alert in ALERTS), *(panel[1] for panel in PANELS)):
+    (alerts,) = of_kind(everything, "PrometheusRule")
+    (group,) = alerts["spec"]["groups"]
+    board = json.loads(dashboard_of_grafana(everything))
+    panels = [target["expr"] for panel in board["panels"] for target in panel["targets"]]
+    for expression in (*(rule["expr"] for rule in group["rules"]), *panels):
         assert any(name in expression for name in known if len(name) > 12), expression
 
 
+def dashboard_of_grafana(objects):
+    board = next(one for one in objects if one["metadata"]["name"] == "trimtab-grafana-dashboard")
+    return board["data"]["trimtab.json"]
+
+
 def test_the_grafana_dashboard_is_json(everything):
-    board = next(one for one in everything if one["metadata"]["name"] == "trimtab-grafana-dashboard")
-    assert json.loads(board["data"]["trimtab.json"])["title"] == "Trimtab"
-
-
-def test_every_part_has_a_file_in_the_chart():
-    assert {f"templates/{name}.yaml" for name in parts()} <= set(chart_files())
-    assert Path(CHART, "Chart.yaml").exists()
+    assert json.loads(dashboard_of_grafana(everything))["title"] == "Trimtab"
 
 
 @pytest.mark.parametrize(
     ("values", "evictions", "seconds"),
     [
-        pytest.param((), None, "2", id="by default"),
-        pytest.param(("compat=vpa-1.8",), None, "2", id="as upstream"),
+        pytest.param((), None, None, id="by default"),
+        pytest.param(("settings.compat=vpa-1.8",), None, None, id="as upstream"),
         pytest.param(
             (
-                "compat=vpa-1.8",
-                "vertical.updater.maxEvictionsPerMinute=5",
-                "vertical.admission.timeoutSeconds=9",
+                "settings.compat=vpa-1.8",
+                "settings.max-evictions-per-minute=5",
+                "settings.webhook-timeout-seconds=9",
             ),
             "5",
             "9",
             id="as upstream, but for what is given",
         ),
-        pytest.param(("vertical.updater.maxEvictionsPerMinute=0",), "0", "2", id="zero is given"),
+        pytest.param(("settings.max-evictions-per-minute=0",), "0", None, id="zero is given"),
     ],
 )
 def test_brakes_are_passed_only_where_they_are_given(values, evictions, seconds):

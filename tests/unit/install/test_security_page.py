@@ -7,23 +7,31 @@ from pathlib import Path
 import pytest
 
 from trimtab.install import manifests, set_values
-from trimtab.install.names import ENABLED
-from trimtab.install.names import account as account_name
 
 PAGE = Path(__file__).parents[3] / "SECURITY.md"
 BEGIN, END = "<!-- rights: tests/unit/install/test_security_page.py -->\n", "<!-- end of rights -->\n"
 VALUES = ["adapter.enabled=true", "adapter.caBundle=Q0E=", "dashboard.enabled=true"]
-ACCOUNTS = [account_name(component) for component in ENABLED]
+ACCOUNTS = [
+    f"trimtab-{program}"
+    for program in ("horizontal", "recommender", "updater", "admission", "adapter", "dashboard")
+]
 READS = {"get", "list", "watch"}
 
 
 def right(verb, rule):
     """Return the rights of one verb, as `patch pods/resize` or `get secrets (trimtab-webhook-tls)`."""
     (group,) = rule["apiGroups"]
-    named = f" ({', '.join(rule['resourceNames'])})" if "resourceNames" in rule else ""
+    named = f" ({', '.join(shortened(rule['resourceNames']))})" if "resourceNames" in rule else ""
     for resource in rule["resources"]:
         kind, slash, sub = resource.partition("/")
         yield f"{verb} {kind}{'.' + group if group else ''}{slash}{sub}{named}"
+
+
+def shortened(names):
+    """Return the names, with those of a family as `trimtab-horizontal-0 to 15`."""
+    stems = {name.rpartition("-")[0] for name in names if name.endswith("-15")}
+    first = {f"{stem}-0": f"{stem}-0 to 15" for stem in stems}
+    return [first.get(name, name) for name in names if name in first or name.rpartition("-")[0] not in stems]
 
 
 def table():

@@ -6,11 +6,16 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from trimtab.install import ValueProblem, default_values, set_values
-from trimtab.install.template import look_up
-from trimtab.install.values.schema import problems
-from trimtab.install.values.types import CIDR
-from trimtab.model.feature_gates import FeatureGates
+from trimtab.install import ValueProblem, manifests, set_values
+from trimtab.install.schema import problems, values_schema
+
+CIDR = values_schema()["properties"]["networkPolicy"]["properties"]["apiServerCidrs"]["items"]
+
+
+def look_up(values, path):
+    for name in path.split("."):
+        values = values[name]
+    return values
 
 
 @pytest.mark.parametrize(
@@ -18,17 +23,43 @@ from trimtab.model.feature_gates import FeatureGates
     [
         pytest.param("replicas=3", "replicas", 3, id="a number"),
         pytest.param("image.tag=1.0", "image.tag", "1.0", id="a text that looks like a number stays text"),
-        pytest.param("dryRun=true", "dryRun", True, id="a switch"),
+        pytest.param("adapter.enabled=true", "adapter.enabled", True, id="a switch"),
         pytest.param(
-            "watchNamespaces=shop, search", "watchNamespaces", ["shop", "search"], id="a list by commas"
+            "horizontal.customMetrics=a, b", "horizontal.customMetrics", ["a", "b"], id="a list by commas"
         ),
         pytest.param(
-            "watchNamespaces={shop, search}", "watchNamespaces", ["shop", "search"], id="a list as in Helm"
+            "horizontal.customMetrics={a, b}", "horizontal.customMetrics", ["a", "b"], id="a list as in Helm"
         ),
-        pytest.param("watchNamespaces={shop}", "watchNamespaces", ["shop"], id="a list of one as in Helm"),
-        pytest.param("watchNamespaces={}", "watchNamespaces", [], id="an empty list as in Helm"),
         pytest.param(
-            r"horizontal.extraArgs={--a=1\,2,--b}", "horizontal.extraArgs", ["--a=1,2", "--b"], id="a comma"
+            "horizontal.customMetrics={a}", "horizontal.customMetrics", ["a"], id="a list of one as in Helm"
+        ),
+        pytest.param(
+            "horizontal.customMetrics={}", "horizontal.customMetrics", [], id="an empty list as in Helm"
+        ),
+        pytest.param(
+            r"imagePullSecrets[0].name=a,settings.plugins=a.b/C\,d.e/F",
+            "settings.plugins",
+            "a.b/C,d.e/F",
+            id="a comma as in Helm",
+        ),
+        pytest.param(
+            "settings.watch-namespaces=shop,search",
+            "settings.watch-namespaces",
+            "shop,search",
+            id="a comma without a backslash",
+        ),
+        pytest.param("settings.dry-run=true", "settings.dry-run", True, id="a switch of all programs"),
+        pytest.param(
+            "settings.horizontal-pod-autoscaler-tolerance=0.2",
+            "settings.horizontal-pod-autoscaler-tolerance",
+            0.2,
+            id="a fraction",
+        ),
+        pytest.param(
+            "settings.feature-gates=HPAScaleToZero=false,AllAlpha=true",
+            "settings.feature-gates",
+            "HPAScaleToZero=false,AllAlpha=true",
+            id="equals signs of gates",
         ),
         pytest.param(
             "networkPolicy.apiServerPorts={6443}",
@@ -45,12 +76,14 @@ from trimtab.model.feature_gates import FeatureGates
         pytest.param(
             "networkPolicy.apiServerPorts=443,6443", "networkPolicy.apiServerPorts", [443, 6443], id="numbers"
         ),
-        pytest.param("watchNamespaces={1234}", "watchNamespaces", ["1234"], id="a text of digits in a list"),
+        pytest.param(
+            "horizontal.customMetrics={1234}",
+            "horizontal.customMetrics",
+            ["1234"],
+            id="a text of digits in a list",
+        ),
         pytest.param("tolerations=[{operator: Exists}]", "tolerations", [{"operator": "Exists"}], id="YAML"),
         pytest.param("nodeSelector.pool=infra", "nodeSelector.pool", "infra", id="a key of the user's own"),
-        pytest.param(
-            "featureGates.HPAScaleToZero=false", "featureGates.HPAScaleToZero", False, id="one gate"
-        ),
         pytest.param(
             r"nodeSelector.kubernetes\.io/arch=arm64",
             "nodeSelector",
@@ -72,24 +105,20 @@ from trimtab.model.feature_gates import FeatureGates
             [{"operator": "Exists", "key": "gpu"}, {"key": "spot"}],
             id="several assignments",
         ),
-        pytest.param("watchNamespaces[0]=shop", "watchNamespaces", ["shop"], id="a text in a list"),
+        pytest.param(
+            "horizontal.customMetrics[0]=a", "horizontal.customMetrics", ["a"], id="a text in a list"
+        ),
         pytest.param(
             "networkPolicy.apiServerPorts[0]=443,networkPolicy.apiServerPorts[1]=6443",
             "networkPolicy.apiServerPorts",
             [443, 6443],
             id="numbers by their index",
         ),
-        pytest.param("dryRun=true,replicas=3", "replicas", 3, id="the second of two assignments"),
+        pytest.param("adapter.enabled=true,replicas=3", "replicas", 3, id="the second of two assignments"),
         pytest.param(
-            "horizontal.extraArgs=--a=1,--b=2",
-            "horizontal.extraArgs",
-            ["--a=1", "--b=2"],
-            id="equals signs of flags",
-        ),
-        pytest.param(
-            "watchNamespaces=shop,search,replicas=3",
-            "watchNamespaces",
-            ["shop", "search"],
+            "horizontal.customMetrics=a,b,replicas=3",
+            "horizontal.customMetrics",
+            ["a", "b"],
             id="a list, then a number",
         ),
         pytest.param(r"podAnnotations.note=a\,b\\c", "podAnnotations.note", r"a,b\c", id="escapes in a text"),
@@ -115,8 +144,8 @@ def test_a_value_is_set(assignment, path, want):
 
 
 def test_an_item_of_a_list_is_changed_in_a_later_assignment():
-    values = set_values(["watchNamespaces=shop,search", "watchNamespaces[1]=find"])
-    assert values["watchNamespaces"] == ["shop", "find"]
+    values = set_values(["horizontal.customMetrics=a,b", "horizontal.customMetrics[1]=c"])
+    assert values["horizontal"]["customMetrics"] == ["a", "c"]
 
 
 @pytest.mark.parametrize(
@@ -125,44 +154,62 @@ def test_an_item_of_a_list_is_changed_in_a_later_assignment():
         pytest.param("replicas", "expected KEY=VALUE", id="no value"),
         pytest.param(
             "nonsense=3",
-            "there is no such value; known are: namespace, crds, image, ",
+            "there is no such value; known are: settings, namespace, crds, image, ",
             id="a name that is not known",
         ),
         pytest.param("replica=3", "there is no such value; did you mean replicas?", id="a name nearly known"),
         pytest.param(
             "adapter.colour=blue",
-            "there is no such value; known are: adapter.enabled",
+            "there is no such value; known are: enabled, custom, ",
             id="a group that is known",
         ),
         pytest.param("image.tags=3", "there is no such value", id="a name inside a group"),
         pytest.param("replicas=three", "'three' is not a whole number", id="no number"),
-        pytest.param("dryRun=maybe", "'maybe' is not true or false", id="no switch"),
-        pytest.param("watchNamespaces=shop}", "'shop}' is not the name of a namespace", id="half a list"),
-        pytest.param("watchNamespaces=Shop", "'Shop' is not the name of a namespace", id="no DNS label"),
-        pytest.param("watchNamespaces=[shop, 7]", "7 is not the name of a namespace", id="no text"),
+        pytest.param("settings.dry-run=maybe", "'maybe' is not true or false", id="no switch"),
+        pytest.param("horizontal.customMetrics=a}", "'a}' is not the name of a metric", id="half a list"),
+        pytest.param("horizontal.customMetrics=[a, 7]", "7 is not the name of a metric", id="no text"),
         pytest.param(
-            "vertical.ignoredNamespaces=a.b", "'a.b' is not the name of a namespace", id="no namespace"
+            "settings.watch-namespaces=Shop",
+            "'Shop' is not a list with commas, of which each part is a namespace",
+            id="no DNS label",
         ),
+        pytest.param(
+            "settings.ignored-vpa-object-namespaces=a.b",
+            "'a.b' is not a list with commas, of which each part is a namespace",
+            id="no namespace",
+        ),
+        pytest.param(
+            "settings.dry-runs=true",
+            r"settings.dry-runs: there is no such value; did you mean settings.dry-run\?",
+            id="a setting nearly known",
+        ),
+        pytest.param(
+            "vertical.updater.settings.shards=2",
+            "there is no such value; known are: v, kube-api-qps, kube-api-burst",
+            id="a setting that this program may not have for itself",
+        ),
+        pytest.param("settings.shards=2", "there is no such value", id="shards of all programs"),
+        pytest.param(
+            "settings.password=secret",
+            "there is no such value; docs/reference/flags.md lists them",
+            id="a secret",
+        ),
+        pytest.param("settings.port=80", "there is no such value", id="what the installation wires"),
         pytest.param("networkPolicy.apiServerPorts={https}", "'https' is not a whole number", id="no port"),
         pytest.param(
             "networkPolicy.apiServerPorts=443,[", r"'\[' is not a whole number", id="a port that is no YAML"
         ),
         pytest.param(
-            "vertical.recommender.name=Upper_Case",
-            "'Upper_Case' is not the name of a recommender: up to 63 lower case letters, digits and dashes, nor empty",
-            id="no name of a recommender",
-        ),
-        pytest.param(
-            "vertical.updater.maxEvictionsPerMinute=many",
-            "'many' is not a whole number from 0 to 999999, nor empty",
+            "settings.max-evictions-per-minute=many",
+            "'many' is not a whole number",
             id="no number of evictions",
         ),
-        pytest.param("horizontal.shards=1", "1 is not 0 or a number from 2 to 16", id="one shard"),
+        pytest.param("horizontal.settings.shards=17", "17 is out of bounds; use 1 to 16", id="17 shards"),
         pytest.param('commonLabels."a b"=foo', "is not the key of a label such as team", id="no key"),
         pytest.param("tolerations=[", "is not YAML", id="broken YAML"),
         pytest.param(
             "tolerations[x].key=gpu",
-            r"--set tolerations\[x\].key=gpu: an index is a number, as tolerations\[0\]",
+            r"--set tolerations\[x\].key: an index is a number, as tolerations\[0\]",
             id="no index",
         ),
         pytest.param("tolerations[0.key=gpu", "an index is a number", id="half an index"),
@@ -177,7 +224,7 @@ def test_an_item_of_a_list_is_changed_in_a_later_assignment():
         pytest.param("image..tag=3", "there is no such value", id="an empty name"),
         pytest.param("=3", "expected KEY=VALUE", id="no key"),
         pytest.param(
-            "dryRun=true,replicass=3",
+            "adapter.enabled=true,replicass=3",
             "'true,replicass=3' is not true or false",
             id="a second name that is not known",
         ),
@@ -191,7 +238,7 @@ def test_a_mistake_is_named(assignment, words):
 @pytest.mark.parametrize("namespace", ["Bad Ns", "", "a.b", "x" * 64])
 def test_a_namespace_that_cannot_be_is_refused(namespace):
     with pytest.raises(ValueProblem, match=f"--namespace: {namespace!r} is not the name of a namespace"):
-        set_values([], namespace=namespace)
+        manifests(set_values(), namespace)
 
 
 _WORDS = st.lists(st.sampled_from(["0", "1", "ffff", "12345", "g", "", "10", "255"]), min_size=1, max_size=9)
@@ -211,10 +258,3 @@ def test_a_range_of_addresses_is_what_python_takes_for_one(address, bits):
         assert list(problems(CIDR, text)), text
     else:
         assert not list(problems(CIDR, text)), text
-
-
-def test_the_gates_of_our_own_features_are_set_and_known():
-    gates = default_values()["featureGates"]
-    text = ",".join(f"{name}={str(value).lower()}" for name, value in gates.items())
-    assert all(FeatureGates.parse(text).enabled(name) for name in gates)
-    assert len(gates) == 2

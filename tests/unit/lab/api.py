@@ -7,7 +7,7 @@ from contextlib import asynccontextmanager
 from typing import Any
 
 from trimtab.clock import Clock, VirtualClock
-from trimtab.lab.apiserver.server import Server
+from trimtab_lab.apiserver.server import Server
 
 MERGE = "application/merge-patch+json"
 CONFIG_MAPS = "/api/v1/namespaces/default/configmaps"

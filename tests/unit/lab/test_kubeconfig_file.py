@@ -3,7 +3,7 @@
 import pytest
 import yaml
 
-from trimtab.lab.kubeconfig_file import KubeconfigFile, KubeconfigInUseError, claim_free
+from trimtab_lab.kubeconfig_file import KubeconfigFile, KubeconfigInUseError, claim_free
 
 
 def test_a_file_of_a_running_cluster_cannot_be_claimed(tmp_path):

@@ -9,11 +9,11 @@ from trimtab.clock import SystemClock
 from trimtab.cluster.client import Client
 from trimtab.cluster.config import load_kubeconfig
 from trimtab.cluster.http import HttpTransport
-from trimtab.lab.controllers.base.kinds import DEPLOYMENTS, PODS
-from trimtab.lab.data_plane import DataPlaneConfig
-from trimtab.lab.embedded import EmbeddedCluster
-from trimtab.lab.nodes.pod_lifecycle import Timing
-from trimtab.lab.serve import ListenAddress, write_kubeconfig
+from trimtab_lab.controllers.kinds import DEPLOYMENTS, PODS
+from trimtab_lab.data_plane import DataPlaneConfig
+from trimtab_lab.embedded import EmbeddedCluster
+from trimtab_lab.nodes.pod_lifecycle import Timing
+from trimtab_lab.serve import ListenAddress, write_kubeconfig
 
 AT_ONCE = DataPlaneConfig(timing=Timing(start_seconds=0, stop_seconds=0))
 

@@ -9,8 +9,8 @@ from hypothesis import strategies as st
 
 import trimtab
 from trimtab.cli import answer
-from trimtab.lab.patches.merge import merge
 from trimtab.library.autoscalers import _merge_patch
+from trimtab_lab.patches.merge import merge
 
 EXAMPLES = Path(__file__).parents[3] / "examples"
 WEB = EXAMPLES / "simulate-web.yaml"

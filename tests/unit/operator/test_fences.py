@@ -6,13 +6,12 @@ import pytest
 
 from trimtab.clock import VirtualClock
 from trimtab.cluster.client import Client
-from trimtab.cluster.leases.election import LeaderElector
+from trimtab.cluster.leases.family import Family
 from trimtab.cluster.leases.fence import ClosedFence, Fence, NoFence
-from trimtab.cluster.leases.shards import Shards
 from trimtab.cluster.transport.in_process import InProcessTransport
-from trimtab.lab.apiserver.server import Server
 from trimtab.operator.operator import Operator
 from trimtab.operator.settings.settings import Settings
+from trimtab_lab.apiserver.server import Server
 
 
 def fenced(components: tuple[str, ...], settings: dict[str, Any]) -> tuple[Operator, Fence]:
@@ -39,10 +38,10 @@ def fenced(components: tuple[str, ...], settings: dict[str, Any]) -> tuple[Opera
     [
         pytest.param(("dashboard",), {}, ClosedFence, id="only readers"),
         pytest.param(("dashboard", "other"), {}, ClosedFence, id="two readers"),
-        pytest.param(("horizontal", "dashboard"), {}, LeaderElector, id="a writer and a reader"),
-        pytest.param(("updater",), {}, LeaderElector, id="a writer"),
+        pytest.param(("horizontal", "dashboard"), {}, Family, id="a writer and a reader"),
+        pytest.param(("updater",), {}, Family, id="a writer"),
         pytest.param(("horizontal", "dashboard"), {"leader_elect": False}, NoFence, id="one replica"),
-        pytest.param(("recommender", "dashboard"), {"shards": 3}, Shards, id="shards"),
+        pytest.param(("recommender", "dashboard"), {"shards": 3}, Family, id="shards"),
     ],
 )
 def test_only_a_process_without_writers_is_fenced_for_good(components, settings, fence):
@@ -76,7 +75,7 @@ def test_settings_are_published_by_a_lease_of_their_own_without_an_election(
 )
 def test_shards_need_one_loop_that_can_be_shared(components, is_shared):
     if is_shared:
-        assert isinstance(fenced(components, {"shards": 2})[1], Shards)
+        assert isinstance(fenced(components, {"shards": 2})[1], Family)
     else:
         with pytest.raises(ValueError, match="--shards: nothing of updater, dashboard is shared out"):
             fenced(components, {"shards": 2})

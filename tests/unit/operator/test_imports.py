@@ -24,7 +24,7 @@ HEAVY = frozenset(
         "trimtab.adapter",
         "trimtab.dashboard",
         "trimtab.decide.vertical",
-        "trimtab.lab",
+        "trimtab_lab",
         "trimtab.library",
         "trimtab.backtest",
         "uvicorn",
@@ -50,7 +50,7 @@ def test_the_options_of_run_load_nothing_heavy():
 
 @pytest.mark.parametrize(
     "unneeded",
-    ["numpy", "cryptography", "celpy", "rich", "trimtab.decide.vertical", "trimtab.lab", "trimtab.dashboard"],
+    ["numpy", "cryptography", "celpy", "rich", "trimtab.decide.vertical", "trimtab_lab", "trimtab.dashboard"],
 )
 def test_scaling_out_does_not_load(unneeded, horizontal_run):
     assert unneeded not in horizontal_run

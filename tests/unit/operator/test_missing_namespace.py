@@ -8,10 +8,10 @@ from tests.support.cluster import as_admin
 from tests.support.objects import CRDS
 from trimtab.clock import VirtualClock
 from trimtab.cluster.client import Client
-from trimtab.lab.apiserver.server import Server
 from trimtab.model.crds import all_crds
 from trimtab.operator.operator import Operator
 from trimtab.operator.settings.settings import LOOPS, Settings
+from trimtab_lab.apiserver.server import Server
 
 
 def log_of(caplog, **settings):

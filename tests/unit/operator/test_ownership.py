@@ -5,57 +5,46 @@ from typing import Any
 
 import pytest
 
+from tests.unit.cluster.leases.fake_leases import FakeLeases
+from trimtab.clock import VirtualClock
+from trimtab.cluster.client import Client
 from trimtab.cluster.leases.epoch import UNSHARED
+from trimtab.cluster.leases.family import Family, shard_of
 from trimtab.cluster.leases.fence import ClosedFence, NoFence
-from trimtab.cluster.leases.layout import ShardLayout
+from trimtab.cluster.transport.asgi import AsgiTransport
 from trimtab.operator import ownership
-from trimtab.operator.ownership import ShardedOwner, SingleOwner
+from trimtab.operator.ownership import Ownership
 
 COUNT = 4
-LAYOUT = ShardLayout(COUNT, ["shop"])
 
 
-class Shards:
+class Shards(Family):
     """Four shards, of which a test says which are ours."""
 
-    count = COUNT
-    layout = LAYOUT
-
     def __init__(self, *held: int) -> None:
-        self._held = held
-        self.silent = 0.0
-
-    def __getitem__(self, number: int) -> Any:
-        elector = SimpleNamespace(holder="other" if number else "", transitions=number)
-        return SimpleNamespace(
-            number=number, elector=elector, may_write=lambda: number in self._held, epoch=f"epoch {number}"
-        )
-
-    def held(self) -> tuple[int, ...]:
-        return self._held
-
-    def may_write(self) -> bool:
-        return bool(self._held)
-
-    def silence(self) -> float:
-        return self.silent
+        super().__init__(Client(VirtualClock(), AsgiTransport(FakeLeases())), "trimtab", "hpa", "me", COUNT)
+        for shard in self._all:
+            shard.lock.transitions = shard.number
+            shard.lock.holder = "other" if shard.number else ""
+            shard.lock.is_confirmed = True
+            shard.lock._until = 10.0 if shard.number in held else None
 
 
-class Client:
+class FencedClient:
     """Names the client that a fence made."""
 
     def fenced(self, fence: Any) -> str:
-        return f"shard {fence.number}" if hasattr(fence, "number") else f"last of {fence.transitions}"
+        return f"shard {fence.number}" if hasattr(fence, "number") else f"last of {fence.name}"
 
 
-def owner(*held: int) -> tuple[ShardedOwner, Any]:
-    client: Any = Client()
-    shards: Any = Shards(*held)
-    return ShardedOwner(client, shards), shards
+def owner(*held: int) -> tuple[Ownership, Shards]:
+    client: Any = FencedClient()
+    shards = Shards(*held)
+    return Ownership(client, shards), shards
 
 
 def key_in(shard: int) -> str:
-    return next(key for number in range(1000) if LAYOUT.shard_of(key := f"shop/web-{number}") == shard)
+    return next(f"{name}/web" for number in range(99) if shard_of(name := f"shop-{number}", COUNT) == shard)
 
 
 def test_a_shard_is_busy_as_long_as_one_of_its_writes_is_under_way():
@@ -65,7 +54,7 @@ def test_a_shard_is_busy_as_long_as_one_of_its_writes_is_under_way():
         assert str(client) == "shard 1"
         assert (owned.is_busy(1), owned.is_busy(2)) == (True, False)
         with owned.writing(1, is_last=True) as last:
-            assert str(last) == "last of 1"
+            assert str(last) == "last of hpa-1"
         assert owned.is_busy(1)
     assert not owned.is_busy(1)
     with pytest.raises(ValueError, match="failed"), owned.writing(2):
@@ -80,7 +69,7 @@ def test_an_object_is_written_by_the_client_of_its_shard():
         assert owned.share(key) == owned.share(key) == shard
         assert str(owned.client_for(key)) == f"shard {shard}"
         assert owned.owns(key) is (shard == 1)
-        assert str(owned.epoch_for(key)) == f"epoch {shard}"
+        assert (owned.epoch_for(key) is None) is (shard != 1)
         with owned.writing_for(key) as client:
             assert str(client) == f"shard {shard}"
             assert owned.is_busy(shard)
@@ -98,29 +87,23 @@ def test_objects_that_come_and_go_are_forgotten(monkeypatch):
     monkeypatch.setattr(ownership, "MOST_KNOWN", 10)
     owned, _ = owner(1)
     for number in range(100):
-        owned.share(f"shop/app-{number}")
+        owned.share(f"shop-{number}/app")
     assert owned._shard_of.cache_info().currsize == 10
 
 
-def test_leases_that_cannot_be_read_for_long_are_a_problem():
-    owned, shards = owner(1)
-    assert (owned.problem(), owned.may_write(), owned.held()) == ("", True, (1,))
-    shards.silent = 1000.0
-    assert owned.problem() == "the Leases could not be read for 1000 s"
-    shards.silent = 30.0
-    assert owned.problem() == "", "for half a minute a replica could still take over"
-    shards.silent = 30.6
-    assert owned.problem() == "the Leases could not be read for 31 s"
-    assert not owner()[0].may_write()
+def test_a_replica_that_waits_for_another_number_of_shards_names_whom():
+    owned, shards = owner()
+    shards.waits_for = "other/2"
+    assert "waits for a replica with another --shards, other/2, to stop" in owned.describe_owner(key_in(1))
 
 
 @pytest.mark.parametrize(("fence", "may_write"), [(NoFence(), True), (ClosedFence(), False)])
 def test_a_single_owner_owns_everything_while_its_fence_is_open(fence, may_write):
     client: Any = SimpleNamespace(fenced=lambda _fence: "fenced")
-    owned = SingleOwner(client, fence)
+    owned = Ownership(client, fence)
     assert owned.may_write() is may_write
     assert owned.epoch_for("shop/web") is (UNSHARED if may_write else None)
     assert (owned.held(), owned.share("shop/web"), owned.owns("shop/web")) == ((0,), 0, True)
-    assert (owned.problem(), owned.is_busy(0), owned.describe_owner("shop/web")) == ("", False, "")
+    assert (owned.is_busy(0), owned.describe_owner("shop/web")) == (False, "")
     with owned.writing_for("shop/web") as lent:
         assert str(lent) == "fenced"

@@ -4,7 +4,6 @@ import asyncio
 import os
 import signal
 from datetime import timedelta
-from types import SimpleNamespace
 from typing import Any
 
 import pytest
@@ -12,11 +11,11 @@ import pytest
 from trimtab.clock import VirtualClock
 from trimtab.cluster.client import Client
 from trimtab.cluster.transport.in_process import InProcessTransport
-from trimtab.lab.apiserver.server import Server
 from trimtab.operator.operator import Operator
-from trimtab.operator.process import acting_client, make_elector, make_shards, run_until_stopped
+from trimtab.operator.process import acting_client, make_family, run_until_stopped
 from trimtab.operator.runtime import Runtime
 from trimtab.operator.settings.settings import Settings
+from trimtab_lab.apiserver.server import Server
 
 
 class Works:
@@ -85,31 +84,13 @@ def test_leases_follow_the_settings():
     async def main() -> None:
         nothing: Any = None
         client = Client(VirtualClock(), nothing, seed=1)
-        elector = make_elector(client, settings, "me", lambda _leads: None)
-        shards = make_shards(client, settings, "me")
-        assert shards.count == 3
-        for lease in (elector, shards[2].elector):
+        family = make_family(client, settings, "me")
+        assert family.count == 3
+        for lease in (family, family[2].lock):
             assert (lease._namespace, lease._times.duration) == ("home", 30.0)
             assert (lease._times.renew_deadline, lease._times.retry) == (20.0, 5.0)
 
     asyncio.run(main())
-
-
-@pytest.mark.parametrize(("leads", "begins"), [(True, 1), (False, 0)])
-def test_hpas_start_over_when_this_replica_becomes_the_leader(leads, begins):
-    clock = VirtualClock()
-
-    async def main() -> None:
-        async with Server(clock, seed=1) as server:
-            operator = Operator(clock, Client(clock, InProcessTransport(server), seed=1), Settings())
-            operator._on_leadership(leads)
-            began: list[int] = []
-            horizontal: Any = SimpleNamespace(lead=lambda: began.append(1))
-            operator._horizontal = horizontal
-            operator._on_leadership(leads)
-            assert len(began) == begins
-
-    clock.run(main())
 
 
 class Parts:

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.matrix.recording import ADAPTER, ignore, make_adapter
+from tests.matrix.test_matrix import ADAPTER, adapter_of
 from tests.support.cluster import as_admin
 from tests.support.objects import CRDS, NAMESPACES
 from tests.support.transport import Line
@@ -15,11 +15,11 @@ from trimtab.cluster.client import Client
 from trimtab.cluster.resource import DEPLOYMENTS
 from trimtab.cluster.transport.transport import Request
 from trimtab.dashboard.dashboard import Dashboard
-from trimtab.lab.apiserver.server import Server
 from trimtab.model.crds import all_crds
 from trimtab.operator.horizontal.inputs.kinds import OWN_HPAS
 from trimtab.operator.operator import Operator
 from trimtab.operator.settings.settings import Settings
+from trimtab_lab.apiserver.server import Server
 
 VERTICAL = ("recommender", "updater", "admission", "roles")
 ALL = ("horizontal", *VERTICAL, "adapter", "dashboard")
@@ -78,7 +78,7 @@ def requests_of(components: tuple[str, ...], folder: Path) -> list[Request]:
                 clock,
                 Client(clock, line, seed=2),
                 settings,
-                beside={"dashboard": lambda parts: Dashboard(parts, ignore), "adapter": make_adapter},
+                beside={"dashboard": Dashboard, "adapter": adapter_of},
             )
             running = asyncio.ensure_future(operator.run())
             await clock.sleep(SECONDS)

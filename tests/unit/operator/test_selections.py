@@ -70,7 +70,6 @@ def names_a_namespace(selection: ast.expr | None, assigned: dict[str, ast.expr])
 
 BY_THE_USER = {
     "cli/explain/hpas.py: list(resource)",
-    "cli/namespace_contents.py: list(_NAMESPACES)",
 }
 """Lists with the user's own rights. `explain` looks for a name that was not found, where a refusal gives no hint, and `shards`
 divides the whole cluster.

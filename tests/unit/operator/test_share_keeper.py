@@ -11,10 +11,10 @@ from trimtab.cluster.cache.share import ShardedShare, Share
 from trimtab.cluster.client import Client
 from trimtab.cluster.leases.fence import Fence, NoFence
 from trimtab.cluster.transport.in_process import InProcessTransport
-from trimtab.lab.apiserver.server import Server
-from trimtab.operator.process import make_shards
+from trimtab.operator.process import make_family
 from trimtab.operator.settings.settings import Settings
 from trimtab.operator.share_keeper import ShareKeeper, share_of
+from trimtab_lab.apiserver.server import Server
 
 KEEP_SECONDS = 30.0
 
@@ -27,14 +27,11 @@ class World:
         self.busy: set[int] = set()
         self.changes: list[tuple[float, str, int]] = []
         self.served: list[Any] = []
-        self.split_by: list[tuple[str, ...]] = []
         shards: Any = SimpleNamespace(
-            layout=SimpleNamespace(split=("big",)),
             serve=self.served.append,
             is_busy=self.busy.__contains__,
         )
         share: Any = SimpleNamespace(
-            split=self.split_by.append,
             enter=lambda shard: self.changes.append((self.clock.monotonic(), "enter", shard)),
             leave=lambda shard: self.changes.append((self.clock.monotonic(), "leave", shard)),
         )
@@ -42,9 +39,9 @@ class World:
         self.keeper = ShareKeeper(client, shards, share)
 
 
-def test_a_keeper_follows_its_shards_and_knows_the_split_namespaces():
+def test_a_keeper_follows_its_shards():
     world = World()
-    assert (world.served, world.split_by) == ([world.keeper], [("big",)])
+    assert world.served == [world.keeper]
     assert not world.keeper.is_shard_busy(0)
 
 
@@ -123,7 +120,7 @@ def test_only_a_process_whose_components_all_share_their_work_watches_its_shards
     async def main() -> Share:
         async with Server(clock, seed=1) as server:
             client = Client(clock, InProcessTransport(server), seed=1)
-            fence: Fence = make_shards(client, settings, "one") if shards > 1 else NoFence()
+            fence: Fence = make_family(client, settings, "one") if shards > 1 else NoFence()
             return share_of(client, fence, settings)
 
     assert isinstance(clock.run(main()), ShardedShare) is is_sharded

@@ -5,9 +5,9 @@ import pytest
 from trimtab.clock import VirtualClock
 from trimtab.cluster.client import Client
 from trimtab.cluster.transport.in_process import InProcessTransport
-from trimtab.lab.apiserver.server import Server
 from trimtab.operator.operator import Operator
 from trimtab.operator.settings.settings import Settings
+from trimtab_lab.apiserver.server import Server
 
 
 def start(*components: str, shards: int = 6, leader_elect: bool = True) -> int:
@@ -20,7 +20,7 @@ def start(*components: str, shards: int = 6, leader_elect: bool = True) -> int:
             made = Operator(
                 clock, client, Settings.of(components=components, shards=shards, leader_elect=leader_elect)
             )
-            return made._shards.count if made._shards is not None else 1
+            return made._family.count if made._family is not None else 1
 
     return clock.run(main())
 
@@ -41,7 +41,7 @@ def test_loops_that_share_nothing_are_refused_with_the_reason(components):
 
 
 def test_too_many_shards_are_refused():
-    with pytest.raises(ValueError, match="17 is not possible; use up to 16"):
+    with pytest.raises(ValueError, match="17 is not possible; use 1 to 16"):
         start("recommender", shards=17)
 
 

@@ -29,7 +29,7 @@ ACCOUNTS = {
     "upstream": ("kube-system", "horizontal-pod-autoscaler"),
     "ours": ("trimtab", "trimtab-horizontal"),
 }
-LEASES = {"upstream": ("kube-system", "kube-controller-manager"), "ours": ("trimtab", "trimtab-horizontal")}
+LEASES = {"upstream": ("kube-system", "kube-controller-manager"), "ours": ("trimtab", "trimtab-horizontal-0")}
 METRICS_GROUPS = ("metrics.k8s.io", "custom.metrics.k8s.io", "external.metrics.k8s.io")
 VPA_PROGRAMS = ("recommender", "updater", "admission")
 UPSTREAM_VPA = User("vpa", "vpa", "system:masters")
@@ -258,7 +258,7 @@ class Controllers:
     async def _join(self) -> None:
         """Upgrade ours to two shards while the old copy runs on and keeps its right to its Lease."""
         self._joined = True
-        await asyncio.to_thread(self._beside.install, (*VALUES, "horizontal.shards=2"), 0)
+        await asyncio.to_thread(self._beside.install, (*VALUES, "horizontal.settings.shards=2"), 0)
         rule = {"apiGroups": ["coordination.k8s.io"], "resources": ["leases"], "verbs": ["*"]}
         head = {"apiVersion": "rbac.authorization.k8s.io/v1", "metadata": {"name": "worlds-leases"}}
         role = {"apiGroup": "rbac.authorization.k8s.io", "kind": "Role", "name": "worlds-leases"}

@@ -49,7 +49,7 @@ from trimtab.model.vpa.types import (
     VPAScope,
 )
 from trimtab.operator.control_loop import ControlLoopMetrics
-from trimtab.operator.ownership import SingleOwner
+from trimtab.operator.ownership import Ownership
 from trimtab.operator.settings.settings import Settings
 from trimtab.operator.vertical.admission.vpa_lookup import VpaLookup
 from trimtab.operator.vertical.cluster_view import ClusterView, compat_of
@@ -449,7 +449,7 @@ class Recommender:
                 per_vpa_config=view.gates.per_vpa_config,
                 block_columns=64,
             ),
-            SingleOwner(_Client(view.api), NoFence()),
+            Ownership(_Client(view.api), NoFence()),
         )
         self._states.sync_shards()
         served = frozenset({settings.recommender.recommender_name, *estimation.estimators})

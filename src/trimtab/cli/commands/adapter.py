@@ -21,7 +21,7 @@ from trimtab.adapter.files import kind_of
 from trimtab.adapter.sources.plugin.dry_run import try_plugins
 from trimtab.adapter.sources.prometheus.dry_run import RuleQuery, try_rules
 from trimtab.adapter.sources.prometheus.rules import RulesFile, load_rules
-from trimtab.cli.commands.run import client_of, options_of
+from trimtab.cli.commands.run import client_of, options_for
 from trimtab.cli.connection import context_option, kubeconfig_option
 from trimtab.cli.errors import FOUND, CommandError
 from trimtab.cli.examples import epilog_of
@@ -34,8 +34,8 @@ from trimtab.cluster.http import HttpTransport
 from trimtab.metrics.prometheus import PrometheusClient
 from trimtab.model.labels.selector import Selector
 from trimtab.operator import log_format
-from trimtab.operator.settings.bounds import reject_invalid
-from trimtab.operator.settings.settings import Settings, with_values
+from trimtab.operator.settings.declare import ADAPTER_COMMAND
+from trimtab.operator.settings.settings import Settings, reject_invalid
 from trimtab.plugins.registry import load_plugins, load_usable_plugins
 from trimtab.serving.server import ListenError
 
@@ -60,7 +60,7 @@ def adapter(ctx: click.Context, /, config: Path | None, kubeconfig: str, context
         return
     if config is None:
         raise click.UsageError("Missing option '--config'.", ctx)
-    settings = with_values({**values, "kubeconfig": kubeconfig, "context": context})
+    settings = Settings.of(**{**values, "kubeconfig": kubeconfig, "context": context})
     require_descriptors()
     try:
         reject_invalid(settings)
@@ -76,7 +76,7 @@ def adapter(ctx: click.Context, /, config: Path | None, kubeconfig: str, context
         raise CommandError(f"cannot listen: {error.strerror or error}", "is the port taken?") from error
 
 
-adapter.params += options_of("watch_namespaces", "kube_api_qps", "kube_api_burst", "log_format", "plugins")
+adapter.params += options_for(ADAPTER_COMMAND)
 
 
 @adapter.command("test", epilog=epilog_of("adapter test"))

@@ -11,8 +11,7 @@ import yaml
 from trimtab.cli.commands.run import settings_of
 from trimtab.cli.errors import CommandError
 from trimtab.cli.output import output_option, to_json, to_yaml_stream
-from trimtab.install import ValueProblem, manifests, set_values, value_of_flag
-from trimtab.model.crds import all_crds
+from trimtab.install import CRDS, ValueProblem, manifests, set_values
 
 _BUILT_IN_KINDS_ONLY = (
     "trimtab install: HPAs may scale Deployments, ReplicaSets, StatefulSets and ReplicationControllers; for another kind "
@@ -29,7 +28,7 @@ _FLAG = re.compile(r"--[a-z][a-z0-9-]*")
     "assignments",
     multiple=True,
     metavar="KEY=VALUE",
-    help=r"Set a value of the chart in Helm's syntax, such as watchNamespaces=shop,search, tolerations[0].key=gpu or "
+    help=r"Set a value of the chart in Helm's syntax, such as settings.watch-namespaces=shop,search, tolerations[0].key=gpu or "
     r"nodeSelector.kubernetes\.io/arch=arm64. May be given often.",
 )
 @click.option(
@@ -42,25 +41,32 @@ _FLAG = re.compile(r"--[a-z][a-z0-9-]*")
     help="Take values from a YAML file, as `helm install -f` does. May be given often; --set counts more.",
 )
 @click.option("-n", "--namespace", default="trimtab", show_default=True, help="Namespace to install into.")
+@click.option(
+    "--only",
+    type=click.Choice(["crds"]),
+    help="Print only the CustomResourceDefinitions, which programs outside of the cluster need, too.",
+)
 @output_option("yaml", "json")
-def install(assignments: tuple[str, ...], paths: tuple[Path, ...], namespace: str, output: str) -> None:
+def install(
+    assignments: tuple[str, ...], paths: tuple[Path, ...], namespace: str, only: str | None, output: str
+) -> None:
     """Print the manifests of an installation. Nothing is changed in the cluster.
 
     Use it as `trimtab install | kubectl apply --server-side -f -`. The feature gates of Trimtab's own features are on
-    unless --set says otherwise. The Helm chart in charts/trimtab holds the same objects and takes the same values.
+    unless --set says otherwise. It renders the Helm chart in charts/trimtab, so it takes the same values and prints the same objects.
     """
     try:
-        files = [_read_values(path) for path in paths]
-        values = set_values(assignments, files=files, namespace=namespace)
-        objects = manifests(values)
+        values = set_values(assignments, files=[_read_values(path) for path in paths])
+        objects = manifests(values, namespace, only=CRDS if only else "")
     except ValueProblem as problem:
         raise CommandError(str(problem)) from problem
-    _reject_unstartable(objects)
+    _reject_unstartable(objects, values)
     if output == "yaml":
         click.echo(to_yaml_stream(objects), nl=False)
     else:
         click.echo(to_json({"apiVersion": "v1", "kind": "List", "items": objects}), nl=False)
-    if values["horizontal"]["enabled"] and not values["horizontal"]["nativeHpas"] and not values["scalable"]:
+    is_native = values["settings"].get("native-hpas")
+    if values["horizontal"]["enabled"] and not is_native and not values["scalable"] and not only:
         click.echo(_BUILT_IN_KINDS_ONLY, err=True)
 
 
@@ -76,7 +82,7 @@ def _read_values(path: Path) -> dict[str, Any]:
     return values or {}
 
 
-def _reject_unstartable(objects: Iterable[dict[str, Any]]) -> None:
+def _reject_unstartable(objects: Iterable[dict[str, Any]], values: dict[str, Any]) -> None:
     """Raise CommandError if a program would reject its arguments, by the parser and the checks of the program."""
     for manifest in objects:
         if manifest["kind"] != "Deployment":
@@ -86,11 +92,18 @@ def _reject_unstartable(objects: Iterable[dict[str, Any]]) -> None:
             _check_arguments(*container["args"])
         except ValueError as error:
             flag = _FLAG.search(str(error))
-            path = value_of_flag(container["name"], flag[0] if flag else "")
+            path = _value_of_flag(values, container["name"], flag[0].removeprefix("--") if flag else "")
             raise CommandError(
                 f"{path}: Deployment {manifest['metadata']['name']} could not start: {error}",
-                f"correct --set {path}; docs/reference/values.md lists the values",
+                f"correct --set {path}; docs/reference/flags.md lists the settings",
             ) from error
+
+
+def _value_of_flag(values: dict[str, Any], program: str, key: str) -> str:
+    """Return the path of the value that a flag of a program comes from."""
+    is_own = key in values.get(program, values["vertical"].get(program, {})).get("settings", {})
+    place = f"{program}." if program in values else f"vertical.{program}."
+    return f"{place if is_own else ''}settings.{key}".rstrip(".")
 
 
 def _check_arguments(program: str, *arguments: str) -> None:
@@ -101,17 +114,3 @@ def _check_arguments(program: str, *arguments: str) -> None:
         settings_of([argument for argument in arguments if not argument.startswith("--config=")], options)
     else:
         settings_of(arguments)
-
-
-@click.command()
-@output_option("yaml", "json")
-def crds(output: str) -> None:
-    """Print the CustomResourceDefinitions that Trimtab needs.
-
-    Use it as `trimtab crds | kubectl apply --server-side -f -`. JSON comes as one List.
-    """
-    definitions = all_crds()
-    if output == "yaml":
-        click.echo(to_yaml_stream(definitions), nl=False)
-    else:
-        click.echo(to_json({"apiVersion": "v1", "kind": "List", "items": definitions}), nl=False)

@@ -15,8 +15,8 @@ from trimtab.cli.limits import require_descriptors
 from trimtab.cli.output import claim_kubeconfig, kubeconfig_option
 
 if TYPE_CHECKING:
-    from trimtab.lab.kubeconfig_file import KubeconfigFile
-    from trimtab.lab.serve import ServedLab
+    from trimtab_lab.kubeconfig_file import KubeconfigFile
+    from trimtab_lab.serve import ServedLab
 
 _KUBECONFIG = Path(".trimtab/lab.kubeconfig")
 OpenLab: TypeAlias = "Callable[[], AbstractAsyncContextManager[ServedLab]]"
@@ -90,17 +90,17 @@ async def _open(
     bind: str, port: int, *, has_workloads: bool, plan: Path | None
 ) -> "AsyncIterator[ServedLab]":
     from trimtab.clock import SystemClock  # noqa: PLC0415 - the server's imports cost time that --help should not take
-    from trimtab.lab.apiserver.server import Server  # noqa: PLC0415
-    from trimtab.lab.serve import ListenAddress, ServedLab  # noqa: PLC0415
+    from trimtab_lab.apiserver.server import Server  # noqa: PLC0415
+    from trimtab_lab.serve import ListenAddress, ServedLab  # noqa: PLC0415
 
     address = ListenAddress(bind, port)
     if not has_workloads:
         async with ServedLab(Server(SystemClock()), address) as served:
             yield served
         return
-    from trimtab.lab.data_plane import DataPlaneConfig  # noqa: PLC0415
-    from trimtab.lab.embedded import EmbeddedCluster  # noqa: PLC0415
-    from trimtab.lab.load.plan import NO_LOAD, PlanError, read_plan  # noqa: PLC0415
+    from trimtab_lab.data_plane import DataPlaneConfig  # noqa: PLC0415
+    from trimtab_lab.embedded import EmbeddedCluster  # noqa: PLC0415
+    from trimtab_lab.load.plan import NO_LOAD, PlanError, read_plan  # noqa: PLC0415
 
     try:
         setting = DataPlaneConfig(plan=read_plan(plan) if plan is not None else NO_LOAD)

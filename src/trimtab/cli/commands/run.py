@@ -4,7 +4,6 @@ import asyncio
 import re
 from collections.abc import Callable, Mapping, Sequence
 from copy import copy
-from dataclasses import Field
 from datetime import timedelta
 from itertools import groupby
 from typing import TYPE_CHECKING, Any, Final, Protocol
@@ -17,11 +16,9 @@ from trimtab.cli.operator_port import operator_token
 from trimtab.cli.parameters import Duration, ListOption, Names, Number
 from trimtab.cli.vpa_flags import as_pflag, upstream_options, with_upstream_flags
 from trimtab.model.feature_gates import BOOLEANS
-from trimtab.model.times import format_duration
 from trimtab.operator import gc_tuning
-from trimtab.operator.settings.bounds import reject_invalid
-from trimtab.operator.settings.flags import Flag
-from trimtab.operator.settings.settings import Settings, declared, with_values
+from trimtab.operator.settings.declare import Setting
+from trimtab.operator.settings.settings import Settings, declared, read_by, reject_invalid
 from trimtab.operator.vertical.admission.tls import refuse_unusable_tls
 
 if TYPE_CHECKING:
@@ -38,6 +35,8 @@ class _Setting(click.Option):
     """
 
     group = ""
+    is_essential = False
+    """Whether `--help` shows it; `--help-all` shows all."""
 
     def resolve_envvar_value(self, ctx: click.Context) -> str | None:
         """Return the value of the setting's variable, unless it is the address of a Service."""
@@ -50,33 +49,6 @@ class _ListSetting(_Setting, ListOption):
 
 
 _SERVICE_LINK: Final = re.compile(r"(tcp|udp|sctp)://")
-
-
-ESSENTIAL: Final = frozenset(
-    {
-        "components",
-        "watch_namespaces",
-        "feature_gates",
-        "compat",
-        "dry_run",
-        "port",
-        "log_format",
-        "kubeconfig",
-        "context",
-        "native_hpas",
-        "sync_period",
-        "tolerance",
-        "downscale_stabilization",
-        "adapter_config",
-        "leader_elect",
-        "leader_elect_resource_namespace",
-        "shards",
-        "storage",
-        "namespace",
-        "dashboard_port",
-    }
-)
-"""The settings that `trimtab run --help` shows; `--help-all` shows all."""
 
 
 _NO_DEFAULTS: Final[Mapping[str, Any]] = {}
@@ -105,7 +77,7 @@ class _Run(click.Command):
         return self.has_short_help and not ctx.meta.get(_SHOWS_ALL)
 
     def _is_shown(self, ctx: click.Context, option: click.Parameter) -> bool:
-        return not self._is_short(ctx) or not isinstance(option, _Setting) or option.name in ESSENTIAL
+        return not self._is_short(ctx) or not isinstance(option, _Setting) or option.is_essential
 
     def _shortened(self, ctx: click.Context, text: str) -> str:
         return _VARIABLE.sub("]", text) if self._is_short(ctx) else text
@@ -143,48 +115,31 @@ _HELP_ALL: Final = click.Option(
 )
 
 
-def _option(field: Field[Any], flag: Flag, defaults: Mapping[str, Any] = _NO_DEFAULTS) -> click.Option:
-    option = _ungrouped(field, flag, _shown(defaults.get(field.name, field.default)))
-    option.group = flag.group
+def _option(declared: Setting, defaults: Mapping[str, Any] = _NO_DEFAULTS) -> click.Option:
+    default = declared.shown(defaults.get(declared.name, declared.default))
+    words = f"{declared.help} [default: {default}; env: {declared.environment}]"
+    names = [declared.flag, *declared.aliases, declared.name]
+    kind = _KINDS.get(declared.type, declared.type)
+    if declared.type is bool:
+        names, kind = [f"{declared.flag}/{declared.flag.replace('--', '--no-', 1)}", declared.name], None
+    make = _ListSetting if declared.is_list else _Setting
+    variables = [declared.environment, *declared.variables]
+    option = make(names, type=kind, default=None, help=words, envvar=variables)
+    option.group, option.is_essential = declared.group, declared.is_essential
     return option
 
 
-def _ungrouped(field: Field[Any], flag: Flag, shown: str) -> _Setting:
-    default = field.default
-    words = f"{flag.help} [default: {shown}; env: {flag.environment}]"
-    variables = [flag.environment, *flag.variables]
-    if isinstance(default, bool):
-        off = flag.name.replace("--", "--no-", 1)
-        return _Setting([f"{flag.name}/{off}", field.name], default=None, help=words, envvar=variables)
-    kind: click.ParamType[Any] | type = type(default)
-    if isinstance(default, timedelta):
-        kind = Duration()
-    elif isinstance(default, float):
-        kind = Number()
-    elif isinstance(default, tuple):
-        kind = Names()
-    named = [flag.name, *flag.aliases, field.name]
-    option = _ListSetting if flag.is_list else _Setting
-    return option(named, type=kind, default=None, help=words, envvar=variables)
+_KINDS: Final[Mapping[Any, click.ParamType[Any]]] = {timedelta: Duration(), float: Number(), tuple: Names()}
 
 
-def _shown(default: Any) -> str:
-    if isinstance(default, timedelta):
-        return format_duration(default)
-    if isinstance(default, tuple):
-        return ",".join(default) or "none"
-    return str(default).lower() if isinstance(default, bool) else str(default) or "none"
-
-
-def options_of(*names: str) -> list[click.Option]:
-    """Return the options of some settings, for commands that share them with the operator."""
-    found = {field.name: _option(field, flag) for field, flag in declared() if field.name in names}
-    return [found[name] for name in names]
+def options_for(program: str) -> list[click.Option]:
+    """Return the options of the settings that a program reads."""
+    return [_option(each) for each in read_by(program)]
 
 
 def setting_options(defaults: Mapping[str, Any] = _NO_DEFAULTS) -> list[click.Parameter]:
     """Return one option per setting. `defaults` are those of a program that has other ones."""
-    options: list[click.Parameter] = [_option(field, flag, defaults) for field, flag in declared()]
+    options: list[click.Parameter] = [_option(each, defaults) for each in declared()]
     options.append(click.Option(["--sync-period", "sync_period"], type=Duration(), hidden=True, default=None))
     return options
 
@@ -221,14 +176,14 @@ def settings_of(arguments: Sequence[str], options: Sequence[click.Parameter] = (
         values = command.make_context("run", list(arguments)).params
     except click.UsageError as error:
         raise ValueError(error.format_message()) from error
-    settings = with_values(values if options else with_upstream_flags(values))
+    settings = Settings.of(**values if options else with_upstream_flags(values))
     reject_invalid(settings)
     return settings
 
 
 def _run(**values: Any) -> None:
     try:
-        settings = with_values(with_upstream_flags(values))
+        settings = Settings.of(**with_upstream_flags(values))
     except ValueError as error:
         raise CommandError(str(error)) from error
     run_settings(settings)

@@ -17,10 +17,10 @@ from trimtab.backtest.candidates import CandidateError, candidate_hpa
 from trimtab.backtest.chart import render_chart, render_sizes
 from trimtab.backtest.sizes import AnyCandidate, AnyResults, SizeCandidate, SizeResults, play
 from trimtab.cli.bundle import read_bundle
-from trimtab.cli.commands.run import options_of
+from trimtab.cli.commands.run import options_for
 from trimtab.cli.errors import CANNOT_READ, FOUND, CommandError
 from trimtab.cli.names import complete_file
-from trimtab.cli.operator_settings import NUMBERS, assumptions, simulated_settings
+from trimtab.cli.operator_settings import assumptions, simulated_settings
 from trimtab.cli.output import output_option, to_json, to_yaml, write_file
 from trimtab.cli.parameters import ListOption, plugins_option_with
 from trimtab.decide.horizontal.records.record import dumps
@@ -38,7 +38,8 @@ from trimtab.model.manifest import read_manifest
 from trimtab.model.quantity import QuantityError, milli_value_of
 from trimtab.model.vpa.types import VerticalPodAutoscaler, VPAScope
 from trimtab.operator.horizontal.config import decision_config
-from trimtab.operator.settings.settings import Settings
+from trimtab.operator.settings.declare import SIMULATE
+from trimtab.operator.settings.settings import Settings, read_by
 from trimtab.plugins.guard import INSTALL_IT, Guards
 from trimtab.plugins.registry import NO_PLUGINS, PluginError, Plugins, load_plugins
 
@@ -253,21 +254,20 @@ def simulate(  # noqa: PLR0913 - one parameter per option
     had which role. A VPA recommends every 60 s unless --sync-period says otherwise.
     """
     documents = _documents(files)
-    names = ("feature_gates", "compat", *NUMBERS)
+    names = ("feature_gates", "compat", *(each.name for each in read_by(SIMULATE)))
     settings = simulated_settings(settings_file, {name: options.pop(name) for name in names})
     period = settings.horizontal.sync_period.total_seconds() if sync_period is None else sync_period
-    try:
-        model = Model(sync_period=period, **options)
-    except ModelError as error:
-        raise CommandError(str(error)) from error
     if sync_period is not None:
         settings = settings.replace(recommender_interval=timedelta(seconds=sync_period))
     trace = _trace(trace_file)
     try:
+        model = Model(sync_period=period, **options)
         loaded = load_plugins(plugins)
         candidates = compared(candidates_of(documents, settings, plugins=loaded), settings, loaded, compare)
     except (PluginError, ValueError) as error:
         raise CommandError(str(error)) from error
+    if (model.limits or model.prices) and all(isinstance(found, Candidate) for found in candidates):
+        raise CommandError("--limit and --price are for VPAs, and there is none in the input")
     try:
         with progress_line() as on_progress:
             results = play(candidates, trace, model, on_progress)
@@ -314,7 +314,7 @@ def _picture(first: AnyCandidate, results: Sequence[AnyResults], trace: Trace, m
     return render_sizes(sizes, resources, trace)
 
 
-simulate.params += options_of(*NUMBERS)
+simulate.params += options_for(SIMULATE)
 
 
 def _documents(files: tuple[str, ...]) -> Sequence[Document]:

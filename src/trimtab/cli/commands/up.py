@@ -76,9 +76,9 @@ def up(  # noqa: PLR0913 - one parameter per option
     from trimtab.cli.stories.session import Session, embedded_cluster  # noqa: PLC0415 - imported when it runs, so that --help is quick
     from trimtab.cli.stories.stage import PAST_SECONDS, PAST_SECONDS_PER_WORKLOAD  # noqa: PLC0415
     from trimtab.clock import FastClock  # noqa: PLC0415
-    from trimtab.lab.data_plane import DataPlaneConfig  # noqa: PLC0415
-    from trimtab.lab.nodes.node_pool import NodePool  # noqa: PLC0415
     from trimtab.serving.server import ListenError  # noqa: PLC0415
+    from trimtab_lab.data_plane import DataPlaneConfig  # noqa: PLC0415
+    from trimtab_lab.nodes.node_pool import NodePool  # noqa: PLC0415
 
     click.echo(
         "starting its API server, nodes and load ..."

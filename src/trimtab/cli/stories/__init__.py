@@ -8,9 +8,9 @@ from typing import Any
 
 import yaml
 
-from trimtab.lab.load.plan import KIND as LOAD_PLAN
-from trimtab.lab.load.plan import LoadPlan, parse_plan
 from trimtab.model.readable import readable_span
+from trimtab_lab.load.plan import KIND as LOAD_PLAN
+from trimtab_lab.load.plan import LoadPlan, parse_plan
 
 _SPAN = re.compile(r"\{([0-9]+) s\}")
 

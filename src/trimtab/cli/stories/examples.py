@@ -6,13 +6,13 @@ from typing import Any, Final
 
 import yaml
 
-from trimtab.lab.load.curves import Curve, Spikes, constant
-from trimtab.lab.load.load import CPU_ANNOTATION
-from trimtab.lab.load.plan import KIND as LOAD_PLAN
-from trimtab.lab.load.plan import LoadPlan, WorkloadLoad, parse_plan
 from trimtab.manifests.documents import read_documents, unpacked
 from trimtab.model.quantity import Quantity
 from trimtab.model.readable import counted
+from trimtab_lab.load.curves import Curve, Spikes, constant
+from trimtab_lab.load.load import CPU_ANNOTATION
+from trimtab_lab.load.plan import KIND as LOAD_PLAN
+from trimtab_lab.load.plan import LoadPlan, WorkloadLoad, parse_plan
 
 _WORKLOADS: Final = ("Deployment", "StatefulSet", "ReplicaSet")
 _DEFAULT_NAMESPACE: Final = "default"

@@ -18,13 +18,13 @@ from trimtab.cli.stories.changes import ReplicaChanges
 from trimtab.cli.stories.stage import Cluster, Example, Programs, Stage
 from trimtab.clock import FastClock
 from trimtab.dashboard import serving
-from trimtab.lab.data_plane import DataPlaneConfig
-from trimtab.lab.embedded import EmbeddedCluster
-from trimtab.lab.kubeconfig_file import KubeconfigFile
-from trimtab.lab.serve import ListenAddress
-from trimtab.lab.storage.codec import JsonObject
 from trimtab.operator import log_format
 from trimtab.serving.server import served
+from trimtab_lab.data_plane import DataPlaneConfig
+from trimtab_lab.embedded import EmbeddedCluster
+from trimtab_lab.kubeconfig_file import KubeconfigFile
+from trimtab_lab.serve import ListenAddress
+from trimtab_lab.storage.codec import JsonObject
 
 LOOPBACK = "127.0.0.1"
 _SHOW_SECONDS = 5.0

@@ -27,9 +27,6 @@ from trimtab.dashboard import (
     StoryView,
     dashboard_for,
 )
-from trimtab.lab.controllers.base.kinds import DEPLOYMENTS, STATEFUL_SETS
-from trimtab.lab.data_plane import DataPlane, NotSettledError
-from trimtab.lab.load.plan import LoadPlan
 from trimtab.model.crds import all_crds
 from trimtab.model.readable import counted
 from trimtab.operator.health import HealthApp
@@ -38,10 +35,12 @@ from trimtab.operator.horizontal.controller import HpaController
 from trimtab.operator.horizontal.records import overview_rows, record_pages
 from trimtab.operator.process import Component
 from trimtab.operator.runtime import Runtime
-from trimtab.operator.settings.published import own_settings
-from trimtab.operator.settings.publisher import SettingsPublisher
+from trimtab.operator.settings.published import SettingsPublisher, own_settings
 from trimtab.operator.settings.settings import Settings
 from trimtab.operator.vertical.wiring import VerticalRuntime, make_recommender, make_updater
+from trimtab_lab.controllers.kinds import DEPLOYMENTS, STATEFUL_SETS
+from trimtab_lab.data_plane import DataPlane, NotSettledError
+from trimtab_lab.load.plan import LoadPlan
 
 GATES: Final = "AllAlpha=true"
 PAST_SECONDS: Final = 45.0

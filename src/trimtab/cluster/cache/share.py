@@ -175,9 +175,9 @@ class ShardedShare(Share):
     """The parts of the shards that a process holds. `enter` and `leave` change them."""
 
     def __init__(
-        self, client: Client, shard_of: Callable[[str], int | None], namespaces: Sequence[str] = ()
+        self, client: Client, shard_of: Callable[[str], int], namespaces: Sequence[str] = ()
     ) -> None:
-        """Assign namespaces to shards by `shard_of`. None means that a namespace is split among all shards."""
+        """Assign namespaces to shards by `shard_of`."""
         super().__init__(namespaces)
         self.parts = {}
         self.is_fixed = False
@@ -186,13 +186,8 @@ class ShardedShare(Share):
         # Every object that arrives needs the shard of its namespace.
         self._shard_of = lru_cache(MOST_KNOWN)(shard_of)
         self._shards: set[int] = set()
-        self._split: set[str] = set()
         self._learning: asyncio.Future[None] | None = None
         self._listeners: list[Callable[[Part, bool], None]] = []
-
-    def split(self, namespaces: Iterable[str]) -> None:
-        """Watch these namespaces, which belong to no shard, while any shard is held."""
-        self._split.update(name for name in namespaces if not self.namespaces or name in self.namespaces)
 
     def listen(self, listener: Callable[[Part, bool], None]) -> None:
         """Call `listener` with every part that is added (True) or removed."""
@@ -200,8 +195,7 @@ class ShardedShare(Share):
 
     def part_of(self, namespace: str) -> str:
         """Return the name of the part that a namespace belongs to, watched or not."""
-        shard = self._shard_of(namespace)
-        return namespace if self.namespaces or shard is None else shard_part(shard)
+        return namespace if self.namespaces else shard_part(self._shard_of(namespace))
 
     def is_watched(self, shard: int) -> bool:
         """Return whether the namespaces of a shard are watched."""
@@ -210,12 +204,12 @@ class ShardedShare(Share):
     def parts_of(self, shard: int) -> tuple[str, ...]:
         """Return the names of the watched parts with objects of a shard."""
         own = self._names_of(shard)
-        return tuple(name for name in self.parts if name in own or name in self._split)
+        return tuple(name for name in self.parts if name in own)
 
     def enter(self, shard: int) -> None:
         """Watch the namespaces of a shard."""
         self._shards.add(shard)
-        for name in [*self._names_of(shard), *sorted(self._split)]:
+        for name in self._names_of(shard):
             if name not in self.parts:
                 self.parts[name] = self._make(name, shard)
                 self._tell(self.parts[name], is_added=True)
@@ -223,8 +217,7 @@ class ShardedShare(Share):
     def leave(self, shard: int) -> None:
         """Stop to watch the namespaces of a shard."""
         self._shards.discard(shard)
-        gone = [*self._names_of(shard), *(() if self._shards else sorted(self._split))]
-        for name in gone:
+        for name in self._names_of(shard):
             part = self.parts.pop(name, None)
             if part is not None:
                 self._tell(part, is_added=False)

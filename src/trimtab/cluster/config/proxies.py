@@ -64,6 +64,6 @@ def check_address(url: str, *, carries_secret: bool) -> None:
     """Reject an invalid address, and one to which a secret would be sent without TLS."""
     parts = split_address(url)
     if parts is None or parts.query or parts.fragment or parts.username:
-        raise ConfigError(f"{url!r} is not the address of a server such as https://prometheus.example:9090")
+        raise ConfigError(f"{url.rpartition('@')[2]!r} is not the address of a server such as https://host")
     if carries_secret and parts.scheme == "http" and parts.hostname not in _HERE:
         raise ConfigError(f"{url}: a token or password is not sent in clear over the network; use https")

@@ -1,7 +1,7 @@
-"""Leader election and sharding by Leases.
+"""Leases: which replica decides.
 
-Reading order: `creation` (the owner of a Lease), `election` (one Lease), `fence` (stops writes when the Lease may be lost), `epoch` (times of holding a
-Lease, and clocks of holders), `shards` (many Leases divided among replicas).
+Reading order: `lease` (one Lease), `family` (the Leases of a program, divided among its replicas), `fence` (stops writes
+when a Lease may be lost), `epoch` (times of holding a Lease, and clocks of holders).
 
-What does not belong here: what a component does with its lease.
+What does not belong here: what a component does with its Leases.
 """

@@ -6,6 +6,7 @@ it. Requests that store nothing pass: reviews of tokens and access, and writes w
 rejected, whichever component sends them.
 """
 
+import re
 from dataclasses import dataclass
 from typing import Final
 
@@ -16,6 +17,7 @@ from trimtab.model.json import wire
 
 _EVENTS: Final = frozenset({("", "events"), ("events.k8s.io", "events")})
 _REVIEWS: Final = frozenset({"authentication.k8s.io", "authorization.k8s.io"})
+_OWN_ENDING: Final = re.compile(r"(member-)?\d+|settings")
 _LEASES: Final = ("coordination.k8s.io", "leases")
 
 
@@ -42,7 +44,7 @@ class DryRun:
 
     lease_namespace: str = ""
     lease_name: str = ""
-    """The Lease of this process. The Leases of its shards, members and settings begin with this name."""
+    """What the names of the Leases of this process begin with."""
 
     def may_send(self, request: Request) -> bool:
         """Return whether a request may be sent."""
@@ -53,10 +55,9 @@ class DryRun:
         return kind in _EVENTS or target.group in _REVIEWS or (kind == _LEASES and self._is_own_lease(target))
 
     def _is_own_lease(self, target: _Target) -> bool:
-        own = self.lease_name
-        prefixes = (f"{own}-shard-", f"{own}-member-")
-        is_named = target.name in (own, f"{own}-settings") or target.name.startswith(prefixes)
-        return bool(own) and target.namespace == self.lease_namespace and is_named
+        ending = target.name.removeprefix(f"{self.lease_name}-")
+        is_named = ending != target.name and bool(_OWN_ENDING.fullmatch(ending))
+        return bool(self.lease_name) and target.namespace == self.lease_namespace and is_named
 
 
 def _target_of(request: Request) -> _Target:

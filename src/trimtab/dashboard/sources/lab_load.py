@@ -3,8 +3,8 @@
 from collections.abc import Sequence
 
 from trimtab.dashboard.pages.views import LoadView
-from trimtab.lab.load.load import Load
-from trimtab.lab.load.plan import WorkloadLoad
+from trimtab_lab.load.load import Load
+from trimtab_lab.load.plan import WorkloadLoad
 
 
 class LabLoads:

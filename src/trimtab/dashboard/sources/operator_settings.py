@@ -11,13 +11,12 @@ from typing import Final
 from trimtab.cluster.client import Client
 from trimtab.dashboard.sources.operator_presence import OperatorPresence
 from trimtab.operator.settings.published import (
-    PUBLISHED,
     FoundSettings,
     combined,
     find_settings,
     own_settings,
 )
-from trimtab.operator.settings.settings import Settings
+from trimtab.operator.settings.settings import Settings, declared
 
 REFRESH_SECONDS: Final = 10.0
 
@@ -92,7 +91,8 @@ class OperatorSettings:
 
 def _with_published(own: Settings, published: Settings) -> Settings:
     """Return the operator's published settings, and this process's own for the rest."""
-    values = {name: published.value(name) for name in PUBLISHED if name != "components"}
+    decisive = [each.name for each in declared() if each.decides and each.name != "components"]
+    values = {name: published.value(name) for name in decisive}
     values["watch_namespaces"] = _in_both(own.watch_namespaces, published.watch_namespaces)
     return own.replace(**values)
 

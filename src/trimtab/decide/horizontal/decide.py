@@ -34,7 +34,6 @@ from trimtab.decide.horizontal.metrics.pods import Tolerance
 from trimtab.decide.horizontal.observation.observation import NOT_READ, Observation, policies_of
 from trimtab.decide.horizontal.observation.plugin_answers import PolicyAnswer
 from trimtab.decide.horizontal.reasons import (
-    BELOW_MIN,
     Asleep,
     Code,
     Count,
@@ -285,7 +284,7 @@ def _because(proposed: Proposed, counts: tuple[Count, ...], reason: Reason) -> s
     asked, *_, last = counts
     if asked.replicas != proposed.seen.current:
         return because(asked.why)
-    return BELOW_MIN if last.why.code is Code.BELOW_MINIMUM else ""
+    return because(last.why) if last.why.code is Code.BELOW_MINIMUM else ""
 
 
 def _is_only_surge(proposed: Proposed, current: int) -> bool:

@@ -39,7 +39,15 @@ from trimtab.decide.horizontal.status.ignored_fields import (
     ignored_fields,
     must_not_scale,
 )
-from trimtab.decide.horizontal.units import Edges, edges_of, format_amount, format_result, format_value
+from trimtab.decide.horizontal.units import (
+    Edges,
+    edges_of,
+    format_activation,
+    format_amount,
+    format_edge,
+    format_result,
+    format_value,
+)
 from trimtab.model.hpa.metric_kinds import label_of, plain_names
 from trimtab.model.json.wire import Wire
 from trimtab.model.readable import counted
@@ -205,7 +213,17 @@ def _is_changing(decision: Decision) -> bool:
 
 def describe_reason(observation: Observation, decision: Decision) -> str:
     """Return why the replicas change or stay, with the short names of metrics."""
-    return change_reason(observation, decision) if _is_changing(decision) else describe(decision.reason)
+    if _is_changing(decision):
+        return change_reason(observation, decision)
+    text = describe(decision.reason)
+    if decision.reason.code is not Code.IDLE_AT_ZERO:
+        return text
+    inactive = [
+        _describe_inactive(result, label_of(metric))
+        for metric, result in zip(observation.hpa.spec.metrics, decision.trace.proposals, strict=True)
+        if isinstance(result, Proposal) and result.outcome is ProposalOutcome.BELOW_ACTIVATION
+    ]
+    return f"{text}: {'; '.join(inactive)}" if inactive else text
 
 
 def change_reason(observation: Observation, decision: Decision) -> str:
@@ -228,13 +246,21 @@ def change_reason(observation: Observation, decision: Decision) -> str:
 def _describe_winner(decision: Decision, winner: Proposal, label: str) -> str:
     """Return why the metric that asks for the most changes the replicas."""
     current, is_up = decision.current, (decision.trace.recommended or 0) > decision.current
+    if winner.outcome is ProposalOutcome.BELOW_ACTIVATION:
+        return _describe_inactive(winner, label)
     if not current:
-        return f"{label} is {format_result(winner)}: any load wakes it"
+        level = "any load" if winner.activation is None else f"more than {format_activation(winner)}"
+        return f"{label} is {format_result(winner)}: {level} wakes it"
     if is_up and winner.value > winner.target:
         return f"{label} above target"
     if not is_up and _are_all_below_target(decision.trace):
         return decision.because
     return _need(decision, winner, label)
+
+
+def _describe_inactive(proposal: Proposal, label: str) -> str:
+    """Return that a metric asks for nothing because of its activation level."""
+    return f"{label} is {format_result(proposal)}, not above its activation of {format_activation(proposal)}"
 
 
 def _are_all_below_target(trace: DecisionTrace) -> bool:
@@ -330,13 +356,13 @@ def _metric(observation: Observation, decision: Decision, index: int) -> MetricE
 def _more(proposal: Proposal, edges: Edges) -> str:
     if not edges.up:
         return "0"
-    return format_value(proposal, edges.up) if isfinite(edges.up) else ""
+    return format_edge(proposal, edges.up) if isfinite(edges.up) else ""
 
 
 def _fewer(proposal: Proposal, edges: Edges) -> str:
     if edges.down < 0 or (not edges.down and not edges.includes_down):
         return ""
-    text = format_value(proposal, edges.down)
+    text = format_edge(proposal, edges.down)
     return f"at {text} or less" if edges.includes_down else f"below {text}"
 
 
@@ -354,6 +380,8 @@ def _notes(proposal: Proposal, edges: Edges) -> list[str]:
     if proposal.rejected_samples:
         name, rule = proposal.rejected_samples[0]
         notes.append(f"{counted(len(proposal.rejected_samples), 'sample')} refused, first {name}: {rule}")
+    if proposal.activation is not None:
+        notes.append(f"nothing up to {format_activation(proposal)}, its activation")
     if not proposal.value:
         notes.append("every sample is zero")
     return notes
@@ -361,7 +389,7 @@ def _notes(proposal: Proposal, edges: Edges) -> list[str]:
 
 def _between(proposal: Proposal, ends: tuple[float, float]) -> str:
     low, high = ends
-    return f"above {format_value(proposal, low)} up to {format_value(proposal, high)}"
+    return f"above {format_edge(proposal, low)} up to {format_edge(proposal, high)}"
 
 
 def _lines(story: Explanation) -> list[str]:
@@ -578,7 +606,7 @@ def _condition(observation: Observation, decision: Decision, change: AdvisedChan
 
 
 def _amount(proposal: Proposal, change: AdvisedChange) -> str:
-    text = format_value(proposal, change.amount)
+    text = format_edge(proposal, change.amount)
     if change.act == Act.METRIC_ABOVE:
         return f"above {text}" if change.amount else "above 0"
     return f"below {text}" if change.act == Act.METRIC_BELOW else f"at {text} or less"

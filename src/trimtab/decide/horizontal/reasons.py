@@ -98,6 +98,8 @@ class Asked(Wire, tag="asked"):
     name: str
     others_lost: bool = False
     """Whether other metrics are lost, and count as their loss policies say."""
+    is_inactive: bool = False
+    """Whether a metric asks for nothing because it is not above its activation level."""
 
 
 class AskedInstead(Wire, tag="askedInstead"):
@@ -106,6 +108,9 @@ class AskedInstead(Wire, tag="askedInstead"):
     name: str
     replicas: int
 
+    def __str__(self) -> str:
+        return f"{self.name} asks for {self.replicas}"
+
 
 class AskedByPolicy(Wire, tag="askedByPolicy"):
     """The replica policy that asks for the number."""
@@ -113,6 +118,9 @@ class AskedByPolicy(Wire, tag="askedByPolicy"):
     name: str
     replicas: int
     reason: str
+
+    def __str__(self) -> str:
+        return f"{self.name} asks for {self.replicas}: {self.reason}"
 
 
 class Earlier(Wire, tag="earlier"):
@@ -266,6 +274,8 @@ class Row(NamedTuple):
     """Why, for explain, log, top, dashboard and the reference page."""
     details: str = ""
     """The same with the facts of the reason, where it has some."""
+    because: str = ""
+    """Why the replicas change, as the event says it in upstream's words."""
     means: str = ""
     """What a reader of the reference page has to know beside that."""
     conditions: tuple[Set | Remove, ...] = ()
@@ -330,6 +340,7 @@ _DISABLED = "scaling is disabled since the replica count of the target is zero"
 ROWS: dict[Code, Row] = {
     Code.SCALES_UP: Row(
         says="a metric is above its target",
+        because="{name} above target",
         means="More replicas are needed.",
         follows="the new pods become ready and are measured",
         asks=Direction.UP,
@@ -337,6 +348,7 @@ ROWS: dict[Code, Row] = {
     ),
     Code.SCALES_DOWN: Row(
         says="all metrics are below their targets",
+        because="All metrics below target",
         means="Fewer replicas are needed.",
         follows="the remaining pods are measured",
         asks=Direction.DOWN,
@@ -353,12 +365,14 @@ ROWS: dict[Code, Row] = {
     ),
     Code.ABOVE_MAXIMUM: Row(
         says="there are more replicas than maxReplicas",
+        because="Current number of replicas above Spec.MaxReplicas",
         follows="metrics count again once replicas are within bounds",
         asks=Direction.DOWN,
         state=State.SCALING,
     ),
     Code.BELOW_MINIMUM: Row(
         says="there are fewer replicas than minReplicas",
+        because="Current number of replicas below Spec.MinReplicas",
         follows="metrics count again once replicas are within bounds",
         asks=Direction.UP,
         state=State.SCALING,
@@ -557,26 +571,13 @@ def describe(reason: Reason) -> str:
     return row.details.format(says=row.says, facts=facts, **known)
 
 
-ABOVE_MAX = "Current number of replicas above Spec.MaxReplicas"
-BELOW_MIN = "Current number of replicas below Spec.MinReplicas"
-
-
 def because(reason: Reason) -> str:
     """Return why the replicas change, as the event SuccessfulRescale says it."""
-    match reason.code, reason.facts:
-        case Code.ABOVE_MAXIMUM, _:
-            return ABOVE_MAX
-        case Code.BELOW_MINIMUM, _:
-            return BELOW_MIN
-        case _, AskedInstead(name=name, replicas=replicas):
-            return f"{name} asks for {replicas}"
-        case _, AskedByPolicy(name=name, replicas=replicas, reason=why):
-            return f"{name} asks for {replicas}: {why}"
-        case Code.SCALES_UP, Asked(name=name):
-            return f"{name} above target"
-        case Code.SCALES_DOWN, Asked(others_lost=others_lost):
-            return "All metrics that count below target" if others_lost else "All metrics below target"
-        case _, Earlier():
-            return str(reason.facts)
-        case _:
-            return ""
+    facts, row = reason.facts, ROWS[reason.code]
+    if isinstance(facts, AskedInstead | AskedByPolicy | Earlier):
+        return str(facts)
+    if not isinstance(facts, Asked) or reason.code is Code.SCALES_UP:
+        return row.because.format(name=facts.name if isinstance(facts, Asked) else "")
+    if facts.is_inactive:
+        return "All metrics below target or activation"
+    return "All metrics that count below target" if facts.others_lost else row.because

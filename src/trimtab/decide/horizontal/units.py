@@ -4,6 +4,8 @@ from collections.abc import Callable
 from math import ceil, floor, inf, isfinite
 from sys import float_info
 
+import msgspec
+
 from trimtab.decide.horizontal.metrics.kinds import PodCounts, Proposal
 from trimtab.decide.horizontal.metrics.pods import Gaps, Tolerance
 from trimtab.model.core.pod import CPU, MEMORY
@@ -33,7 +35,25 @@ class Edges(Wire):
 
 
 def edges_of(proposal: Proposal, tolerance: Tolerance, current: int) -> Edges:
-    """Return the values above and below which the metric asks for other than `current` replicas.
+    """Return the values above and below which the metric asks for other than `current` replicas."""
+    edges = _edges_of_target(proposal, tolerance, current)
+    if proposal.activation is None:
+        return edges
+    is_shared = proposal.total is not None and proposal.pods
+    level = proposal.activation / (proposal.pods if is_shared else 1)
+    between = edges.more_between and (max(edges.more_between[0], float(ceil(level))), edges.more_between[1])
+    is_lower = current > 0 and floor(level) >= edges.down
+    return msgspec.structs.replace(
+        edges,
+        up=max(edges.up, float(ceil(level))),
+        down=float(floor(level)) if is_lower else edges.down,
+        includes_down=is_lower or edges.includes_down,
+        more_between=between if between and between[0] < between[1] else None,
+    )
+
+
+def _edges_of_target(proposal: Proposal, tolerance: Tolerance, current: int) -> Edges:
+    """Return the edges without an activation level.
 
     Outside of its tolerance a metric asks for its ratio times the pods that were measured, rounded up. So the
     tolerance is one edge, and the ratio at which the product passes a whole number is another; the farther counts.
@@ -136,12 +156,25 @@ def format_value(proposal: Proposal, amount: float) -> str:
     return f"{format_amount(proposal, amount)}{PER_POD if is_average(proposal.status) else ''}"
 
 
+def format_edge(proposal: Proposal, amount: float) -> str:
+    """Return a value at which a metric asks for another size. It is a total while no replica shares it."""
+    if proposal.total is not None and not proposal.pods:
+        return f"{format_amount(proposal, amount)} in all"
+    return format_value(proposal, amount)
+
+
 def format_result(proposal: Proposal) -> str:
     """Return the metric's value, with the undivided number of an average where it is known."""
     if proposal.total is None:
         return format_value(proposal, proposal.value)
     total = f"{format_amount(proposal, proposal.total)} in all"
     return f"{format_value(proposal, proposal.value)} ({total})" if proposal.pods else total
+
+
+def format_activation(proposal: Proposal) -> str:
+    """Return the number up to which a metric asks for nothing."""
+    text = format_amount(proposal, proposal.activation or 0)
+    return text if proposal.total is None else f"{text} in all"
 
 
 def format_amount(proposal: Proposal, amount: float) -> str:

@@ -55,6 +55,11 @@ _STRATEGIES: Schema = {
 _SOURCE_FIELDS: dict[str, Schema] = {
     "name": {"minLength": 1, "maxLength": TEXT_LENGTH},
     "container": {"pattern": LABEL, "minLength": 1, "maxLength": LABEL_LENGTH},
+    "activation": described(
+        "With minReplicas 0: at or below this number the metric asks for no pod, so it neither wakes the workload nor "
+        "keeps it awake. The whole number of an Object or External metric, the average of a Pods metric; absent: 0.",
+        NOT_NEGATIVE,
+    ),
 }
 """Fields of the sources of metrics, beside those of other types."""
 
@@ -119,8 +124,7 @@ def _source_fields() -> dict[tuple[type, str], Schema]:
     """Return the notes on the source of each type of metric."""
     notes: dict[tuple[type, str], Schema] = {}
     for kind in KINDS.values():
-        fields = kind.source_type.__struct_encode_fields__
-        notes |= {(kind.source_type, name): note for name, note in _SOURCE_FIELDS.items() if name in fields}
+        notes |= {(kind.source_type, name): note for name, note in _SOURCE_FIELDS.items() if kind.has(name)}
         # Which of the numbers must be there cannot be a CEL rule: CEL does not see fields without a type.
         numbers: list[Schema] = [{"required": [name]} for name in kind.target.numbers]
         one: Schema = {"oneOf" if kind.target.both else "anyOf": numbers}
@@ -165,7 +169,7 @@ _NOTES = Notes(
                         at=f".{kind.field}",
                     )
                     for kind in KINDS.values()
-                )
+                ),
             ),
         },
         types.MetricLoss: {
@@ -187,7 +191,11 @@ _NOTES = Notes(
         types.MetricTarget: {"required": ["type"]},
         types.MetricIdentifier: {"required": ["name"]},
         **{
-            kind.source_type: {"required": list(kind.source_type.__struct_encode_fields__)}
+            kind.source_type: {
+                "required": [
+                    name for name in kind.source_type.__struct_encode_fields__ if name != "activation"
+                ]
+            }
             for kind in KINDS.values()
         },
         types.HPAScalingPolicy: {"required": ["type", "value", "periodSeconds"]},

@@ -3,8 +3,8 @@
 `types` is the form that the rest of the project uses; `manifest` reads every version into it. `defaults`, `validation`,
 `versions` and `create_update` do what an API server does before it stores an object, for the lab, `trimtab validate`
 and the operator. They work on JSON of any version, so that unknown fields stay. Trimtab's own fields are in
-`selection_strategy`, `metric_fields`, `metric_annotations` and `dry_run`. `warnings` is for `trimtab validate`,
-`metric_names` for messages.
+`selection_strategy`, `metric_fields`, `metric_annotations` and `dry_run`. `metric_kinds` has a class per type of metric.
+`warnings` is for `trimtab validate`.
 """
 
 from collections.abc import Mapping

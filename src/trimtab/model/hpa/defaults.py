@@ -65,19 +65,9 @@ def default_behavior(behavior: Mapping[str, Any]) -> Json:
     """Return a behavior with both directions complete."""
     return {
         **behavior,
-        "scaleUp": default_scale_up(behavior.get("scaleUp")),
-        "scaleDown": default_scale_down(behavior.get("scaleDown")),
+        "scaleUp": _filled(behavior.get("scaleUp"), _SCALE_UP),
+        "scaleDown": _filled(behavior.get("scaleDown"), _SCALE_DOWN),
     }
-
-
-def default_scale_up(rules: Mapping[str, Any] | None) -> Json:
-    """Return complete rules for scaling up."""
-    return _filled(rules, _SCALE_UP)
-
-
-def default_scale_down(rules: Mapping[str, Any] | None) -> Json:
-    """Return the rules for scaling down, complete except for the window."""
-    return _filled(rules, _SCALE_DOWN)
 
 
 def cpu_utilization_metric(percent: int) -> Json:

@@ -1,15 +1,24 @@
-"""Rules of the metric fields that only Trimtab's own kind has: `onLoss` and `maxAgeSeconds`.
+"""Rules of the metric fields that only Trimtab's own kind has: `onLoss`, `maxAgeSeconds` and `activation`.
 
 `onLoss` says what a metric counts as while it cannot be read. `maxAgeSeconds` says how old its samples may be: the
 operator's flag has one limit for all sources, but some sources, such as those of clouds, are always minutes behind.
+`activation` says above which number a workload that may go to zero has anything to do.
 """
 
 from collections.abc import Mapping
 from typing import Any
 
-from trimtab.model.field_errors import FieldError, FieldPath, forbidden, invalid, not_supported, required
+from trimtab.model.field_errors import (
+    FieldError,
+    FieldPath,
+    forbidden,
+    invalid,
+    not_supported,
+    required,
+)
 from trimtab.model.hpa.types import LossPolicy, MetricLoss
 from trimtab.model.json.wire import Json
+from trimtab.model.quantity import Quantity
 
 DEFAULT_LAST_GOOD_SECONDS = 300
 """How long a last good value counts: as long as the default scale-down window, so that the two end together."""
@@ -45,6 +54,11 @@ def validate_loss(loss: MetricLoss, path: FieldPath) -> list[FieldError]:
 def validate_max_age(seconds: int, path: FieldPath) -> list[FieldError]:
     """Check how old the samples of a metric may be."""
     return _validate_range(seconds, MAX_SAMPLE_AGE_SECONDS, path)
+
+
+def validate_activation(activation: Quantity, path: FieldPath) -> list[FieldError]:
+    """Check an activation level."""
+    return [invalid(path, activation, "must not be negative")] if activation.sign < 0 else []
 
 
 def _validate_age(loss: MetricLoss, path: FieldPath) -> list[FieldError]:

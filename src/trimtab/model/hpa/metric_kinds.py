@@ -10,6 +10,7 @@ from typing import Any, Generic, NamedTuple, TypeVar
 
 from trimtab.model.core.pod import MEMORY
 from trimtab.model.field_errors import FieldError, FieldPath, FieldWarning, forbidden, invalid, required
+from trimtab.model.hpa.metric_fields import validate_activation
 from trimtab.model.hpa.types import (
     ContainerResourceMetricSource,
     ContainerResourceMetricStatus,
@@ -34,7 +35,7 @@ from trimtab.model.hpa.validation.reference import ReferenceOptions, validate_re
 from trimtab.model.json.wire import Wire
 from trimtab.model.labels import names
 from trimtab.model.labels.requirement import Requirement
-from trimtab.model.labels.selector import LabelSelector, Selector, SelectorError, go_string
+from trimtab.model.labels.selector import Selector, SelectorError, go_string
 from trimtab.model.quantity import Quantity
 from trimtab.model.readable import quantity_of_bytes
 
@@ -52,6 +53,8 @@ _TARGET_TYPES = {
     "averageValue": MetricTargetType.AVERAGE_VALUE,
     "value": MetricTargetType.VALUE,
 }
+_OF_SPEC = {"target", "activation"}
+"""What a source has and its status has not."""
 _CONTAINER_RESOURCES = frozenset({"cpu", "memory", "ephemeral-storage"})
 _QUOTA_RESOURCES = frozenset(
     {f"{prefix}{name}" for prefix in ("requests.", "limits.") for name in _CONTAINER_RESOURCES}
@@ -95,24 +98,23 @@ class MetricKind(Generic[S]):
     source_type: type[Any]
     status_type: type[Any]
     target: TargetRule
+    flat: tuple[str, ...]
+    """The fields in older versions, in their order. `#` stands for `target` in a spec, and for `current` in a status."""
     wakes = False
     """Whether the metric can be read without pods, so that it can wake a workload at zero."""
-    measures = False
-    """Whether the metric is a resource of the pods, which metrics-server measures."""
 
     def __init__(self) -> None:
         self.field = self.type_name[:1].lower() + self.type_name[1:]
         """The same field in JSON."""
-        self._identity = tuple(name for name in self.source_type.__struct_fields__ if name != "target")
-
-    def source(self, metric: MetricSpec) -> S | None:
-        """Return the source in the field of this type, if it is set."""
-        found: S | None = getattr(metric, self.attribute)
-        return found
+        self._identity = tuple(name for name in self.source_type.__struct_fields__ if name not in _OF_SPEC)
 
     def part(self, metric: MetricSpec | MetricStatus) -> Any:
         """Return the source or its value in the field of this type, if it is set."""
         return getattr(metric, self.attribute)
+
+    def has(self, field: str) -> bool:
+        """Return whether sources of this type have a field, by its name in JSON."""
+        return field in self.source_type.__struct_encode_fields__
 
     def identity(self, metric: MetricSpec | MetricStatus) -> tuple[object, ...]:
         """Return what source and status have in common."""
@@ -135,6 +137,10 @@ class MetricKind(Generic[S]):
 
     def identifier(self, source: S) -> MetricIdentifier | None:
         """Return the name and the selector in a metrics API, unless it is a resource."""
+        return None
+
+    def activation(self, source: S) -> Quantity | None:
+        """Return the number up to which the metric asks for nothing, if it has one."""
         return None
 
     def measured(self, source: S) -> Measured:
@@ -174,7 +180,7 @@ class MetricKind(Generic[S]):
 class _OfResource(MetricKind[R]):
     """A resource that metrics-server measures."""
 
-    measures = True
+    flat: tuple[str, ...] = ("name", "#AverageUtilization", "#AverageValue")
     target = TargetRule(
         ("averageUtilization", "averageValue"),
         missing_at="averageUtilization",
@@ -205,7 +211,13 @@ class _OfName(MetricKind[N]):
         # As upstream, leave the selector unchecked: a bad one shows as a condition at run time.
         name, missing = source.metric.name, "must specify a metric name"
         errors = names.check_name(name, path.child("metric", "name"), names.path_segment_problems, missing)
-        return errors + self.validate_target(source.target, path.child("target"))
+        errors += self.validate_target(source.target, path.child("target"))
+        if source.activation is not None:
+            errors += validate_activation(source.activation, path.child("activation"))
+        return errors
+
+    def activation(self, source: N) -> Quantity | None:
+        return source.activation
 
 
 class ObjectKind(_OfName[ObjectMetricSource]):
@@ -213,6 +225,7 @@ class ObjectKind(_OfName[ObjectMetricSource]):
 
     type_name, attribute = MetricSourceType.OBJECT, "object"
     source_type, status_type = ObjectMetricSource, ObjectMetricStatus
+    flat = ("target", "metricName", "#Value", "selector", "averageValue")
     target = TargetRule(
         ("averageValue", "value"), "averageValue", "must set either a target value or averageValue"
     )
@@ -244,6 +257,7 @@ class PodsKind(_OfName[PodsMetricSource]):
 
     type_name, attribute = MetricSourceType.PODS, "pods"
     source_type, status_type = PodsMetricSource, PodsMetricStatus
+    flat = ("metricName", "#AverageValue", "selector")
     target = TargetRule(("averageValue",), "averageValue", "must specify a positive target averageValue")
 
 
@@ -266,6 +280,7 @@ class ContainerResourceKind(_OfResource[ContainerResourceMetricSource]):
 
     type_name, attribute = MetricSourceType.CONTAINER_RESOURCE, "container_resource"
     source_type, status_type = ContainerResourceMetricSource, ContainerResourceMetricStatus
+    flat = (*_OfResource.flat, "container")
 
     def label(self, source: ContainerResourceMetricSource) -> str:
         return f"{source.container} {source.name}"
@@ -291,6 +306,7 @@ class ExternalKind(_OfName[ExternalMetricSource]):
 
     type_name, attribute = MetricSourceType.EXTERNAL, "external"
     source_type, status_type = ExternalMetricSource, ExternalMetricStatus
+    flat = ("metricName", "metricSelector", "#Value", "#AverageValue")
     target = TargetRule(
         ("value", "averageValue"),
         missing_at="averageValue",
@@ -333,11 +349,10 @@ def label_of(metric: MetricSpec) -> str:
     return (kind and kind.label(kind.part(metric))) or metric.type
 
 
-def selector_of(metric: MetricSpec) -> LabelSelector | None:
-    """Return the selector of a metric's series, or None if it has none."""
+def identifier_of(metric: MetricSpec) -> MetricIdentifier | None:
+    """Return the name and the selector of a metric in a metrics API, or None if it is a resource."""
     kind = kind_of(metric)
-    identifier = None if kind is None else kind.identifier(kind.part(metric))
-    return None if identifier is None else identifier.selector
+    return None if kind is None else kind.identifier(kind.part(metric))
 
 
 def measured_by(metric: MetricSpec | MetricStatus) -> Measured:
@@ -386,8 +401,7 @@ def status_of(metric: MetricSpec, index: int, statuses: tuple[MetricStatus, ...]
 def plain_names(text: str, metrics: Iterable[MetricSpec]) -> str:
     """Return a text of upstream's with labels instead of selectors in Go's notation, which stands after `(` or `/`."""
     for metric in metrics:
-        kind = kind_of(metric)
-        identifier = None if kind is None else kind.identifier(kind.part(metric))
+        identifier = identifier_of(metric)
         if identifier is not None and ("&LabelSelector{" in text or "nil" in text):
             selector, label = go_string(identifier.selector), label_of(metric)
             for before in (f"{identifier.name}({selector})", f"{identifier.name}/{selector}"):

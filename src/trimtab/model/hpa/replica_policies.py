@@ -11,9 +11,9 @@ import msgspec
 
 from trimtab.model.core.meta import annotations_of, replace_annotations
 from trimtab.model.field_errors import FieldError, FieldPath, aggregate, duplicate, invalid, too_many
-from trimtab.model.hpa.metric_annotations import MetricAnnotationError
+from trimtab.model.hpa.metric_annotations import MetricAnnotationError, load_annotation, shape_errors
 from trimtab.model.hpa.types import HorizontalPodAutoscalerSpec, ReplicaPolicySpec
-from trimtab.model.json import shape, wire
+from trimtab.model.json import wire
 from trimtab.model.json.wire import Json, without_members
 from trimtab.model.plugin_names import RULE, is_plugin_name
 
@@ -44,14 +44,8 @@ def validate_policies(policies: tuple[ReplicaPolicySpec, ...], path: FieldPath) 
 def parse_annotation(text: str) -> tuple[ReplicaPolicySpec, ...]:
     """Return the policies that an annotation names, or raise MetricAnnotationError."""
     path = FieldPath(FIELD)
-    try:
-        content = json.loads(text)
-    except (ValueError, RecursionError) as error:
-        raise MetricAnnotationError(ANNOTATION, f"it is no JSON: {error}") from None
-    errors = shape.misfits(content, tuple[ReplicaPolicySpec, ...], path) or [
-        invalid(field, "", "unknown field; name and parameters are known")
-        for field, _ in shape.unknown_fields(content, tuple[ReplicaPolicySpec, ...], path)
-    ]
+    content = load_annotation(ANNOTATION, text)
+    errors = shape_errors(content, tuple[ReplicaPolicySpec, ...], path)
     if not errors:
         policies = wire.convert(content, tuple[ReplicaPolicySpec, ...])
         errors = validate_policies(policies, path)

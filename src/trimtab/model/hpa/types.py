@@ -99,6 +99,8 @@ class ObjectMetricSource(Wire):
     described_object: CrossVersionObjectReference = CrossVersionObjectReference()
     target: MetricTarget = MetricTarget()
     metric: MetricIdentifier = MetricIdentifier()
+    activation: Quantity | None = None
+    """With minReplicas 0: the metric asks for pods only above it (autoscaling.trimtab.dev only)."""
 
 
 class PodsMetricSource(Wire):
@@ -106,6 +108,7 @@ class PodsMetricSource(Wire):
 
     metric: MetricIdentifier = MetricIdentifier()
     target: MetricTarget = MetricTarget()
+    activation: Quantity | None = None
 
 
 class ResourceMetricSource(Wire):
@@ -128,6 +131,7 @@ class ExternalMetricSource(Wire):
 
     metric: MetricIdentifier = MetricIdentifier()
     target: MetricTarget = MetricTarget()
+    activation: Quantity | None = None
 
 
 class MetricLoss(Wire):
@@ -183,12 +187,17 @@ class ReplicaPolicySpec(Wire):
     parameters: dict[str, Any] = {}
 
 
-class HorizontalPodAutoscalerSpec(Wire):
-    """What the user asks for."""
+class ReplicaBounds(Wire):
+    """The part of a spec that every version has."""
 
     scale_target_ref: CrossVersionObjectReference = CrossVersionObjectReference()
     min_replicas: int | None = None
     max_replicas: int = 0
+
+
+class HorizontalPodAutoscalerSpec(ReplicaBounds):
+    """What the user asks for."""
+
     metrics: tuple[MetricSpec, ...] = ()
     behavior: HorizontalPodAutoscalerBehavior | None = None
     selection_strategy: str | None = None
@@ -272,13 +281,18 @@ class HpaCondition(Condition, frozen=True):
     observed_generation: int | None = None
 
 
-class HorizontalPodAutoscalerStatus(Wire):
-    """What the autoscaler last observed and did."""
+class ReplicaStatus(Wire):
+    """The part of a status that every version has."""
 
     observed_generation: int | None = None
     last_scale_time: datetime | None = None
     current_replicas: int = 0
     desired_replicas: int = 0
+
+
+class HorizontalPodAutoscalerStatus(ReplicaStatus):
+    """What the autoscaler last observed and did."""
+
     current_metrics: tuple[MetricStatus, ...] = ()
     conditions: tuple[HpaCondition, ...] = ()
     reason: str = ""

@@ -41,6 +41,9 @@ def warnings_for(hpa: HorizontalPodAutoscaler) -> list[FieldWarning]:
         path, kind = f"spec.metrics[{position}]", kind_of(metric)
         if kind is not None:
             warnings += kind.unused_target(target_of(metric), f"{path}.{kind.field}.target")
+            if kind.activation(kind.part(metric)) is not None and hpa.spec.min_replicas != 0:
+                message = f"has no effect with minReplicas {hpa.spec.min_replicas}: set minReplicas to 0"
+                warnings.append(FieldWarning(f"{path}.{kind.field}.activation", message))
         warnings += _unused_loss_policy(metric, hpa.spec, f"{path}.onLoss")
     return warnings
 
@@ -84,9 +87,9 @@ def metric_fields_of_native(data: Mapping[str, Any]) -> list[FieldWarning]:
     for annotation in METRIC_ANNOTATIONS:
         message = f"{_NO_FIELD} {annotation.name}, or {_OWN_KIND}"
         warnings += [
-            FieldWarning(f"spec.metrics[{position}].{annotation.field}", message)
+            FieldWarning(f"spec.metrics[{position}].{annotation.path(metric)}", message)
             for position, metric in enumerate(metrics)
-            if metric.get(annotation.field) is not None
+            if annotation.read(metric) is not None
         ]
         if annotation.name in annotations:
             warnings += _wrong_annotation(annotation, annotations[annotation.name], data)
@@ -107,9 +110,7 @@ def _policies_of_native(spec: Mapping[str, Any], annotations: Mapping[str, str])
     return warnings
 
 
-def _wrong_annotation(
-    annotation: MetricAnnotation[Any], text: str, data: Mapping[str, Any]
-) -> list[FieldWarning]:
+def _wrong_annotation(annotation: MetricAnnotation, text: str, data: Mapping[str, Any]) -> list[FieldWarning]:
     # An annotation may be about the metric that a server adds to a spec without metrics.
     spec = wire.convert({"metrics": to_defaulted_v2(data)["spec"]["metrics"]}, HorizontalPodAutoscalerSpec)
     try:

@@ -7,7 +7,7 @@ import msgspec
 
 from trimtab.cluster.cache.namespaced_informer import NamespacedInformer
 from trimtab.cluster.cache.share import ShardedShare
-from trimtab.cluster.leases.shards import Shards
+from trimtab.cluster.leases.family import Family
 from trimtab.decide.horizontal.from_status import StatusReason, reason_from_status
 from trimtab.decide.horizontal.observation.observation import Observation
 from trimtab.decide.horizontal.observation.owners import OwnerLookup
@@ -38,7 +38,7 @@ from trimtab.operator.horizontal.snapshot import InputCaches, SnapshotBuilder
 from trimtab.operator.horizontal.unreadable import UnreadableHpas
 from trimtab.operator.horizontal.write_slots import WriteSlots
 from trimtab.operator.horizontal.writer import Writer, WriteRules
-from trimtab.operator.ownership import Ownership, ShardedOwner
+from trimtab.operator.ownership import Ownership
 from trimtab.operator.pods.follow import follow_pods
 from trimtab.operator.runtime import Runtime
 from trimtab.operator.settings.compat import kubernetes_version
@@ -92,7 +92,7 @@ class HpaController:
         """The held shards whose HPAs and targets are listed, if only shards are watched."""
         self._metrics.hpas.set_function(self._count_owned)
         fence = runtime.fence
-        if isinstance(fence, Shards):
+        if isinstance(fence, Family):
             self._metrics.shards.set_function(lambda: len(fence.held()))
             fence.serve(self)
 
@@ -279,14 +279,12 @@ class HpaController:
         """Find the owners of all pods of an observation, to explain it."""
         return await self._snapshots.find_all_owners(observation)
 
-    def lead(self) -> None:
-        """Start to reconcile at once after the Lease was acquired."""
-        self._loop.enqueue_now()
-
     def shard_gained(self, shard: int) -> None:
         """Reconcile the HPAs of a shard at once, or as soon as they and their pods are listed."""
         if not isinstance(self._caches.share, ShardedShare):
-            self._loop.enqueue_now(*(hpa_state.uid for hpa_state in self._of_shard(shard)))
+            # A leader's first sync is due within a second. It has all HPAs.
+            gained = self._of_shard(shard) if self.ownership.count > 1 else []
+            self._loop.enqueue_now(*(hpa_state.uid for hpa_state in gained))
         elif self._is_watching:
             self._reconciler.start(self._begin_shard(shard, self._caches.share.parts_of(shard)))
 
@@ -311,8 +309,6 @@ class HpaController:
         return any(hpa_state.is_busy for hpa_state in self._of_shard(shard))
 
     def _of_shard(self, shard: int) -> list[HpaState]:
-        if not isinstance(self.ownership, ShardedOwner):
-            return []
         return [hpa_state for hpa_state in self.hpas if self.ownership.share(hpa_state.key) == shard]
 
     def health(self) -> dict[str, str]:
@@ -320,8 +316,6 @@ class HpaController:
         problems: dict[str, str] = {}
         if not self._is_started:
             problems["caches"] = "the first lists are not complete"
-        if problem := self.ownership.problem():
-            problems["shards"] = problem
         return problems | self._watches.problems()
 
     def caches(self) -> Iterator[NamespacedInformer[Any]]:
@@ -360,7 +354,6 @@ class HpaController:
 
 
 def _sync_periods(settings: Settings) -> SyncPeriods:
-    # Upstream checks nothing between two syncs, and has a timer for each HPA.
-    is_upstream = bool(kubernetes_version(settings.compat))
-    usage_check = 0.0 if is_upstream else settings.horizontal.look_period.total_seconds()
-    return SyncPeriods(settings.horizontal.sync_period.total_seconds(), usage_check, has_timers=is_upstream)
+    # Upstream has a timer for each HPA.
+    has_timers, hpas = bool(kubernetes_version(settings.compat)), settings.horizontal
+    return SyncPeriods(hpas.sync_period.total_seconds(), hpas.look_period.total_seconds(), has_timers)

@@ -8,7 +8,7 @@ from trimtab.model.json import wire
 from trimtab.operator.health import HeldByAnotherReplica
 from trimtab.operator.horizontal.inputs.hpa_cache import HpaCache
 from trimtab.operator.horizontal.inputs.hpa_state import HpaState
-from trimtab.operator.ownership import Ownership, ShardedOwner
+from trimtab.operator.ownership import Ownership
 
 
 def record_pages(
@@ -19,7 +19,7 @@ def record_pages(
     def owned(key: str) -> str:
         """Return the key, or raise if another replica holds the HPA, because our records are old then."""
         # With shards this process may not watch the HPA at all.
-        may_exist = isinstance(ownership, ShardedOwner) or _named(hpas, key)
+        may_exist = ownership is not None and (ownership.count > 1 or _named(hpas, key) is not None)
         if ownership is not None and may_exist and (owner := ownership.describe_owner(key)):
             raise HeldByAnotherReplica(owner)
         return key

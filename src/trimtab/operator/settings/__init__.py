@@ -1,7 +1,6 @@
 """The settings of a process, and how they are published.
 
-Every setting is declared once, with its flag, help, default, and the reason for the default. `flags` declares,
-`settings` holds the groups (`horizontal`, `process`, `recommender`, `history`, `updater`, `admission`), `bounds`
-rejects values out of range. `compat` and `upstream_flags` translate upstream's flags. `published` and `publisher` put
-the settings on a Lease, where `explain`, `top` and the dashboard read them. Parsing the command line belongs in `cli`.
+A setting is declared once, in `settings` or in one of its groups (`horizontal`, `process`, `vertical`). `declare` says
+which facts a declaration has. Flags, reference page, chart (`chart`) and Lease (`published`) are derived from them.
+`compat` and `upstream_flags` translate upstream's flags. Parsing the command line belongs in `cli`.
 """

@@ -8,90 +8,31 @@ import logging
 from collections.abc import Iterable
 from dataclasses import dataclass
 from datetime import datetime, timedelta
-from typing import Any, Final
+from typing import Final
 
 import msgspec
 
 import trimtab
 from trimtab.cluster import errors
 from trimtab.cluster.client import Client, ListOptions
-from trimtab.cluster.resource import LEASES
+from trimtab.cluster.leases.lease import create_lease
+from trimtab.cluster.resource import LEASES, Json
 from trimtab.model.core.objects import Lease
 from trimtab.model.json import wire
 from trimtab.model.readable import counted
-from trimtab.model.times import format_duration, parse_duration
+from trimtab.model.times import format_duration, format_micro_time
+from trimtab.operator.settings.compat import upstreams
 from trimtab.operator.settings.settings import Settings, declared
 
 log = logging.getLogger(__name__)
 
 ANNOTATION: Final = "autoscaling.trimtab.dev/settings"
 
-PUBLISHED: Final = (
-    "components",
-    "watch_namespaces",
-    "feature_gates",
-    "compat",
-    "dry_run",
-    "shards",
-    "split_namespaces",
-    "shard_seed",
-    "native_hpas",
-    "own_hpas",
-    "sync_period",
-    "look_period",
-    "tolerance",
-    "downscale_stabilization",
-    "cpu_initialization_period",
-    "initial_readiness_delay",
-    "metrics_max_age",
-    "metrics_max_age_windows",
-    "metrics_max_ahead",
-    "recommender_name",
-    "recommendation_margin_fraction",
-    "target_cpu_percentile",
-    "lower_bound_cpu_percentile",
-    "upper_bound_cpu_percentile",
-    "target_memory_percentile",
-    "lower_bound_memory_percentile",
-    "upper_bound_memory_percentile",
-    "confidence_interval_cpu",
-    "confidence_interval_memory",
-    "cpu_histogram_decay_half_life",
-    "memory_histogram_decay_half_life",
-    "memory_aggregation_interval",
-    "memory_aggregation_interval_count",
-    "oom_bump_up_ratio",
-    "oom_min_bump_up_bytes",
-    "round_cpu_millicores",
-    "round_memory_bytes",
-    "humanize_memory",
-    "cpu_integer_post_processor_enabled",
-    "cap_to_largest_node",
-    "pod_min_cpu_millicores",
-    "pod_min_memory_mb",
-    "container_max_allowed_cpu",
-    "container_max_allowed_memory",
-    "storage",
-    "min_replicas",
-    "max_evictions_per_minute",
-    "max_evicted_share_per_minute",
-    "max_missing_pods",
-    "fruitless_evictions",
-    "fruitless_eviction_pause",
-    "refused_eviction_backoff",
-    "refused_eviction_backoff_limit",
-    "eviction_tolerance",
-    "pod_update_threshold",
-    "in_bounds_lifetime",
-    "evict_after_oom_threshold",
-    "in_place_skip_disruption_budget",
-    "node_fit",
-    "namespace",
-    "ignored_namespaces",
-    "include_kube_system",
-    "max_allowed_cpu_boost",
-)
-"""The settings that decisions depend on, and the layout of the shards. Addresses, files and credentials are never published."""
+SUFFIX: Final = "-settings"
+"""Ends the name of the Lease of a replica without leader election, which carries settings only."""
+_SECONDS: Final = 15
+_PERIOD: Final = 10.0
+_UNTYPED = LEASES.untyped()
 
 EXPLAINED: Final = ("horizontal", "recommender", "updater")
 """The loops whose decisions `explain` derives from their published settings."""
@@ -149,23 +90,17 @@ def own_settings(settings: Settings) -> FoundSettings:
 
 def describe_settings(settings: Settings, loops: Iterable[str]) -> str:
     """Return the most important settings of these loops, as part of a sentence."""
-    loops = tuple(loops)
-    parts: list[str] = []
-    if "horizontal" in loops:
-        parts += [
-            f"tolerance {settings.horizontal.tolerance:g}",
-            f"downscale stabilization {format_duration(settings.horizontal.downscale_stabilization)}",
-            f"CPU initialization period {format_duration(settings.horizontal.cpu_initialization_period)}",
-            f"initial readiness delay {format_duration(settings.horizontal.initial_readiness_delay)}",
-        ]
-    if "recommender" in loops:
-        parts += [
-            f"CPU percentile {settings.estimation.target_cpu_percentile:g}",
-            f"memory percentile {settings.estimation.target_memory_percentile:g}",
-            f"margin {settings.estimation.recommendation_margin_fraction:g}",
-        ]
-    if "updater" in loops:
-        parts += [f"at least {counted(settings.updater.min_replicas, 'replica')} for an eviction"]
+    horizontal, sizes, loops = settings.horizontal, settings.estimation, tuple(loops)
+    numbers = {
+        "horizontal": f"tolerance {horizontal.tolerance:g}, "
+        f"downscale stabilization {format_duration(horizontal.downscale_stabilization)}, "
+        f"CPU initialization period {format_duration(horizontal.cpu_initialization_period)}, "
+        f"initial readiness delay {format_duration(horizontal.initial_readiness_delay)}",
+        "recommender": f"CPU percentile {sizes.target_cpu_percentile:g}, "
+        f"memory percentile {sizes.target_memory_percentile:g}, margin {sizes.recommendation_margin_fraction:g}",
+        "updater": f"at least {counted(settings.updater.min_replicas, 'replica')} for an eviction",
+    }
+    parts = [text for loop, text in numbers.items() if loop in loops]
     if loops:
         parts += [f"gates {settings.feature_gates or 'at their defaults'}"]
         parts += [f"compat {settings.compat}"] if settings.compat else []
@@ -173,13 +108,16 @@ def describe_settings(settings: Settings, loops: Iterable[str]) -> str:
 
 
 def settings_annotation(settings: Settings) -> dict[str, str]:
-    """Return the annotation that publishes these settings."""
-    plain = Settings()
+    """Return the annotation that publishes the settings that decide, where they differ from their defaults.
+
+    Every user of the cluster may list the Leases, so a setting has to be declared as one that decides.
+    """
+    programs = upstreams(settings.compat)
     values = {
-        flag.name.removeprefix("--"): _text(settings.value(field.name))
-        for field, flag in declared()
-        if field.name in PUBLISHED
-        and (field.name == "components" or settings.value(field.name) != plain.value(field.name))
+        each.key: each.text(settings.value(each.name))
+        for each in declared()
+        if each.decides
+        and (each.name == "components" or settings.value(each.name) != each.default_with(programs))
     }
     note = _Note(version=trimtab.__version__, settings=values)
     return {ANNOTATION: msgspec.json.encode(note, order="sorted").decode()}
@@ -189,14 +127,11 @@ def parse_annotation(text: str) -> tuple[Settings, str]:
     """Return published settings and the version of their operator. Unknown flags are skipped."""
     try:
         note = msgspec.json.decode(text, type=_Note)
-        values = {
-            field.name: _value(Settings().value(field.name), note.settings[name])
-            for field, flag in declared()
-            if field.name in PUBLISHED and (name := flag.name.removeprefix("--")) in note.settings
-        }
+        decisive = [each for each in declared() if each.decides and each.key in note.settings]
+        values = {each.name: each.parse(note.settings[each.key]) for each in decisive}
+        return Settings.of(**values), note.version
     except (msgspec.MsgspecError, ValueError) as error:
         raise UnreadableSettings(f"the annotation {ANNOTATION} cannot be read: {error}") from error
-    return Settings.of(**values), note.version
 
 
 async def find_settings(
@@ -259,9 +194,9 @@ def is_held(lease: Lease, now: datetime) -> bool:
 def combined(recommender: FoundSettings, updater: FoundSettings) -> FoundSettings:
     """Return the settings of VPAs: those of the recommender, with the updater's own."""
     applied = {
-        field.name: updater.settings.value(field.name)
-        for field, flag in declared()
-        if flag.group in ("Updater", "Admission")
+        each.name: updater.settings.value(each.name)
+        for each in declared()
+        if each.group in ("Updater", "Admission")
     }
     applied["watch_namespaces"] = _acted_on(recommender, updater)
     settings = recommender.settings.replace(**applied)
@@ -303,26 +238,52 @@ def _source(lease: Lease, version: str, *, is_held: bool) -> str:
     return source
 
 
-def _text(value: Any) -> str:
-    if isinstance(value, timedelta):
-        return format_duration(value)
-    if isinstance(value, tuple):
-        return ",".join(value)
-    return str(value).lower() if isinstance(value, bool) else str(value)
+class SettingsPublisher:
+    """Renews a Lease that carries the settings of a replica without leader election.
 
+    No replica competes for this Lease. A replica without the right to write it runs on, and `explain`, `top` and the
+    dashboard name the settings that they assume.
+    """
 
-def _value(default: Any, text: str) -> Any:
-    match default:
-        case bool() if text not in _SWITCHES:
-            raise ValueError(f"{text!r} is neither true nor false")
-        case bool():
-            return _SWITCHES[text]
-        case timedelta():
-            return parse_duration(text)
-        case tuple():
-            return tuple(part for part in text.split(",") if part)
-        case _:
-            return type(default)(text)
+    def __init__(self, client: Client, settings: Settings, identity: str) -> None:
+        self._client = client
+        self._namespace = settings.leases.leader_elect_resource_namespace
+        self._name = settings.lease_name + SUFFIX
+        self._identity = identity
+        self._annotations = settings_annotation(settings)
+        self._problem = ""
 
+    async def run(self) -> None:
+        """Publish until cancelled."""
+        while True:
+            await self.step()
+            await self._client.clock.sleep(_PERIOD)
 
-_SWITCHES: Final = {"true": True, "false": False}
+    async def step(self) -> None:
+        """Publish once. An error is logged when it changes."""
+        try:
+            await self._write()
+        except errors.ClusterError as error:
+            if str(error) != self._problem:
+                advice = ""
+                if isinstance(error, errors.NotFound):  # a Lease that is missing is made, so its namespace is
+                    advice = f"; create it: kubectl create namespace {self._namespace}"
+                log.warning(
+                    "settings are not published, so that `trimtab explain` and `top` assume the defaults: %s%s",
+                    error,
+                    advice,
+                )
+            self._problem = str(error)
+
+    async def _write(self) -> None:
+        spec: Json = {
+            "holderIdentity": self._identity,
+            "leaseDurationSeconds": _SECONDS,
+            "renewTime": format_micro_time(self._client.clock.now()),
+        }
+        body = {"metadata": {"annotations": self._annotations}, "spec": spec}
+        try:
+            await self._client.patch(_UNTYPED, self._name, self._namespace, body)
+        except errors.NotFound:
+            metadata = {"name": self._name, "namespace": self._namespace, "annotations": self._annotations}
+            await create_lease(self._client, _UNTYPED, {"metadata": metadata, "spec": spec}, self._namespace)

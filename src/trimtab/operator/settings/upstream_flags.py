@@ -6,7 +6,6 @@ replacement. The reference page of upstream's flags is generated from these decl
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
-from datetime import timedelta
 from typing import Any, Final
 
 from trimtab.model.feature_gates import BOOLEANS
@@ -126,17 +125,3 @@ def translated(given: Mapping[str, str | None]) -> Values:
         else:
             values |= TRANSLATED[name].translate(value)
     return values
-
-
-VPA_DEFAULTS: Final[Values] = {
-    "admission_check": "lease",
-    "cpu_integer_post_processor_enabled": False,
-    "max_evictions_per_minute": 0,
-    "max_evicted_share_per_minute": 0.0,
-    "max_missing_pods": 0,
-    "fruitless_evictions": 0,
-    "refused_eviction_backoff": timedelta(),
-    "checkpoints_interval": timedelta(),
-    "webhook_naming": "upstream",
-}
-"""Defaults with --compat=vpa-1.8: upstream's, and no limits that upstream does not have."""

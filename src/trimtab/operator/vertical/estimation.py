@@ -17,7 +17,8 @@ from trimtab.decide.vertical.recommend.recommender import PostProcessing
 from trimtab.decide.vertical.resources.node_fit import node_rooms
 from trimtab.model.core.pod import CPU, MEMORY
 from trimtab.model.quantity import Quantity, QuantityError
-from trimtab.operator.settings.recommender import EstimationSettings
+from trimtab.operator.settings.declare import reject_bad_values
+from trimtab.operator.settings.vertical import EstimationSettings
 from trimtab.operator.vertical.cluster_view import ClusterView
 
 _MICROSECOND = timedelta(microseconds=1)
@@ -38,6 +39,7 @@ class Estimation:
         cls, settings: EstimationSettings, estimators: Estimators = NO_ESTIMATORS
     ) -> "Estimation":
         """Return the configuration of the flags, or raise ValueError if a flag is invalid."""
+        reject_bad_values(settings)
         return cls(
             recommender_settings(settings),
             aggregation_config(settings),
@@ -56,25 +58,21 @@ class Estimation:
 
 
 def recommender_settings(settings: EstimationSettings) -> RecommenderSettings:
-    """Return percentiles, margin, minimums and rounding, or raise ValueError if a flag is invalid."""
+    """Return percentiles, margin, minimums and rounding."""
     cpu = Percentiles(
-        _percentile("--target-cpu-percentile", settings.target_cpu_percentile),
-        _percentile("--recommendation-lower-bound-cpu-percentile", settings.lower_bound_cpu_percentile),
-        _percentile("--recommendation-upper-bound-cpu-percentile", settings.upper_bound_cpu_percentile),
+        settings.target_cpu_percentile,
+        settings.lower_bound_cpu_percentile,
+        settings.upper_bound_cpu_percentile,
     )
     memory = Percentiles(
-        _percentile("--target-memory-percentile", settings.target_memory_percentile),
-        _percentile("--recommendation-lower-bound-memory-percentile", settings.lower_bound_memory_percentile),
-        _percentile("--recommendation-upper-bound-memory-percentile", settings.upper_bound_memory_percentile),
+        settings.target_memory_percentile,
+        settings.lower_bound_memory_percentile,
+        settings.upper_bound_memory_percentile,
     )
     return RecommenderSettings(
         estimators=EstimatorSettings(
-            cpu=ResourceSettings(
-                cpu, _positive_ns("--confidence-interval-cpu", settings.confidence_interval_cpu)
-            ),
-            memory=ResourceSettings(
-                memory, _positive_ns("--confidence-interval-memory", settings.confidence_interval_memory)
-            ),
+            cpu=ResourceSettings(cpu, _nanoseconds(settings.confidence_interval_cpu)),
+            memory=ResourceSettings(memory, _nanoseconds(settings.confidence_interval_memory)),
             safety_margin=settings.recommendation_margin_fraction,
         ),
         pod_min_cpu_millicores=settings.pod_min_cpu_millicores,
@@ -86,20 +84,12 @@ def recommender_settings(settings: EstimationSettings) -> RecommenderSettings:
 
 
 def aggregation_config(settings: EstimationSettings) -> AggregationConfig:
-    """Return how samples are aggregated, or raise ValueError if a flag is invalid."""
-    if settings.memory_aggregation_interval_count < 1:
-        raise ValueError("--memory-aggregation-interval-count must be 1 or more")
+    """Return how samples are aggregated."""
     return AggregationConfig(
-        memory_interval_ns=_positive_ns(
-            "--memory-aggregation-interval", settings.memory_aggregation_interval
-        ),
+        memory_interval_ns=_nanoseconds(settings.memory_aggregation_interval),
         memory_interval_count=settings.memory_aggregation_interval_count,
-        memory_half_life_ns=_positive_ns(
-            "--memory-histogram-decay-half-life", settings.memory_histogram_decay_half_life
-        ),
-        cpu_half_life_ns=_positive_ns(
-            "--cpu-histogram-decay-half-life", settings.cpu_histogram_decay_half_life
-        ),
+        memory_half_life_ns=_nanoseconds(settings.memory_histogram_decay_half_life),
+        cpu_half_life_ns=_nanoseconds(settings.cpu_histogram_decay_half_life),
         oom_bump_ratio=settings.oom_bump_up_ratio,
         oom_min_bump_bytes=settings.oom_min_bump_up_bytes,
     )
@@ -126,13 +116,5 @@ def parse_quantity(flag: str, text: str) -> Quantity:
         raise ValueError(f"{flag}={text}: {error}") from error
 
 
-def _percentile(flag: str, share: float) -> float:
-    if not 0 <= share <= 1:
-        raise ValueError(f"{flag}={share:g}: a percentile is a share, 0 to 1")
-    return share
-
-
-def _positive_ns(flag: str, span: timedelta) -> int:
-    if span <= timedelta():
-        raise ValueError(f"{flag} must be longer than nothing")
+def _nanoseconds(span: timedelta) -> int:
     return span // _MICROSECOND * 1000

@@ -4,7 +4,7 @@ from collections.abc import Callable
 from functools import cached_property
 from typing import TYPE_CHECKING, TypeVar
 
-from trimtab.cluster.leases.shards import Shards, ShardUser
+from trimtab.cluster.leases.family import Family, ShardUser
 from trimtab.decide.vertical.recommend.plugin_estimates import loaded_estimators
 from trimtab.model.author import Author
 from trimtab.operator.control_loop import ControlLoop, ControlLoopMetrics
@@ -13,7 +13,7 @@ from trimtab.operator.ownership import shards_gauge, transitions_of
 from trimtab.operator.process import Component
 from trimtab.operator.runtime import Runtime
 from trimtab.operator.settings.compat import upstreams
-from trimtab.operator.settings.flags import reject_unknown
+from trimtab.operator.settings.declare import reject_bad_values
 from trimtab.operator.settings.settings import Settings
 from trimtab.operator.vertical.cluster_view import ClusterView, compat_of
 from trimtab.operator.vertical.estimation import Estimation
@@ -59,7 +59,7 @@ class VerticalRuntime:
         self.settings = settings
         self.instance = runtime.instance
         self.registry = runtime.registry
-        if isinstance(fence, Shards) and "horizontal" not in settings.components:
+        if isinstance(fence, Family) and "horizontal" not in settings.components:
             shards_gauge(self.registry).set_function(lambda: len(fence.held()))
         self.caches = runtime.component_informers()
         gates = settings.gates
@@ -82,7 +82,7 @@ class VerticalRuntime:
 
     def notify_of_shards(self, loop: SharedLoop) -> SharedLoop:
         """Notify a loop of shards that this replica gains and loses, and return the loop."""
-        if isinstance(self.fence, Shards):
+        if isinstance(self.fence, Family):
             self.fence.serve(loop)
         return loop
 
@@ -126,8 +126,8 @@ def make_recommender(
 def make_updater(vertical: VerticalRuntime, webhook_check: WebhookCheck | None = None) -> updater.Updater:
     """Return the updater, with the given webhook check or the one of the settings."""
     settings = vertical.settings
-    reject_unknown(settings.updater)  # at start, not in the first step
-    fence = vertical.fence[UPDATING_SHARD] if isinstance(vertical.fence, Shards) else vertical.fence
+    reject_bad_values(settings.updater)  # at start, not in the first step
+    fence = vertical.fence[UPDATING_SHARD] if isinstance(vertical.fence, Family) else vertical.fence
     deps = updater.UpdaterDeps(
         vertical.clock,
         vertical.client.fenced(fence),

@@ -1,10 +1,13 @@
 """`trimtab install` rejects values with which a program could not start, and names the value."""
 
+import json
+
 import pytest
 
 from trimtab.cli import answer
 from trimtab.cli.commands.run import settings_of
 from trimtab.install import manifests, set_values
+from trimtab.model.crds import all_crds
 from trimtab.operator.settings.settings import declared
 
 ADAPTER = ["adapter.enabled=true", "adapter.caBundle=eA=="]
@@ -17,40 +20,42 @@ def install(*assignments):
 @pytest.mark.parametrize(
     ("assignments", "path", "says"),
     [
-        (["compat=kubernetes-1.38"], "compat", "use kubernetes-1.36 or kubernetes-1.37"),
-        (["compat=kubernetes-1.36,kubernetes-1.37"], "compat", "use kubernetes-1.36 or kubernetes-1.37"),
         (
-            ["compat=kubernetes-1.37", "featureGates.HPAConfigurableTolerance=false"],
-            "featureGates.HPAConfigurableTolerance",
-            "must be true with compat kubernetes-1.37",
+            ["settings.compat=kubernetes-1.38"],
+            "settings.compat",
+            "known are: kubernetes-1.36, kubernetes-1.37",
         ),
         (
-            ["featureGates.HPAScaleToZeroo=true"],
-            "featureGates.HPAScaleToZeroo",
-            "did you mean featureGates.HPAScaleToZero?",
+            ["settings.compat=kubernetes-1.37", "settings.feature-gates=HPAConfigurableTolerance=false"],
+            "settings.feature-gates",
+            "HPAConfigurableTolerance is always on with compat kubernetes-1.37",
         ),
         (
-            ["featureGates.HPAScaleToZero=maybe"],
-            "featureGates.HPAScaleToZero",
-            "'maybe' is not true or false",
+            ["settings.feature-gates=HPAScaleToZeroo=true"],
+            "settings.feature-gates",
+            "each part is a gate that exists, as Name=true",
         ),
-        (["logFormat=xyz"], "logFormat", "'xyz' is not known; use text or json"),
+        (["settings.log-format=xyz"], "settings.log-format", "'xyz' is not known; use text or json"),
         (
-            [*ADAPTER, "horizontal.enabled=false", "vertical.enabled=false", "logFormat=xyz"],
-            "logFormat",
+            [*ADAPTER, "horizontal.enabled=false", "vertical.enabled=false", "settings.log-format=xyz"],
+            "settings.log-format",
             "'xyz' is not known; use text or json",
         ),
-        (["vertical.updater.nodeFit=bogus"], "vertical.updater.nodeFit", "use free, allocatable or none"),
+        (["settings.node-fit=bogus"], "settings.node-fit", "use free, allocatable or none"),
+        (["settings.admission-check=guess"], "settings.admission-check", "probe, lease or none"),
+        (["settings.min-replicas=-1"], "settings.min-replicas", "use 0 to any"),
+        (["horizontal.settings.shards=17"], "horizontal.settings.shards", "17 is out of bounds; use 1 to 16"),
+        (["settings.webhook-timeout-seconds=4"], "settings.webhook-timeout-seconds", "use any to 3"),
         (
-            ["vertical.updater.admissionCheck=guess"],
-            "vertical.updater.admissionCheck",
-            "probe, lease or none",
+            ["settings.horizontal-pod-autoscaler-sync-period=soon"],
+            "settings.horizontal-pod-autoscaler-sync-period",
+            "'soon' is not a duration such as 15s",
         ),
-        (["vertical.updater.minReplicas=-1"], "vertical.updater.minReplicas", "use 0 to 999999"),
-        (["horizontal.shards=17"], "horizontal.shards", "17 is not 0 or a number from 2 to 16"),
-        (["vertical.admission.timeoutSeconds=4"], "vertical.admission.timeoutSeconds", "use 1 to 3"),
-        (["horizontal.syncPeriod=soon"], "horizontal.syncPeriod", "soon"),
-        (["horizontal.syncPeriod=-15s"], "horizontal.syncPeriod", "is not a duration"),
+        (
+            ["settings.horizontal-pod-autoscaler-sync-period=-15s"],
+            "settings.horizontal-pod-autoscaler-sync-period",
+            "is not a duration",
+        ),
     ],
     ids=lambda value: " ".join(value) if isinstance(value, list) else "",
 )
@@ -67,14 +72,25 @@ def test_a_value_that_stops_a_program_is_rejected_in_one_line(assignments, path,
 @pytest.mark.parametrize(
     ("assignments", "path", "says"),
     [
-        (["horizontal.extraArgs=[--no-such-flag]"], "horizontal.extraArgs", "No such option"),
-        (["horizontal.extraArgs=[--records=many]"], "horizontal.extraArgs", "not a valid integer"),
-        (["vertical.recommender.extraArgs=[--storage=disk]"], "vertical.recommender.extraArgs", "checkpoint"),
+        (
+            ["settings.compat=kubernetes-1.36,kubernetes-1.37"],
+            "settings.compat",
+            "name one version of Kubernetes",
+        ),
+        (
+            [
+                "settings.compat=vpa-1.8",
+                "settings.webhook-naming=trimtab",
+                "settings.webhook-timeout-seconds=9",
+            ],
+            "settings.webhook-timeout-seconds",
+            "use 1 to 3",
+        ),
     ],
     ids=lambda value: " ".join(value) if isinstance(value, list) else "",
 )
 def test_a_flag_that_stops_a_program_is_rejected_in_one_line(assignments, path, says, capsys):
-    """The schema does not list the flags; the parser of the program does."""
+    """The schema checks each value by itself; the program knows what the values mean together."""
     assert install(*assignments) == 2
     out, err = capsys.readouterr()
     assert not out
@@ -90,12 +106,17 @@ def test_a_flag_that_stops_a_program_is_rejected_in_one_line(assignments, path, 
     [
         [],
         ADAPTER,
-        ["compat=kubernetes-1.36,vpa-1.8", "dashboard.enabled=true"],
-        ["compat=kubernetes-1.37", "featureGates.HPAConfigurableTolerance=true"],
-        ["horizontal.shards=4", "vertical.recommender.shards=2", "vertical.recommender.name=mine"],
-        ["watchNamespaces=shop,search", "dryRun=true", "horizontal.nativeHpas=true"],
-        ["vertical.admission.certificateSecret=mine", "vertical.admission.timeoutSeconds=3"],
-        ["vertical.updater.extraArgs=[--in-place-skip-disruption-budget, --kube_api_qps=5, -v=2]"],
+        ["settings.compat=kubernetes-1.36,vpa-1.8", "dashboard.enabled=true"],
+        ["settings.compat=kubernetes-1.37", "settings.feature-gates=HPAConfigurableTolerance=true"],
+        [
+            "horizontal.settings.shards=4",
+            "vertical.recommender.settings.shards=2",
+            "settings.recommender-name=mine",
+        ],
+        ["settings.watch-namespaces=shop,search", "settings.dry-run=true", "settings.native-hpas=true"],
+        ["vertical.admission.certificateSecret=mine", "settings.webhook-timeout-seconds=3"],
+        ["settings.in-place-skip-disruption-budget=true", "vertical.updater.settings.kube-api-qps=5"],
+        ["vertical.updater.settings.v=2", "settings.metrics-max-bytes=104857600"],
     ],
     ids=" ".join,
 )
@@ -112,14 +133,16 @@ def test_the_environment_of_this_machine_does_not_count(monkeypatch, capsys):
 
 
 @pytest.mark.parametrize(
-    "flag", [flag for _, flag in declared() if flag.choices], ids=lambda flag: flag.name.strip("-")
+    "setting", [each for each in declared() if each.choices], ids=lambda setting: setting.key
 )
-def test_every_setting_with_choices_is_checked_by_the_program_and_takes_each_choice(flag):
-    assert all(f"`{choice}`" in flag.help for choice in flag.choices if choice), "the help names each choice"
-    for choice in flag.choices:
-        settings_of([f"{flag.name}={choice}"])
-    with pytest.raises(ValueError, match=f"{flag.name}=other is not known; use "):
-        settings_of([f"{flag.name}=other"])
+def test_every_setting_with_choices_is_checked_by_the_program_and_takes_each_choice(setting):
+    assert all(f"`{choice}`" in setting.help for choice in setting.choices if choice), (
+        "the help names each choice"
+    )
+    for choice in setting.choices:
+        settings_of([f"{setting.flag}={choice}"])
+    with pytest.raises(ValueError, match=f"{setting.flag}=other is not known; use "):
+        settings_of([f"{setting.flag}=other"])
 
 
 def test_every_program_of_the_default_installation_has_settings():
@@ -136,7 +159,7 @@ def test_every_program_of_the_default_installation_has_settings():
     [
         ([], True),
         (["scalable=[{group: argoproj.io, resource: rollouts}]"], False),
-        (["horizontal.nativeHpas=true"], False),
+        (["settings.native-hpas=true"], False),
         (["horizontal.enabled=false"], False),
     ],
     ids=["no value", "the kind is named", "native HPAs", "no HPAs"],
@@ -147,3 +170,14 @@ def test_the_right_to_scale_other_kinds_is_named_where_it_is_missing(assignments
     assert out
     assert ("--set 'scalable=[{group: argoproj.io, resource: rollouts}]'" in err) == is_hinted
     assert bool(err) == is_hinted
+
+
+def test_only_the_definitions_can_be_printed(capsys):
+    assert answer(["install", "--only=crds", "-o", "json"]) == 0
+    out, err = capsys.readouterr()
+    wanted = [{**crd["metadata"]["annotations"]} for crd in json.loads(out)["items"]]
+    assert all(annotations["helm.sh/resource-policy"] == "keep" for annotations in wanted)
+    assert {crd["metadata"]["name"] for crd in json.loads(out)["items"]} == {
+        crd["metadata"]["name"] for crd in all_crds()
+    }
+    assert not err

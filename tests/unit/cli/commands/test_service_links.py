@@ -51,11 +51,7 @@ def test_every_program_starts_beside_the_services_of_its_installation(arguments,
     assert started_with(arguments, links, monkeypatch) == without
 
 
-NUMBERS = [
-    flag.environment
-    for field, flag in declared()
-    if isinstance(field.default, int) and flag.environment.endswith("_PORT")
-]
+NUMBERS = [each.environment for each in declared() if each.type is int and each.environment.endswith("_PORT")]
 
 
 @pytest.mark.parametrize("variable", NUMBERS)

@@ -2,6 +2,7 @@
 
 import json
 import math
+import re
 from pathlib import Path
 from typing import Any
 
@@ -161,11 +162,45 @@ def test_upstream_knows_no_scope(capsys):
 def test_requests_limits_and_prices_are_those_of_the_command_line(capsys, tmp_path):
     hour("cpu", "memory")
     picture = tmp_path / "picture.svg"
-    options = ["--request=cpu=2", "--request=main/memory=4Gi", "--limit=memory=2Gi", "--price=cpu=1,memory=2"]
+    options = ["--request=cpu=2", "--request=main/memory=1Gi", "--limit=memory=2Gi", "--price=cpu=1,memory=2"]
     found = columns(capsys, vpa("mine"), *options, f"--svg={picture}")["mine.yaml"]
-    assert found["outcomes"]["oom_kills"] > 2, "3 GiB are more than the limit"
+    assert found["outcomes"]["oom_kills"] > 0, "3 GiB are more than the limit"
     assert found["cost"] > 0
     assert picture.read_text().count("<path") == 4, "an area and a line for CPU and for memory"
+
+
+@pytest.mark.parametrize(
+    ("options", "complaint"),
+    [
+        (["--limit=nope/cpu=1"], "limit of nope/cpu: the trace has no container nope, only main"),
+        (["--request=memory=2Gi", "--limit=main/memory=1Gi"], "container main requests 2147483648 of memory"),
+    ],
+)
+def test_limits_that_no_pod_can_have_are_refused(capsys, options, complaint):
+    hour("main/cpu", "main/memory")
+    assert answer(["simulate", vpa("mine"), "--trace=weeks.csv", *options]) == 2
+    assert complaint in capsys.readouterr().err
+
+
+@pytest.mark.parametrize("option", ["--limit=cpu=1", "--price=cpu=1"])
+def test_what_only_vpas_have_is_refused_for_hpas(capsys, option):
+    hour("cpu", "memory")
+    Path("web.yaml").write_text(yaml.safe_dump(HPA))
+    assert answer(["simulate", "web.yaml", "--trace=weeks.csv", "--request=cpu=1", option]) == 2
+    assert "--limit and --price are for VPAs" in capsys.readouterr().err
+
+
+def test_the_names_of_many_candidates_stay_in_the_picture(capsys, tmp_path):
+    hour("cpu", "memory")
+    picture = tmp_path / "picture.svg"
+    names = [f"{name}-of-the-web-shop" for name in ("first", "second", "third", "fourth", "fifth")]
+    assert answer(["simulate", *map(vpa, names), "--trace=weeks.csv", f"--svg={picture}"]) == 0
+    ends = [
+        (int(x) + 7 * len(text), int(y))
+        for x, y, text in re.findall(r'<text x="(\d+)" y="(\d+)">(.+)</text>', picture.read_text())
+    ]
+    assert max(x for x, _ in ends) <= 960
+    assert {y for _, y in ends} == {23, 39}
 
 
 def test_changes_say_what_was_done_to_pods(capsys):

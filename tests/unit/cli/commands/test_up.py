@@ -5,7 +5,7 @@ from pathlib import Path
 import pytest
 
 from trimtab.cli import answer
-from trimtab.lab.kubeconfig_file import KubeconfigFile
+from trimtab_lab.kubeconfig_file import KubeconfigFile
 
 
 @pytest.mark.parametrize("command", [["up", "--for", "0.1"], ["lab"]], ids=["up", "lab"])

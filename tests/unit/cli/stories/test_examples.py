@@ -10,10 +10,10 @@ from trimtab.cli.commands.up import PODS_PER_NODE, PODS_PER_WORKLOAD
 from trimtab.cli.stories.examples import ManyWorkloads, UserFiles
 from trimtab.cli.stories.stage import Stage
 from trimtab.clock import VirtualClock
-from trimtab.lab.data_plane import DataPlaneConfig
-from trimtab.lab.embedded import EmbeddedCluster
-from trimtab.lab.load.curves import constant
-from trimtab.lab.nodes.node_pool import NodePool
+from trimtab_lab.data_plane import DataPlaneConfig
+from trimtab_lab.embedded import EmbeddedCluster
+from trimtab_lab.load.curves import constant
+from trimtab_lab.nodes.node_pool import NodePool
 
 OWN = Path(__file__).parents[4] / "examples/own-workload.yaml"
 DEPLOYMENT = """\

@@ -14,10 +14,10 @@ from trimtab.cli.stories.stage import PAST_SECONDS, Stage
 from trimtab.cli.top.rows import rows_of
 from trimtab.clock import VirtualClock
 from trimtab.cluster.resource import CORE_EVENTS
-from trimtab.lab.embedded import EmbeddedCluster
 from trimtab.model.hpa.types import ConditionType
 from trimtab.operator.horizontal.inputs.kinds import OWN_HPAS
 from trimtab.operator.vertical.explain import Explainer
+from trimtab_lab.embedded import EmbeddedCluster
 
 APP = """
 apiVersion: apps/v1

@@ -9,8 +9,8 @@ from trimtab.cli.stories.stage import Stage
 from trimtab.clock import VirtualClock
 from trimtab.cluster.resource import PODS
 from trimtab.decide.horizontal import explain
-from trimtab.lab.embedded import EmbeddedCluster
 from trimtab.operator.horizontal.inputs.kinds import OWN_HPAS
+from trimtab_lab.embedded import EmbeddedCluster
 
 
 def play(name, minutes, look):

@@ -16,14 +16,14 @@ from trimtab.clock import VirtualClock
 from trimtab.cluster.client import Client
 from trimtab.decide.horizontal.reasons import ROWS as WORDS
 from trimtab.decide.horizontal.reasons import Code
-from trimtab.lab.apiserver.server import Server
 from trimtab.model.crds import all_crds
 from trimtab.model.hpa.types import HorizontalPodAutoscaler, HorizontalPodAutoscalerStatus, HpaCondition
 from trimtab.model.json import wire
 from trimtab.model.vpa.types import VerticalPodAutoscaler, VPAConditionType
 from trimtab.operator.horizontal.inputs.kinds import NATIVE_HPAS, OWN_HPAS
-from trimtab.operator.process import make_elector
+from trimtab.operator.process import make_family
 from trimtab.operator.settings.settings import Settings
+from trimtab_lab.apiserver.server import Server
 
 NO_SETTINGS = Settings()
 TARGET = {"apiVersion": "apps/v1", "kind": "Deployment", "name": "web"}
@@ -130,7 +130,7 @@ def notes(*, namespace="", **settings):
             client = Client(clock, as_admin(server), seed=1)
             if settings:
                 await client.create(NAMESPACES, {"metadata": {"name": "trimtab"}})
-                await make_elector(client, Settings.of(**settings), "one", lambda _leads: None).step()
+                await make_family(client, Settings.of(**settings), "one").step()
             found = await settings_for(client, "horizontal", Choice("trimtab"))
             return notes_of(found, namespace)
 

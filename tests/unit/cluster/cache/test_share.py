@@ -112,33 +112,29 @@ def test_a_fixed_share_is_all_namespaces_or_those_that_are_named():
 
 def test_parts_come_and_go_with_shards():
     share = ShardedShare(Client(VirtualClock(), AsgiTransport(FakeApi())), shard_of)
-    share.split(["big"])
     told = []
     share.listen(lambda part, is_added: told.append((part.name, is_added)))
     assert not share.parts
     share.enter(0)
     share.enter(1)
     share.leave(0)
-    assert list(share.parts) == ["big", "shard 1"]
-    assert share.parts_of(1) == ("big", "shard 1")
+    assert list(share.parts) == ["shard 1"]
+    assert share.parts_of(1) == ("shard 1",)
     share.leave(1)
     share.leave(1)
     assert told == [
         ("shard 0", True),
-        ("big", True),
         ("shard 1", True),
         ("shard 0", False),
         ("shard 1", False),
-        ("big", False),
     ]
-    assert [share.part_of(name) for name in ("a7", "b7", "big")] == ["shard 0", "shard 1", "big"]
+    assert [share.part_of(name) for name in ("a7", "b7")] == ["shard 0", "shard 1"]
 
 
 def test_watched_namespaces_are_parts_of_their_own():
-    share = ShardedShare(Client(VirtualClock(), AsgiTransport(FakeApi())), shard_of, ["a0", "b0", "big"])
-    share.split(["big", "elsewhere-big"])
+    share = ShardedShare(Client(VirtualClock(), AsgiTransport(FakeApi())), shard_of, ["a0", "b0"])
     share.enter(1)
-    assert list(share.parts) == ["b0", "big"]
+    assert list(share.parts) == ["b0"]
     assert share.part_of("b0") == "b0"
 
 

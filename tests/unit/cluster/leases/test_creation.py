@@ -7,7 +7,7 @@ import pytest
 from trimtab.clock import VirtualClock
 from trimtab.cluster import errors
 from trimtab.cluster.client import Client
-from trimtab.cluster.leases.creation import create_lease
+from trimtab.cluster.leases.lease import create_lease
 from trimtab.cluster.resource import LEASES
 from trimtab.cluster.transport.asgi import AsgiTransport
 

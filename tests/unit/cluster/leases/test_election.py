@@ -6,14 +6,15 @@ import json
 import pytest
 
 from tests.unit.cluster.fake_api import Answer, status
-from tests.unit.cluster.fake_objects import FakeObjects
+from tests.unit.cluster.leases.fake_leases import FakeLeases, User
 from trimtab.clock import VirtualClock
 from trimtab.cluster.client import Client
-from trimtab.cluster.leases.election import LeaderElector, LeaseTimes, unique_identity
+from trimtab.cluster.leases.family import Family
+from trimtab.cluster.leases.lease import LeaseTimes, unique_identity
 from trimtab.cluster.transport.asgi import AsgiTransport
 from trimtab.model.times import parse_time
 
-PATH = "/apis/coordination.k8s.io/v1/namespaces/trimtab/leases/trimtab"
+PATH = "/apis/coordination.k8s.io/v1/namespaces/trimtab/leases/trimtab-0"
 
 
 class Pausing:
@@ -34,14 +35,15 @@ class Pausing:
 class World:
     def __init__(self, clock: VirtualClock) -> None:
         self.clock = clock
-        self.api = FakeObjects()
+        self.api = FakeLeases()
         self.tasks: list[asyncio.Task[None]] = []
         self.changes: list[tuple[str, bool, float]] = []
 
     def elector(self, name, clock=None, seed=1):
         client = Client(clock or self.clock, AsgiTransport(self.api), seed=seed)
-        changed = lambda leads: self.changes.append((name, leads, self.clock.monotonic()))  # noqa: E731
-        return LeaderElector(client, "trimtab", "trimtab", name, on_change=changed)
+        family = Family(client, "trimtab", "trimtab", name)
+        family.serve(User(lambda _shard, leads: self.changes.append((name, leads, self.clock.monotonic()))))
+        return family
 
     def start(self, elector):
         task = asyncio.create_task(elector.run())
@@ -80,15 +82,15 @@ def test_the_first_candidate_creates_the_lease_and_renews_it():
         await world.clock.sleep(0.1)
         assert one.may_write()
         first = dict(world.spec)
-        assert first["holderIdentity"] == "one"
+        assert first["holderIdentity"] == "one/1"
         assert first["leaseDurationSeconds"] == 15
         assert first["leaseTransitions"] == 0
         assert first["renewTime"] == "2026-01-01T00:00:00.000000Z"
         await world.clock.sleep(20)
         assert world.spec["acquireTime"] == first["acquireTime"]
         assert parse_time(world.spec["renewTime"]) > parse_time(first["renewTime"])
-        # One read at the start, then one write per renewal.
-        assert world.api.count()["LIST"] == 1
+        # A list before the Lease is taken and one after, then one write per renewal.
+        assert world.api.count()["LIST"] == 2
         assert world.api.count()["PUT"] == 10
 
     run(scenario)
@@ -120,7 +122,7 @@ def test_f29_a_leader_that_ends_lets_the_next_take_over_at_once():
         await world.clock.sleep(3)
         assert two.may_write()
         assert world.spec["leaseTransitions"] == 1
-        assert two.transitions == 1
+        assert two[0].lock.transitions == 1
 
     run(scenario)
 
@@ -143,8 +145,8 @@ def test_f25_a_stopped_leader_may_not_write_when_it_wakes():
         assert not one.may_write()
         pausing.running.set()
         await world.clock.sleep(5)
-        assert not one.is_leader
-        assert world.spec["holderIdentity"] == "two"
+        assert not one.held()
+        assert world.spec["holderIdentity"] == "two/1"
 
     run(scenario)
 
@@ -167,7 +169,7 @@ def test_f26_a_leader_that_cannot_renew_steps_down_before_another_may_lead(answe
         await world.clock.sleep(4)
         world.api.fault = lambda request: (
             answer()
-            if request.method != "GET" and json.loads(request.body)["spec"]["holderIdentity"] == "one"
+            if request.method != "GET" and json.loads(request.body)["spec"]["holderIdentity"] == "one/1"
             else None
         )
         overlap = 0
@@ -211,7 +213,7 @@ def test_f26_a_deleted_lease_is_made_again_without_two_leaders():
             await world.clock.sleep(0.1)
             assert one.may_write() + two.may_write() <= 1
         assert one.may_write()
-        assert world.spec["holderIdentity"] == "one"
+        assert world.spec["holderIdentity"] == "one/1"
 
     run(scenario)
 
@@ -258,7 +260,7 @@ def test_a_lease_taken_over_is_waited_for_in_full_whatever_its_times_say():
             "strategy": "kept",
         }
         world.api.by_path[PATH] = {
-            "metadata": {"name": "trimtab", "uid": "u", "resourceVersion": "1"},
+            "metadata": {"name": "trimtab-0", "uid": "u", "resourceVersion": "1"},
             "spec": spec,
         }
         one = world.elector("one")
@@ -339,6 +341,7 @@ def test_causes_that_alternate_are_logged_once_each_until_one_is_over(caplog):
         world.api.fault = lambda _: None
         await elector.step()
         await fail("no rights")
-        assert len(warnings(caplog)) == 3
+        # It holds the Lease now, so both the renewal and the list are told.
+        assert len(warnings(caplog)) == 4
 
     run(scenario)

@@ -6,8 +6,8 @@ import pytest
 
 from tests.unit.cluster.fake_api import Answer, Incoming
 from tests.unit.cluster.leases.test_election import PATH, run, stop
-from trimtab.cluster.leases.election import CLOCK_SET, RELEASED_BY, LeaseTimes
 from trimtab.cluster.leases.epoch import ClockReading, clock_name
+from trimtab.cluster.leases.lease import CLOCK_SET, RELEASED_BY, LeaseTimes
 
 
 def hang_once(world, method):
@@ -60,8 +60,8 @@ def test_a_release_that_hangs_ends_after_two_seconds():
         began = world.clock.monotonic()
         await stop(task)
         assert world.clock.monotonic() - began == pytest.approx(2.0)
-        assert not one.is_leader
-        assert world.spec["holderIdentity"] == "one"
+        assert not one.held()
+        assert world.spec["holderIdentity"] == "one/1"
 
     run(scenario)
 
@@ -74,7 +74,7 @@ def test_a_release_by_one_that_does_not_lead_changes_nothing():
         task = world.start(two)
         await world.clock.sleep(5)
         await stop(task)
-        assert world.spec["holderIdentity"] == "one"
+        assert world.spec["holderIdentity"] == "one/1"
         assert one.may_write()
 
     run(scenario)
@@ -89,14 +89,14 @@ def test_a_released_lease_names_the_clock_of_its_last_holder():
         lease = world.api.by_path[PATH]
         assert lease["spec"]["holderIdentity"] == ""
         assert lease["spec"]["leaseDurationSeconds"] == 1
-        assert lease["metadata"]["annotations"][RELEASED_BY] == "one"
+        assert lease["metadata"]["annotations"][RELEASED_BY] == "one/1"
         released_at = world.clock.now().timestamp()
         world.start(two)
         await world.clock.sleep(1)
         assert two.may_write()
-        assert two.epoch.holder == clock_name("one")
-        assert two.epoch.renewed == pytest.approx(released_at)
-        assert set(two.epoch.clocks) == {clock_name("one")}
+        assert two[0].lock.epoch.holder == clock_name("one/1")
+        assert two[0].lock.epoch.renewed == pytest.approx(released_at)
+        assert set(two[0].lock.epoch.clocks) == {clock_name("one/1")}
         assert world.spec["leaseTransitions"] == 1
 
     run(scenario)
@@ -107,7 +107,11 @@ def test_the_first_holder_follows_nobody():
         one = world.elector("one")
         world.start(one)
         await world.clock.sleep(1)
-        assert (one.epoch.holder, one.epoch.renewed, one.epoch.clocks) == ("", None, {})
+        assert (one[0].lock.epoch.holder, one[0].lock.epoch.renewed, one[0].lock.epoch.clocks) == (
+            "",
+            None,
+            {},
+        )
         assert CLOCK_SET not in world.api.by_path[PATH]["metadata"].get("annotations", {})
 
     run(scenario)
@@ -125,7 +129,7 @@ def test_an_annotation_that_is_no_number_counts_as_none(text):
         world.start(two)
         await world.clock.sleep(1)
         assert two.may_write()
-        assert two.epoch.holder == clock_name("one")
+        assert two[0].lock.epoch.holder == clock_name("one/1")
 
     run(scenario)
 

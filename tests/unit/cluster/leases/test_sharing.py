@@ -4,74 +4,23 @@ import asyncio
 
 import pytest
 
-from tests.unit.cluster.fake_api import Answer, Incoming, status
-from tests.unit.cluster.fake_objects import FakeObjects
+from tests.unit.cluster.fake_api import Answer, status
+from tests.unit.cluster.leases.fake_leases import LEASES, FakeLeases, User
 from trimtab.clock import VirtualClock
 from trimtab.cluster.client import Client
-from trimtab.cluster.leases.layout import ShardLayout
-from trimtab.cluster.leases.shards import Shards
+from trimtab.cluster.leases.family import Family, shard_of
 from trimtab.cluster.transport.asgi import AsgiTransport
-
-LEASES = "/apis/coordination.k8s.io/v1/namespaces/trimtab/leases"
-
-
-class Leases(FakeObjects):
-    """A server of Leases that lists them, too."""
-
-    def _serve(self, request: Incoming) -> Answer:
-        if request.method == "GET" and request.path == LEASES:
-            items = [lease for path, lease in self.by_path.items() if path.startswith(LEASES)]
-            return Answer(200, {"metadata": {"resourceVersion": str(self.version)}, "items": items})
-        return super()._serve(request)
-
-    def hold(self, name, holder):
-        """Let another process hold a Lease for long."""
-        spec = {
-            "holderIdentity": holder,
-            "leaseDurationSeconds": 600,
-            "renewTime": "2026-01-01T00:00:10.000000Z",
-        }
-        metadata = {"name": name, "namespace": "trimtab", "uid": "u"}
-        self._keep(f"{LEASES}/{name}", {"metadata": metadata, "spec": spec}, 200)
-
-    def holder(self, name):
-        lease = self.by_path.get(f"{LEASES}/{name}")
-        return lease["spec"]["holderIdentity"] if lease else ""
-
-
-class User:
-    """A component that remembers what it was told, and may be busy."""
-
-    def __init__(self):
-        self.told = []
-        self.busy = set()
-
-    def shard_gained(self, shard):
-        self.told.append(("gained", shard))
-
-    def shard_lost(self, shard):
-        self.told.append(("lost", shard))
-
-    def is_shard_busy(self, shard):
-        return shard in self.busy
-
-    @property
-    def shards(self):
-        held: set[int] = set()
-        for change, shard in self.told:
-            (held.add if change == "gained" else held.discard)(shard)
-        return held
 
 
 class World:
     def __init__(self, clock):
         self.clock = clock
-        self.api = Leases()
+        self.api = FakeLeases()
         self.tasks = {}
 
-    def replica(self, name, count, users=1, seed=0, **options):
+    def replica(self, name, count, users=1, **options):
         client = Client(self.clock, AsgiTransport(self.api), seed=len(self.tasks))
-        shards = Shards(client, "trimtab", "hpa", name, ShardLayout(count, seed=seed), **options)
+        shards = Family(client, "trimtab", "hpa", name, count, **options)
         components = [User() for _ in range(users)]
         for user in components:
             shards.serve(user)
@@ -108,15 +57,15 @@ def test_a_single_replica_holds_all_shards_and_tells_every_component():
         assert shards.may_write()
         assert 0 < shards.time_left() <= 10
         assert first.shards == second.shards == {0, 1, 2, 3}
-        assert shards.silence() <= 2
+        assert shards.health() == {}
         shard = shards.of("shop/web")
-        assert (shard.number, shard) == (ShardLayout(4).shard_of("shop/web"), shards[shard.number])
-        assert shard.epoch is shard.elector.epoch
+        assert (shard.number, shard) == (shard_of("shop", 4), shards[shard.number])
+        assert shard.epoch is shard.lock.epoch
         await world.clock.sleep(60)
         assert shards.held() == (0, 1, 2, 3)
         assert [change for change, _ in first.told] == ["gained"] * 4
         await world.stop("a")
-        assert {world.api.holder(f"hpa-shard-{number}") for number in range(4)} == {""}
+        assert {world.api.holder(f"hpa-{number}") for number in range(4)} == {""}
         assert {world.api.holder(f"hpa-member-{number}") for number in range(16)} == {""}
         assert shard.epoch is None
         assert shard.time_left() == 0.0
@@ -124,7 +73,7 @@ def test_a_single_replica_holds_all_shards_and_tells_every_component():
     run(scenario)
 
 
-class Meeting(Leases):
+class Meeting(FakeLeases):
     """Lets lists of two processes wait for each other, so that both see the Leases as they were before either wrote."""
 
     def __init__(self):
@@ -141,10 +90,10 @@ class Meeting(Leases):
         await super().__call__(scope, receive, send)
 
 
-def test_replicas_with_different_seeds_that_take_shards_at_once_never_both_work():
+def test_replicas_with_different_numbers_that_take_shards_at_once_never_both_work():
     async def scenario(world):
         world.api = Meeting()
-        (old, _), (new, user) = (world.replica(name, 4, seed=seed) for name, seed in (("a", 0), ("b", 7)))
+        (old, _), (new, user) = (world.replica(name, count) for name, count in (("a", 4), ("b", 3)))
         worked = set()
         for _ in range(400):
             await world.clock.sleep(0.05)
@@ -185,9 +134,9 @@ def test_a_late_replica_gets_its_share_after_writes_in_flight_have_ended():
         assert len(user.shards) == 2
         given = set(range(4)) - set(shards.held())
         assert late.held() == ()
-        assert {world.api.holder(f"hpa-shard-{number}") for number in given} == {"a/104"}
+        assert {world.api.holder(f"hpa-{number}") for number in given} == {"a/4"}
         assert all(shards[number].time_left() == 0.0 for number in given)
-        assert all(shards[number].is_held and not shards[number].may_write() for number in given)
+        assert all(shards[number].lock.may_write() and shards[number].is_closing for number in given)
         user.busy = set()
         await world.clock.sleep(5)
         assert set(late.held()) == given
@@ -233,14 +182,15 @@ def test_replicas_of_another_number_of_shards_are_waited_for(old):
     run(scenario)
 
 
-@pytest.mark.parametrize(("count", "held"), [(4, 0), (12, 11)], ids=["the smaller N", "the larger N"])
-def test_of_two_numbers_of_shards_that_both_hold_some_the_larger_stays(count, held):
+@pytest.mark.parametrize("count", [4, 12])
+def test_a_holder_keeps_its_shards_and_takes_none_while_another_number_is_seen(count):
     async def scenario(world):
         shards, _ = world.replica("a", count)
-        await world.clock.sleep(10)
-        world.api.hold("hpa-shard-1", "other/109")
+        await world.clock.sleep(30)
+        world.api.hold("hpa-1", "other/9")
         await world.clock.sleep(20)
-        assert len(shards.held()) == held
+        assert shards.held() == tuple(number for number in range(count) if number != 1)
+        assert shards.waits_for == "other/9"
 
     run(scenario)
 
@@ -252,15 +202,17 @@ def test_a_replica_that_cannot_see_the_leases_keeps_its_own_and_takes_none():
         world.api.fault = lambda request: (
             Answer(500, status(500)) if request.method == "GET" and request.path == LEASES else None
         )
-        await world.clock.sleep(30)
+        await world.clock.sleep(25)
+        assert shards.health() == {}
+        await world.clock.sleep(10)
         assert shards.held() == (0, 1, 2)
-        assert shards.silence() > 25
+        assert "listing leases trimtab" in shards.health()["leases"]
         late, _ = world.replica("b", 3)
         await world.clock.sleep(20)
         assert late.held() == ()
         world.api.fault = None
         await world.clock.sleep(20)
-        assert shards.silence() <= 2
+        assert shards.health() == {}
         assert (len(shards.held()), len(late.held())) in {(2, 1), (1, 2)}
 
     run(scenario)
@@ -287,11 +239,14 @@ def test_a_replica_without_a_member_slot_hands_its_shards_over():
         shards, user = world.replica("a", 2)
         await world.clock.sleep(10)
         for number in range(16):
-            world.api.hold(f"hpa-member-{number}", f"other-{number}/102")
-        await world.clock.sleep(20)
+            world.api.hold(f"hpa-member-{number}", f"other-{number}/2")
+        await world.clock.sleep(10)
         assert shards.held() == ()
         assert user.shards == set()
-        assert {world.api.holder(f"hpa-shard-{number}") for number in range(2)} == {""}
+        assert {world.api.holder(f"hpa-{number}") for number in range(2)} == {""}
+        # Nobody takes them all the same.
+        await world.clock.sleep(60)
+        assert shards.held() == (0, 1)
 
     run(scenario)
 
@@ -305,7 +260,7 @@ def test_annotations_are_those_of_shards_and_not_of_members():
             for path, lease in world.api.by_path.items()
             if lease["metadata"].get("annotations", {}).get("format") == "2"
         }
-        assert marked == {"hpa-shard-0", "hpa-shard-1"}
+        assert marked == {"hpa-0", "hpa-1"}
 
     run(scenario)
 
@@ -335,59 +290,45 @@ def test_only_what_is_above_the_quota_is_handed_over():
     run(scenario)
 
 
-def test_replicas_that_start_together_never_hold_more_than_their_share():
-    """Each shard that is held is listed. The first replica used to list all of them."""
-
+def test_replicas_that_start_together_share_evenly_within_seconds():
     async def scenario(world):
         replicas = []
         for number in range(4):
             replicas.append(world.replica(f"r{number}", 4))
             await world.clock.sleep(3)
-        await world.clock.sleep(20)
+        await world.clock.sleep(10)
         assert [len(shards.held()) for shards, _ in replicas] == [1, 1, 1, 1]
-        assert [user.told for _, user in replicas] == [
-            [("gained", shards.held()[0])] for shards, _ in replicas
-        ]
 
     run(scenario)
 
 
-def test_a_starting_replica_takes_a_shard_at_once_and_the_rest_when_it_stays_alone():
+def test_a_replica_takes_one_shard_per_look():
     async def scenario(world):
         shards, _ = world.replica("a", 4)
-        await world.clock.sleep(1)
-        assert len(shards.held()) == 1
-        await world.clock.sleep(4)
-        assert len(shards.held()) == 1
-        await world.clock.sleep(4)
-        assert shards.held() == (0, 1, 2, 3)
+        for count in (1, 2, 3, 4):
+            await world.clock.sleep(1)
+            assert len(shards.held()) == count
+            await world.clock.sleep(1)
 
     run(scenario)
 
 
-def test_replicas_that_keep_joining_delay_the_rest_no_longer_than_a_lease_does():
+def test_a_shard_that_nobody_takes_for_a_lease_is_taken_beyond_the_quota_and_kept():
+    """A member that renews its own Lease and no other, as under rules that do not name all of them."""
+
     async def scenario(world):
-        first, _ = world.replica("a", 16)
-        replicas = [first]
-        for number in range(6):
-            await world.clock.sleep(3)
-            replicas.append(world.replica(f"r{number}", 16)[0])
-        await world.clock.sleep(2)
-        assert len(first.held()) > 1
+        for number in range(3):
+            world.api.hold(f"hpa-member-{number}", f"idle-{number}/4")
+        shards, _ = world.replica("a", 4)
+        await world.clock.sleep(14)
+        assert len(shards.held()) == 1
         await world.clock.sleep(20)
-        assert sorted(number for shards in replicas for number in shards.held()) == list(range(16))
-
-    run(scenario)
-
-
-def test_a_starting_replica_takes_shards_that_are_handed_over_at_once():
-    async def scenario(world):
-        world.replica("a", 4)
+        assert shards.held() == (0, 1, 2, 3)
+        await world.clock.sleep(60)
+        assert shards.held() == (0, 1, 2, 3)
+        # Another member joins: the shards are shared again.
+        world.replica("b", 4)
         await world.clock.sleep(10)
-        late, _ = world.replica("b", 4)
-        await world.clock.sleep(1)
-        await world.stop("a")
-        await world.clock.sleep(3)
-        assert late.held() == (0, 1, 2, 3)
+        assert len(shards.held()) == 1
 
     run(scenario)

@@ -6,11 +6,11 @@ from itertools import pairwise
 import pytest
 
 from tests.unit.cluster.fake_api import Answer, status
-from tests.unit.cluster.fake_objects import FakeObjects
+from tests.unit.cluster.leases.fake_leases import FakeLeases
 from trimtab.clock import VirtualClock
 from trimtab.cluster import errors
 from trimtab.cluster.client import Client
-from trimtab.cluster.leases.election import LeaderElector
+from trimtab.cluster.leases.family import Family
 from trimtab.cluster.resource import PODS
 from trimtab.cluster.transport.asgi import AsgiTransport
 from trimtab.cluster.transport.lanes import LEASES, METRICS, OBJECTS
@@ -26,7 +26,7 @@ def run(scenario):
     clock = VirtualClock()
 
     async def main():
-        api = FakeObjects()
+        api = FakeLeases()
         await scenario(api, Client(clock, AsgiTransport(api), seed=1), clock)
 
     clock.run(main())
@@ -122,7 +122,7 @@ def test_hanging_requests_of_every_other_lane_keep_no_watch_waiting():
 
 async def renewals(api, client, clock, seconds):
     """Return the times at which a leader renewed its Lease, from its first write on."""
-    elector = LeaderElector(client, "trimtab", "leader", "me")
+    elector = Family(client, "trimtab", "leader", "me")
     leading = asyncio.ensure_future(elector.run())
     await clock.sleep(seconds)
     await cancel([leading])
@@ -179,7 +179,7 @@ def test_a_throttled_renewal_is_sent_again_before_the_lease_is_lost():
     async def scenario(api, client, clock):
         api.fault = lambda request: throttle(3600) if 10 < clock.monotonic() < 14 else None
         note_times(api, clock)
-        elector = LeaderElector(client, "trimtab", "leader", "me")
+        elector = Family(client, "trimtab", "leader", "me")
         leading = asyncio.ensure_future(elector.run())
         await clock.sleep(5)
         for _ in range(40):
@@ -234,6 +234,6 @@ def test_a_write_whose_fence_closed_while_it_waited_for_its_turn_is_not_sent():
 
 
 def test_equal_limits_are_one_lane():
-    client = Client(VirtualClock(), AsgiTransport(FakeObjects()))
+    client = Client(VirtualClock(), AsgiTransport(FakeLeases()))
     assert client.in_lane(LEASES).sender._lane is client.in_lane(METRICS).in_lane(LEASES).sender._lane
     assert client.in_lane(LEASES).sender.counts is client.sender.counts

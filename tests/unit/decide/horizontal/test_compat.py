@@ -84,7 +84,7 @@ SHOWN_BY = {
         conflicting_hpas=(RIVAL,),
     ),
     "fallback_never_shrinks": observe(
-        hpa(QUEUE, selection_strategy="OwnerReference"),
+        hpa(external(value(1000)), selection_strategy="OwnerReference"),
         4,
         series(100),
         pods=pods(4, owners=(REPLICA_SET,)),

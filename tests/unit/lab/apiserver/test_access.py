@@ -6,9 +6,9 @@ import pytest
 
 from tests.unit.lab.api import CONFIG_MAPS, PODS, Api, RefusedError, config_map, pod, running
 from trimtab.clock import VirtualClock
-from trimtab.lab.apiserver.authentication import service_account_user
-from trimtab.lab.apiserver.request import ApiResponse, RequestUser
-from trimtab.lab.metrics.usage import UsageSample
+from trimtab_lab.apiserver.access import service_account_user
+from trimtab_lab.apiserver.request import ApiResponse, RequestUser
+from trimtab_lab.metrics.apis import UsageSample
 
 RBAC = "/apis/rbac.authorization.k8s.io/v1"
 

@@ -4,9 +4,9 @@ import pytest
 
 from tests.unit.lab.api import CONFIG_MAPS, DEPLOYMENTS, PODS, RefusedError, config_map, pod, running
 from trimtab.clock import VirtualClock
-from trimtab.lab.apiserver.asgi import ApiServerApp
-from trimtab.lab.apiserver.server import Server
-from trimtab.lab.serve import ServedLab
+from trimtab_lab.apiserver.asgi import ApiServerApp
+from trimtab_lab.apiserver.server import Server
+from trimtab_lab.serve import ServedLab
 
 
 def nested(depth):

@@ -2,7 +2,7 @@
 
 import pytest
 
-from trimtab.lab.apiserver.request import ApiRequest, RequestInfo, parse_path, verb_of
+from trimtab_lab.apiserver.request import ApiRequest, RequestInfo, parse_path, verb_of
 
 
 @pytest.mark.parametrize(

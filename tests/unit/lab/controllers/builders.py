@@ -4,10 +4,10 @@ from collections.abc import Awaitable, Callable
 from typing import Any
 
 from trimtab.clock import VirtualClock
-from trimtab.lab.controllers.base.kinds import PODS, LabPod
-from trimtab.lab.data_plane import DataPlaneConfig
-from trimtab.lab.embedded import EmbeddedCluster
 from trimtab.model.core.pod import PodCondition
+from trimtab_lab.controllers.kinds import PODS, LabPod
+from trimtab_lab.data_plane import DataPlaneConfig
+from trimtab_lab.embedded import EmbeddedCluster
 
 Scene = Callable[[EmbeddedCluster], Awaitable[Any]]
 

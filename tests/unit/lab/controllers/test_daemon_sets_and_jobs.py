@@ -8,8 +8,8 @@ from tests.unit.lab.controllers.builders import (
     virtual,
     workload,
 )
-from trimtab.lab.data_plane import DataPlaneConfig
-from trimtab.lab.nodes.node_pool import NodePool
+from trimtab_lab.data_plane import DataPlaneConfig
+from trimtab_lab.nodes.node_pool import NodePool
 
 TWO_POOLS = DataPlaneConfig(
     pools=(NodePool(name="plain", count=2), NodePool(name="gpu", count=1, labels={"gpu": "yes"}))

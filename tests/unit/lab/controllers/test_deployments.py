@@ -11,8 +11,8 @@ from tests.unit.lab.controllers.builders import (
     watch_pods,
     workload,
 )
-from trimtab.lab.controllers.base.kinds import REPLICA_SETS, UpdateStrategy
-from trimtab.lab.controllers.rollout import (
+from trimtab.model.json import wire
+from trimtab_lab.controllers.deployments import (
     ReplicaSetSize,
     RolloutLimits,
     rollout_limits,
@@ -20,7 +20,9 @@ from trimtab.lab.controllers.rollout import (
     scale_proportionally,
     scale_up_new,
 )
-from trimtab.model.json import wire
+from trimtab_lab.controllers.kinds import REPLICA_SETS, UpdateStrategy
+from trimtab_lab.data_plane import DataPlaneConfig
+from trimtab_lab.nodes.node_pool import NodePool
 
 
 @virtual()
@@ -99,7 +101,7 @@ async def test_old_replica_sets_are_kept_up_to_the_history_limit(cluster):
     assert len((await cluster.client.list(REPLICA_SETS)).items) == 3
 
 
-@virtual()
+@virtual(DataPlaneConfig(pools=(NodePool(count=2),)))
 async def test_scaling_down_deletes_the_newest_pods(cluster):
     await cluster.apply(workload("Deployment", "web", replicas=2))
     await cluster.settle()

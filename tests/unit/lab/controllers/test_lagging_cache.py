@@ -1,4 +1,4 @@
-"""Controllers whose caches lag far behind, that lose answers, or that start over in the middle of their work."""
+"""Nodes whose caches lag far behind, that lose answers, or that start over in the middle of their work."""
 
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
@@ -11,12 +11,12 @@ from trimtab.clock import VirtualClock
 from trimtab.cluster.client import Client
 from trimtab.cluster.errors import TransportError
 from trimtab.cluster.transport.in_process import InProcessTransport
-from trimtab.lab.controllers.base.kinds import PODS
-from trimtab.lab.data_plane import DataPlane, DataPlaneConfig
-from trimtab.lab.embedded import EmbeddedCluster
+from trimtab_lab.controllers.kinds import PODS
+from trimtab_lab.data_plane import DataPlane, DataPlaneConfig
+from trimtab_lab.embedded import EmbeddedCluster
 
-BYSTANDER = DataPlaneConfig(pools=(), has_controllers=False)
-"""The embedded cluster's own workload side stands by: the one under test is another client."""
+BYSTANDER = DataPlaneConfig(pools=())
+"""The embedded cluster has no nodes of its own: those under test are another client's."""
 
 
 class Lagging:

@@ -2,9 +2,9 @@
 
 from tests.unit.lab.controllers.builders import pods, virtual, watch_pods, workload
 from trimtab.cluster.resource import LEASES
-from trimtab.lab.data_plane import DataPlaneConfig
-from trimtab.lab.load.curves import constant
-from trimtab.lab.load.plan import Election, Leader, LoadPlan, WorkloadLoad
+from trimtab_lab.data_plane import DataPlaneConfig
+from trimtab_lab.load.curves import constant
+from trimtab_lab.load.plan import Election, Leader, LoadPlan, WorkloadLoad
 
 
 def led(**election):

@@ -3,7 +3,7 @@
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from trimtab.lab.controllers.rollout import (
+from trimtab_lab.controllers.deployments import (
     ReplicaSetSize,
     RolloutLimits,
     scale_down_old,

@@ -6,10 +6,13 @@ from pathlib import Path
 import pytest
 
 from tests.unit.lab.controllers.builders import pods, virtual, workload
-from trimtab.lab.controllers.base.kinds import LabPod, LabPodMeta
-from trimtab.lab.data_plane import DataPlaneConfig
-from trimtab.lab.load.curves import Moment, Recorded, constant
-from trimtab.lab.load.plan import (
+from trimtab.model.json import wire
+from trimtab.model.metrics_api import DescribedObject
+from trimtab.model.quantity import Quantity
+from trimtab_lab.controllers.kinds import LabPod, LabPodMeta
+from trimtab_lab.data_plane import DataPlaneConfig
+from trimtab_lab.load.curves import Moment, Recorded, constant
+from trimtab_lab.load.plan import (
     HotShard,
     Leader,
     LoadPlan,
@@ -22,9 +25,7 @@ from trimtab.lab.load.plan import (
     read_plan,
     read_points,
 )
-from trimtab.lab.load.usage import Backlog, load_shares, noise
-from trimtab.model.json import wire
-from trimtab.model.quantity import Quantity
+from trimtab_lab.load.usage import Backlog, load_shares, noise
 
 START = datetime(2026, 1, 5, tzinfo=UTC)  # a Monday
 
@@ -275,11 +276,58 @@ async def test_series_are_served_as_external_metrics(cluster):
     assert answer["items"] == []
 
 
+@virtual(
+    DataPlaneConfig(
+        plan=LoadPlan(workloads=(WorkloadLoad(name="chat", metrics={"open_websockets": constant("900")}),))
+    )
+)
+async def test_a_metric_of_pods_is_divided_over_those_that_are_there(cluster):
+    """users.md, B-3: an HPA with a metric of type Pods works on the lab."""
+    path = "/apis/custom.metrics.k8s.io/v1beta2/namespaces/default/pods/*/open_websockets"
+
+    async def values(app):
+        query = [("labelSelector", f"app={app}")]
+        answer = await cluster.client.read("reading open_websockets", path, dict, query=query)
+        return [item["value"] for item in answer["items"]]
+
+    await cluster.apply(workload("Deployment", "chat", replicas=3), workload("Deployment", "web", replicas=1))
+    await cluster.settle()
+    assert await values("chat") == ["300"] * 3
+    assert await values("web") == []
+    await cluster.apply(workload("Deployment", "chat", replicas=2))
+    await cluster.settle()
+    cluster.load.scale("chat", 2)
+    cluster.measure()
+    assert await values("chat") == ["900"] * 2
+
+
+@virtual(
+    DataPlaneConfig(
+        plan=LoadPlan(
+            series=(
+                MetricCurve(
+                    name="length",
+                    value=constant("3"),
+                    object=DescribedObject(
+                        api_version="apps/v1", kind="StatefulSet", namespace="default", name="broker"
+                    ),
+                ),
+            )
+        )
+    )
+)
+async def test_a_series_with_an_object_is_a_metric_of_that_object(cluster):
+    await cluster.clock.sleep(20)
+    path = "/apis/custom.metrics.k8s.io/v1beta2/namespaces/default/statefulsets.apps/broker/length"
+    answer = await cluster.client.read("reading length", path, dict)
+    assert [item["value"] for item in answer["items"]] == ["3"]
+
+
 def test_the_plan_in_the_documentation_is_a_plan():
     text = (Path(__file__).parents[4] / "docs" / "load-models.md").read_text(encoding="utf-8")
     plan = parse_plan(text.split("```yaml\n")[1].split("```")[0])
-    assert [load.name for load in plan.workloads] == ["web", "db", "cache", "worker"]
-    assert isinstance(plan.series[1].value, Recorded)
+    assert [load.name for load in plan.workloads] == ["web", "db", "cache", "chat", "worker"]
+    assert isinstance(plan.series[2].value, Recorded)
 
 
 @virtual()

@@ -13,13 +13,13 @@ from tests.unit.lab.controllers.builders import (
     workload,
 )
 from trimtab.cluster import errors
-from trimtab.lab.controllers.base.kinds import LabPod
-from trimtab.lab.data_plane import DataPlaneConfig
-from trimtab.lab.nodes.capacity import Resources
-from trimtab.lab.nodes.node_pool import NodePool
-from trimtab.lab.nodes.pod_lifecycle import Timing, backoff
-from trimtab.lab.nodes.resize import ResizeInputs, resize_step
 from trimtab.model.json import wire
+from trimtab_lab.controllers.kinds import LabPod
+from trimtab_lab.data_plane import DataPlaneConfig
+from trimtab_lab.nodes.node_pool import NodePool
+from trimtab_lab.nodes.pod_lifecycle import Timing, backoff
+from trimtab_lab.nodes.resize import ResizeInputs, resize_step
+from trimtab_lab.nodes.scheduler import Resources
 
 SMALL = DataPlaneConfig(pools=(NodePool(name="small", count=1, cpu="1", memory="1Gi"),))
 SLOW = DataPlaneConfig(timing=Timing(start_seconds=5, ready_seconds=20))
@@ -37,6 +37,16 @@ async def test_pods_without_room_wait_and_say_why(cluster):
     assert len(waiting) == 1
     assert condition(waiting[0], "PodScheduled").reason == "Unschedulable"
     assert condition(waiting[0], "PodScheduled").message == "0/1 nodes are available: 1 Insufficient cpu."
+
+
+@virtual()
+async def test_pods_are_spread_over_the_nodes(cluster):
+    """users.md, A-7: each pod goes to the emptiest node."""
+    await cluster.apply(app("large", cpu="2", replicas=1), app(replicas=5))
+    await cluster.settle()
+    assert [pod.spec.node_name for pod in await pods(cluster, "large")] == ["node-1"]
+    placed = sorted(pod.spec.node_name for pod in await pods(cluster, "web"))
+    assert placed == ["node-2", "node-2", "node-2", "node-3", "node-3"]
 
 
 @virtual(SMALL)

@@ -4,12 +4,11 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from trimtab.lab.apiserver.errors import StatusError
-from trimtab.lab.patches import json_patch, managed_fields, merge
-from trimtab.lab.patches.field_sets import from_wire, leaves, show, to_wire
-from trimtab.lab.patches.managed_fields import Manager
-from trimtab.lab.schemas.shapes import shape_of_kind
 from trimtab.model.times import parse_time
+from trimtab_lab.apiserver.errors import StatusError
+from trimtab_lab.patches import json_patch, managed_fields, merge
+from trimtab_lab.patches.managed_fields import Manager, from_wire, leaves, show, to_wire
+from trimtab_lab.schemas.shapes import shape_of_kind
 
 DEPLOYMENT = shape_of_kind("apps", "v1", "Deployment")
 POD = shape_of_kind("", "v1", "Pod")

@@ -1,9 +1,9 @@
 """`kubectl get thpa` shows values and targets of metrics and the reason as the operator writes them into the status."""
 
-from trimtab.lab.tables.tables import find_path
 from trimtab.model.crds.hpa import HORIZONTAL_POD_AUTOSCALERS
 from trimtab.model.hpa.types import HorizontalPodAutoscalerStatus
 from trimtab.model.json import wire
+from trimtab_lab.tables.tables import find_path
 
 PATHS = {column.name: column.path for column in HORIZONTAL_POD_AUTOSCALERS.columns}
 

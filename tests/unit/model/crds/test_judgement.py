@@ -6,8 +6,8 @@ import pytest
 import yaml
 
 from tests.unit.model.crds.objects import BAD, HPA, SCOPE, VPA, changed
-from trimtab.lab.crd import cel, schema
 from trimtab.model.crds import CRDS
+from trimtab_lab.crd import rules, schema
 
 SCHEMAS = {
     (f"{crd.group}/{crd.version}", crd.kind.__name__): crd.manifest()["spec"]["versions"][0]["schema"][
@@ -19,7 +19,7 @@ SCHEMAS = {
 
 def judge(data):
     definition = SCHEMAS[data["apiVersion"], data["kind"]]
-    return schema.validate(data, definition) or cel.validate_rules(data, definition)
+    return schema.validate(data, definition) or list(rules.violations(data, definition))
 
 
 @pytest.mark.parametrize("good", [HPA, VPA, SCOPE], ids=lambda good: good["kind"])

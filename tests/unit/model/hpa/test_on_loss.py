@@ -16,7 +16,6 @@ from trimtab.model.hpa import (
     warnings_for,
 )
 from trimtab.model.hpa.metric_annotations import ON_LOSS, MetricAnnotationError
-from trimtab.model.hpa.types import MetricLoss
 
 GATES = FeatureGates()
 ANNOTATION = ON_LOSS.name
@@ -120,11 +119,6 @@ def test_metrics_of_one_name_are_told_apart_by_their_place():
 
 def test_without_a_policy_nothing_is_annotated():
     assert ON_LOSS.into_annotation(own(None, None)) == own(None, None)
-
-
-def test_an_annotation_is_read_with_its_default():
-    found = ON_LOSS.parse_values('{"queue": {"policy": "LastGood"}}', read(native("{}")).spec.metrics)
-    assert found == (MetricLoss(policy="LastGood", max_age_seconds=300), None)
 
 
 @pytest.mark.parametrize(

@@ -58,7 +58,7 @@ def test_the_operator_reads_the_annotation_of_a_native_hpa():
         ("{}", "must be a list"),
         ('[{"name": "StepPlan"}]', "a domain and a name"),
         ('[{"name": "example.com/A"}, {"name": "example.com/A"}]', "Duplicate value"),
-        ('[{"name": "example.com/A", "parameter": {}}]', "unknown field; name and parameters are known"),
+        ('[{"name": "example.com/A", "parameter": {}}]', "unknown field; did you mean parameters"),
         ('[{"name": "example.com/A", "parameters": 3}]', "parameters"),
         (json.dumps([{"name": f"example.com/{n}"} for n in range(5)]), "Too many: 5: must have at most 4"),
         (json.dumps([{"name": "example.com/A", "parameters": {"a": "x" * 5000}}]), "at most 4096 bytes"),

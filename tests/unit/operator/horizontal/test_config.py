@@ -9,22 +9,23 @@ import pytest
 
 from trimtab.operator.horizontal.config import decision_config
 from trimtab.operator.horizontal.controller import HpaController
-from trimtab.operator.settings.settings import Settings
+from trimtab.operator.settings.settings import Settings, declared
 
 
 @pytest.mark.parametrize(
     ("name", "inside", "outside"),
     [
-        ("metrics_max_age", timedelta(), timedelta(seconds=-1)),
-        ("metrics_max_ahead", timedelta(), timedelta(seconds=-1)),
-        ("metrics_max_age_windows", 0.0, -0.1),
-        ("metrics_max_age_windows", 1e9, inf),
-        ("metrics_max_age_windows", 1.0, nan),
+        ("stale_after", timedelta(), timedelta(seconds=-1)),
+        ("ahead_limit", timedelta(), timedelta(seconds=-1)),
+        ("stale_windows", 0.0, -0.1),
+        ("stale_windows", 1e9, inf),
+        ("stale_windows", 1.0, nan),
     ],
 )
 def test_ages_of_metrics_are_numbers_from_0_on(name, inside, outside):
     decision_config(Settings.of(**{name: inside}))
-    with pytest.raises(ValueError, match=f"--{name.replace('_', '-')}: .* is negative or no number"):
+    flags = {each.name: each.flag for each in declared()}
+    with pytest.raises(ValueError, match=f"{flags[name]}=.*: use 0s? or more"):
         decision_config(Settings.of(**{name: outside}))
 
 
@@ -35,9 +36,9 @@ def test_settings_reach_the_decisions():
             cpu_initialization_period=timedelta(seconds=11),
             initial_readiness_delay=timedelta(seconds=12),
             downscale_stabilization=timedelta(seconds=13),
-            metrics_max_age=timedelta(seconds=14),
-            metrics_max_age_windows=15.0,
-            metrics_max_ahead=timedelta(seconds=16),
+            stale_after=timedelta(seconds=14),
+            stale_windows=15.0,
+            ahead_limit=timedelta(seconds=16),
         )
     ).settings
     assert (made.tolerance, made.cpu_initialization_period, made.initial_readiness_delay) == (0.3, 11, 12)

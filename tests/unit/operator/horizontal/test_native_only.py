@@ -10,7 +10,6 @@ from trimtab.clock import VirtualClock
 from trimtab.cluster.access_reviews import ResourceAttributes
 from trimtab.cluster.client import Client
 from trimtab.cluster.transport.in_process import InProcessTransport
-from trimtab.lab.apiserver.server import Server
 from trimtab.model.crds import all_crds
 from trimtab.operator.horizontal.config import decision_config
 from trimtab.operator.horizontal.controller import HpaController
@@ -18,6 +17,8 @@ from trimtab.operator.horizontal.inputs import kinds
 from trimtab.operator.horizontal.inputs.kinds import NATIVE_HPAS, OWN_HPAS, find_native_hpa
 from trimtab.operator.runtime import Runtime
 from trimtab.operator.settings.settings import Settings
+from trimtab_lab.apiserver.request import RequestUser
+from trimtab_lab.apiserver.server import Server
 
 TARGET = {"apiVersion": "apps/v1", "kind": "Deployment", "name": "web"}
 HINT = (
@@ -89,8 +90,8 @@ def test_without_the_right_to_list_them_nothing_is_asked():
     """An installation without native HPAs has no rights over them, and must get no 403."""
 
     async def scenario(server, client: Client) -> str:
-        headers = {"authorization": f"Bearer {server.tokens.admin}", "impersonate-user": "eve"}
-        headers["impersonate-group"] = "system:authenticated"
+        token = server.tokens.issue(RequestUser("eve", ("system:authenticated",)))
+        headers = {"authorization": f"Bearer {token}"}
         eve = Client(client.clock, InProcessTransport(server, headers=headers), seed=1)
         found = await find_native_hpa(eve, ())
         assert ("GET", 403) not in eve.sender.counts.sent

@@ -15,7 +15,6 @@ from trimtab.model.core.meta import ObjectMeta
 from trimtab.model.core.objects import Lease, LeaseSpec
 from trimtab.operator.settings.published import (
     ANNOTATION,
-    PUBLISHED,
     UnreadableSettings,
     combined,
     find_settings,
@@ -24,6 +23,7 @@ from trimtab.operator.settings.published import (
 )
 from trimtab.operator.settings.settings import Settings, declared
 
+PUBLISHED = tuple(each.name for each in declared() if each.decides)
 NOW = datetime(2026, 11, 17, 3, 0, tzinfo=UTC)
 OTHER = {bool: lambda value: not value, int: lambda value: value + 1, float: lambda value: value + 0.25}
 
@@ -37,23 +37,30 @@ def other_than(value):
     return OTHER[type(value)](value) if type(value) in OTHER else f"{value}x"
 
 
-def test_every_published_setting_comes_back_as_it_was():
-    changed = Settings.of(**{name: other_than(Settings().value(name)) for name in PUBLISHED})
+@pytest.mark.parametrize("compat", ["", "kubernetes-1.37", "vpa-1.8"])
+def test_every_published_setting_comes_back_as_it_was(compat):
+    changed = Settings.of(
+        **{name: other_than(Settings().value(name)) for name in PUBLISHED if name != "compat"}, compat=compat
+    )
     read, version = parse_annotation(settings_annotation(changed)[ANNOTATION])
     assert {name: read.value(name) for name in PUBLISHED} == {name: changed.value(name) for name in PUBLISHED}
     assert version == trimtab.__version__
 
 
-def test_published_settings_exist():
-    assert set(PUBLISHED) <= {field.name for field, _ in declared()}
+@pytest.mark.parametrize("compat", ["vpa-1.8", "kubernetes-1.37"])
+def test_a_default_is_the_default_with_these_rules(compat):
+    """A value that was equal to the default without rules was left out, and read as the default with them."""
+    assert len(settings_annotation(Settings.of(compat=compat))[ANNOTATION]) < 100
+    own = Settings().replace(compat=compat)
+    read, _ = parse_annotation(settings_annotation(own)[ANNOTATION])
+    assert {name: read.value(name) for name in PUBLISHED} == {name: own.value(name) for name in PUBLISHED}
 
 
-def test_defaults_take_no_room_and_credentials_are_never_there():
+def test_defaults_take_no_room_and_only_what_decides_is_there():
     assert len(settings_annotation(Settings())[ANNOTATION]) < 100
-    texts = {field.name for field, _ in declared() if isinstance(field.default, str)}
-    given: dict[str, Any] = dict.fromkeys(texts - set(PUBLISHED), "s3cret")
-    secret = Settings.of(**given)
-    assert "s3cret" not in settings_annotation(secret)[ANNOTATION]
+    texts = {each.name for each in declared() if each.type is str and not each.decides}
+    given: dict[str, Any] = dict.fromkeys(texts, "s3cret")
+    assert "s3cret" not in settings_annotation(Settings.of(**given))[ANNOTATION]
     assert not {name for name in PUBLISHED if NEVER.search(name)}
 
 

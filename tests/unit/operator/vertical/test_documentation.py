@@ -45,5 +45,5 @@ def test_the_annotations_of_the_example_declare_a_role():
 
 
 def test_every_flag_on_the_page_exists():
-    known = {flag.name for _, flag in declared()}
+    known = {each.flag for each in declared()}
     assert set(re.findall(r"--[a-z][a-z-]+[a-z]", PAGE)) <= known

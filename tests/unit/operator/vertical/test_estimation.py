@@ -19,7 +19,7 @@ from trimtab.model.core.objects import Node
 from trimtab.model.json import wire
 from trimtab.model.labels.selector import Selector
 from trimtab.model.quantity import Quantity
-from trimtab.operator.settings.settings import Settings, with_values
+from trimtab.operator.settings.settings import Settings
 from trimtab.operator.vertical.estimation import (
     Estimation,
     aggregation_config,
@@ -33,7 +33,7 @@ MEMORY = ("lower memory", "target memory", "upper memory")
 
 
 def settings_of(*flags: str) -> Settings:
-    return with_values(with_upstream_flags(run.make_context("run", list(flags)).params))
+    return Settings.of(**with_upstream_flags(run.make_context("run", list(flags)).params))
 
 
 def recommended(*flags: str, annotations: dict[str, str] | None = None) -> dict[str, Quantity]:
@@ -139,8 +139,8 @@ def test_history_lasts_as_many_intervals_as_asked():
         ("--target-cpu-percentile=90", "0 to 1"),
         ("--target-cpu-percentile=1.001", "0 to 1"),
         ("--target-memory-percentile=-0.001", "0 to 1"),
-        ("--confidence-interval-cpu=0s", "longer than nothing"),
-        ("--cpu-histogram-decay-half-life=0s", "longer than nothing"),
+        ("--confidence-interval-cpu=0s", "more than 0"),
+        ("--cpu-histogram-decay-half-life=0s", "more than 0"),
         ("--memory-aggregation-interval-count=0", "1 or more"),
         (
             "--container-recommendation-max-allowed-cpu=lots",
@@ -151,11 +151,7 @@ def test_history_lasts_as_many_intervals_as_asked():
 def test_a_value_that_makes_no_sense_is_refused_at_the_start(flag, complaint):
     settings = settings_of(flag)
     with pytest.raises(ValueError, match=complaint):
-        (
-            recommender_settings(settings.estimation),
-            aggregation_config(settings.estimation),
-            post_processing(settings.estimation),
-        )
+        Estimation.from_settings(settings.estimation)
 
 
 @pytest.mark.parametrize(
@@ -168,9 +164,7 @@ def test_a_value_that_makes_no_sense_is_refused_at_the_start(flag, complaint):
     ],
 )
 def test_a_bound_itself_is_allowed(flag):
-    settings = settings_of(flag)
-    recommender_settings(settings.estimation)
-    aggregation_config(settings.estimation)
+    Estimation.from_settings(settings_of(flag).estimation)
 
 
 @pytest.mark.parametrize(("compat", "rooms"), [(DEFAULT, 2), (VPA_1_8, 0)])

@@ -15,7 +15,6 @@ from trimtab.clock import VirtualClock
 from trimtab.cluster.client import Client
 from trimtab.cluster.resource import STATEFUL_SETS
 from trimtab.cluster.transport.transport import Request, Response
-from trimtab.lab.apiserver.server import Server
 from trimtab.model.crds import all_crds
 from trimtab.model.vpa.types import RecommenderSelector
 from trimtab.operator.settings.settings import Settings
@@ -27,6 +26,7 @@ from trimtab.operator.vertical.explain import (
     _estimator_lines,
 )
 from trimtab.operator.vertical.kinds import SCOPES, VPAS
+from trimtab_lab.apiserver.server import Server
 
 
 class Failing:

@@ -9,8 +9,7 @@ from trimtab.clock import VirtualClock
 from trimtab.cluster.client import Client
 from trimtab.cluster.leases.fence import Fence
 from trimtab.cluster.transport.in_process import InProcessTransport
-from trimtab.lab.apiserver.server import Server
-from trimtab.operator.process import make_shards
+from trimtab.operator.process import make_family
 from trimtab.operator.runtime import Runtime
 from trimtab.operator.settings.settings import Settings
 from trimtab.operator.vertical.updater.controller import Updater
@@ -21,6 +20,7 @@ from trimtab.operator.vertical.wiring import (
     make_recommender,
     make_updater,
 )
+from trimtab_lab.apiserver.server import Server
 
 
 def play(scenario: Callable[[VerticalRuntime], Awaitable[Any]], **settings: Any) -> Any:
@@ -30,7 +30,7 @@ def play(scenario: Callable[[VerticalRuntime], Awaitable[Any]], **settings: Any)
     async def main() -> Any:
         async with Server(clock, seed=1) as server:
             client = Client(clock, InProcessTransport(server), seed=1)
-            fence: Fence | None = make_shards(client, made, "one") if made.leases.shards > 1 else None
+            fence: Fence | None = make_family(client, made, "one") if made.leases.shards > 1 else None
             site = VerticalRuntime(Runtime(clock, client, made, fence=fence))
             try:
                 return await scenario(site)

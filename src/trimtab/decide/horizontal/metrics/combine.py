@@ -139,6 +139,7 @@ def proposal_context(observation: Observation, scale: Scale, selection: Selectio
         limits=limits_at(now, settings, rules, observation.clock_offset),
         # A pod that the strategy leaves out, or that cannot be shown to be owned, is not averaged in as a stray.
         averages_strays=not rules.ours and selection.strategy == SelectionStrategy.LABEL_SELECTOR,
+        may_sleep=observation.hpa.spec.min_replicas == 0 and observation.gates.hpa_scale_to_zero,
         all_left_out="" if selection.pods else _describe_left_out(selection, rules),
     )
 
@@ -354,9 +355,12 @@ def asked_by(
         return Count(replicas, Reason(code=code, facts=_policy(answers[result.winning_policy], replicas)))
     if isinstance(_winner(result), LossFallback):
         return Count(replicas, Reason(code=code, facts=AskedInstead(name=result.name, replicas=replicas)))
-    return Count(
-        replicas, Reason(code=code, facts=Asked(name=result.name, others_lost=bool(result.fallbacks)))
+    is_inactive = any(
+        isinstance(found, Proposal) and found.outcome is ProposalOutcome.BELOW_ACTIVATION
+        for found in result.proposals
     )
+    asked = Asked(name=result.name, others_lost=bool(result.fallbacks), is_inactive=is_inactive)
+    return Count(replicas, Reason(code=code, facts=asked))
 
 
 def _failure(result: MetricsResult, selection: Selection) -> Reason:
@@ -389,6 +393,7 @@ _OUTCOMES = {
     ProposalOutcome.DIRECTION_UNSURE: Code.DIRECTION_UNSURE,
     ProposalOutcome.NO_READY_PODS: Code.NO_READY_PODS,
     ProposalOutcome.FROM_ZERO: Code.IDLE_AT_ZERO,
+    ProposalOutcome.BELOW_ACTIVATION: Code.IDLE_AT_ZERO,
     ProposalOutcome.PROPOSED: Code.ENOUGH,
 }
 

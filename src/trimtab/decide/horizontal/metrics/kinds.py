@@ -94,6 +94,8 @@ class Proposal(Wire, tag="proposal", tag_field="result"):
     total: int | None = None
     """The undivided number behind an average, in thousandths, where the metric is one number."""
     gaps: Gaps | None = None
+    activation: int | None = None
+    """The number up to which the metric asks for nothing, in thousandths; None where none counts."""
 
     @property
     def measured_pods(self) -> int:
@@ -131,11 +133,14 @@ class Kind(Generic[S]):
 
     def propose(self, metric: MetricSpec, samples: MetricSamples, context: Context) -> Proposal | Failure:
         """Return the replicas that a metric asks for, or why it cannot be used."""
-        source = self.model.source(metric)
+        source: S | None = self.model.part(metric)
         try:
             if source is None:
                 raise Misconfigured(_NO_SOURCE)
-            return self._propose(source, samples, context)
+            found, activation = self._propose(source, samples, context), self.model.activation(source)
+            if activation is None or not context.may_sleep:
+                return found
+            return _activated(found, activation.milli_value())
         except UnusableMetric as cause:
             # Upstream begins the error of each type a little differently.
             what = f"{metric.type} metric" if source is None else self._in_errors(source)
@@ -272,7 +277,7 @@ class _OneNumber(Kind[N]):
     """One number for the whole workload."""
 
     def counts_pods(self, metric: MetricSpec) -> bool:
-        source = self.model.source(metric)
+        source: N | None = self.model.part(metric)
         return source is None or not self._is_average(source.target)
 
     def _is_average(self, target: MetricTarget) -> bool:
@@ -372,8 +377,7 @@ class ExternalKind(_OneNumber[ExternalMetricSource]):
 
     def _total(self, source: ExternalMetricSource, samples: MetricSamples, context: Context) -> Total:
         try:
-            is_average = self._is_average(source.target)
-            return totals.sum_of(samples, context, is_average=is_average)
+            return totals.sum_of(samples, context, is_average=self._is_average(source.target))
         except UnusableMetric as cause:
             metric = f"{context.namespace}/{source.metric.name}/{go_string(source.metric.selector)}"
             raise cause.reworded(f"unable to get external metric {metric}: {cause}") from cause
@@ -406,6 +410,15 @@ def propose_replicas(metric: MetricSpec, samples: MetricSamples, context: Contex
 def counts_pods(metrics: Iterable[MetricSpec]) -> bool:
     """Return whether it matters to one of these metrics which pods count."""
     return any(metric.type in KINDS and KINDS[metric.type].counts_pods(metric) for metric in metrics)
+
+
+def _activated(proposal: Proposal, activation: int) -> Proposal:
+    """Return the proposal of a metric that asks for nothing up to a level."""
+    proposal = msgspec.structs.replace(proposal, activation=activation)
+    total = proposal.value if proposal.total is None else proposal.total
+    if total > activation or not proposal.replicas:
+        return proposal
+    return msgspec.structs.replace(proposal, replicas=0, outcome=ProposalOutcome.BELOW_ACTIVATION)
 
 
 def metric_key(spec: MetricSpec) -> str:

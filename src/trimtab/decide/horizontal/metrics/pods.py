@@ -112,6 +112,8 @@ class Context(Wire):
     limits: SampleAgeLimits
     averages_strays: bool = False
     """Whether samples of pods that are not counted are averaged in, as upstream does."""
+    may_sleep: bool = False
+    """Whether the workload may go to zero, so that activation levels count."""
     all_left_out: str = ""
     """Why no pod counts, if the selection strategy leaves out every pod."""
 
@@ -357,6 +359,7 @@ class ProposalOutcome(StrEnum):
     DIRECTION_UNSURE = "DirectionUnsureBecauseOfGaps"
     NO_READY_PODS = "NoReadyPods"
     FROM_ZERO = "FromZero"
+    BELOW_ACTIVATION = "BelowActivation"
 
 
 class RatioResult(NamedTuple):

@@ -7,13 +7,7 @@ replicas of the target's status.
 from itertools import accumulate
 from typing import NamedTuple
 
-from trimtab.decide.horizontal.arithmetic import (
-    INT64_MAX,
-    int32_of,
-    int64_of,
-    ratio_of,
-    round_up,
-)
+from trimtab.decide.horizontal.arithmetic import INT64_MAX, int32_of, int64_of, ratio_of, round_up
 from trimtab.decide.horizontal.metrics.pods import (
     NO_PODS,
     Context,

@@ -136,8 +136,8 @@ def _wrong_values(hpa: HorizontalPodAutoscaler) -> Iterator[tuple[str, str]]:
     annotations, metrics = hpa.metadata.annotations, hpa.spec.metrics
     for field in METRIC_ANNOTATIONS:
         text = annotations.get(field.name)
-        if not text or any(getattr(metric, field.attribute) is not None for metric in metrics):
-            continue  # absent, or taken into the spec
+        if not text:
+            continue
         try:
             field.parse_values(text, metrics)
         except MetricAnnotationError as error:

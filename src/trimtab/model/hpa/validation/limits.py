@@ -34,11 +34,12 @@ def validate_limits(spec: HorizontalPodAutoscalerSpec) -> list[FieldError]:
 
 def _validate_metric(metric: MetricSpec, path: FieldPath) -> Iterator[FieldError]:
     for kind in KINDS.values():
-        source = kind.source(metric)
+        source = kind.part(metric)
         if source is None:
             continue
         if (identifier := kind.identifier(source)) is not None:
             yield from _validate_identifier(identifier, path.child(kind.field, "metric"))
+        yield from quantity_errors(kind.activation(source), path.child(kind.field, "activation"))
         yield from quantity_errors(source.target.value, path.child(kind.field, "target", "value"))
         yield from quantity_errors(
             source.target.average_value, path.child(kind.field, "target", "averageValue")

@@ -27,10 +27,10 @@ def validate_metrics(
 
 def _validate_metric(metric: MetricSpec, path: FieldPath, objects: ReferenceOptions) -> list[FieldError]:
     errors = _validate_type(metric.type, path.child("type"))
-    filled = [kind for kind in KINDS.values() if kind.source(metric) is not None]
+    filled = [kind for kind in KINDS.values() if kind.part(metric) is not None]
     for kind in filled[:1]:
         # Only the first of several sources is checked, since the one that is meant is unknown.
-        errors += kind.validate(kind.source(metric), path.child(kind.field), objects)
+        errors += kind.validate(kind.part(metric), path.child(kind.field), objects)
     wanted = KINDS.get(metric.type)
     if wanted is not None and wanted not in filled:
         errors.append(required(path.child(wanted.field), _UNFILLED))

@@ -23,7 +23,7 @@ def _plain_fields(kind: type[Any]) -> frozenset[str]:
     return frozenset(field.encode_name for field in fields if field.type in {str, Quantity})
 
 
-_FLAT = [kind for metric in (v1.V1MetricSpec, v1.V1MetricStatus) for kind in v1.flat_sources(metric).values()]
+_FLAT = [*v1.FLAT_SOURCES.values(), *v1.FLAT_STATUSES.values()]
 _NESTED = [part for kind in KINDS.values() for part in (kind.source_type, kind.status_type)]
 
 ALWAYS: writing.Always = {

@@ -13,7 +13,7 @@ from trimtab.model.hpa import selection_strategy, types
 from trimtab.model.hpa.defaults import DEFAULT_CPU_UTILIZATION, cpu_utilization_metric, default_behavior
 from trimtab.model.hpa.versions import v1, v1_annotations
 from trimtab.model.hpa.versions.canonical import canonical_as
-from trimtab.model.hpa.versions.flat_metrics import flat_spec, flat_status, nested_spec, nested_status
+from trimtab.model.hpa.versions.flat_metrics import flat_metric, nested_metric
 from trimtab.model.json import shape
 from trimtab.model.json.wire import Json, without_members
 
@@ -58,9 +58,9 @@ def v2beta1_to_v2(data: Mapping[str, Any]) -> Json:
     """Return a v2beta1 object as v2, with the behavior of v1's annotation."""
     out = _canonical(data, v1.V2beta1HorizontalPodAutoscaler)
     if metrics := out["spec"].get("metrics"):
-        out["spec"]["metrics"] = [nested_spec(metric) for metric in metrics]
+        out["spec"]["metrics"] = [nested_metric(metric, "target") for metric in metrics]
     if current := out.get("status", {}).get("currentMetrics"):
-        out["status"]["currentMetrics"] = [nested_status(metric) for metric in current]
+        out["status"]["currentMetrics"] = [nested_metric(metric, "current") for metric in current]
     out["spec"] |= _behavior_from(annotations_of(out))
     return canonical_v2({**out, "apiVersion": V2})
 
@@ -103,25 +103,27 @@ def _status_annotations(status: Mapping[str, Any]) -> dict[str, str]:
 def _exact_annotations(metrics: list[Json], status: Mapping[str, Any]) -> dict[str, str]:
     """Return annotations with the exact metrics, where upstream's convert back into other ones."""
     annotations = {}
-    back = [nested_spec(metric) for metric in _flat_metrics(metrics)]
+    back = [nested_metric(metric, "target") for metric in _flat_metrics(metrics)]
     if (percent := _cpu_target(metrics)) is not None:
         back.append(cpu_utilization_metric(percent))
     if metrics and metrics != _canonical_list(back, "metrics", types.HorizontalPodAutoscalerSpec):
         annotations[v1.EXACT_METRICS_ANNOTATION] = v1_annotations.dump(metrics)
     current = status.get("currentMetrics") or []
-    back = [nested_status(metric) for metric in _flat_current_metrics(current)]
+    back = [nested_metric(metric, "current") for metric in _flat_current_metrics(current)]
     if current and current != _canonical_list(back, "currentMetrics", types.HorizontalPodAutoscalerStatus):
         annotations[v1.EXACT_CURRENT_METRICS_ANNOTATION] = v1_annotations.dump(current)
     return annotations
 
 
 def _flat_metrics(metrics: list[Json]) -> list[Json]:
-    flat = [flat_spec(metric) for metric in metrics if not _is_cpu(metric)]
+    flat = [flat_metric(metric, "target") for metric in metrics if not _is_cpu(metric)]
     return _canonical_list(flat, "metrics", v1.AnnotatedLists)
 
 
 def _flat_current_metrics(current: list[Json]) -> list[Json]:
-    return _canonical_list([flat_status(metric) for metric in current], "currentMetrics", v1.AnnotatedLists)
+    return _canonical_list(
+        [flat_metric(metric, "current") for metric in current], "currentMetrics", v1.AnnotatedLists
+    )
 
 
 def _canonical_list(items: list[Json], field: str, kind: type[Any]) -> list[Json]:
@@ -138,7 +140,7 @@ def _read_exact(annotations: Mapping[str, str], annotation: str, field: str, kin
 
 def _metrics_from(annotations: Mapping[str, str], cpu_target: int | None) -> list[Json]:
     listed = v1_annotations.read_list(annotations, v1.METRICS_ANNOTATION, "metrics") or []
-    metrics = [nested_spec(metric) for metric in listed]
+    metrics = [nested_metric(metric, "target") for metric in listed]
     if cpu_target is not None:
         metrics.append(cpu_utilization_metric(cpu_target))
     exact = _read_exact(
@@ -159,7 +161,7 @@ def _status_from(annotations: Mapping[str, str], current_cpu: int | None) -> Jso
     out: Json = {}
     listed = v1_annotations.read_list(annotations, v1.CURRENT_METRICS_ANNOTATION, "currentMetrics")
     if listed is not None:
-        out["currentMetrics"] = [nested_status(metric) for metric in listed]
+        out["currentMetrics"] = [nested_metric(metric, "current") for metric in listed]
     elif current_cpu is not None:
         current = {"averageUtilization": current_cpu}
         out["currentMetrics"] = [{"type": "Resource", "resource": {"name": "cpu", "current": current}}]

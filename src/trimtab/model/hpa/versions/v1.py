@@ -4,16 +4,14 @@ autoscaling/v1 has a field for CPU utilization only, and keeps everything else i
 read but never served; its metrics have the form of v1's annotations. (v2beta2 is v2 under an older name.)
 """
 
-from datetime import datetime
-from types import NoneType
-from typing import get_args
+from typing import TYPE_CHECKING, Any
 
 import msgspec
 
-from trimtab.model.core.meta import CrossVersionObjectReference, ObjectMeta
-from trimtab.model.hpa.types import HpaCondition
+from trimtab.model.core.meta import ObjectMeta
+from trimtab.model.hpa.metric_kinds import KINDS, MetricKind
+from trimtab.model.hpa.types import HpaCondition, ReplicaBounds, ReplicaStatus
 from trimtab.model.json.wire import Wire
-from trimtab.model.labels.selector import LabelSelector
 from trimtab.model.quantity import Quantity
 
 METRICS_ANNOTATION = "autoscaling.alpha.kubernetes.io/metrics"
@@ -40,143 +38,80 @@ ROUND_TRIP_ANNOTATIONS = frozenset(
 """What conversion writes into v1 and takes out again; v2 never has them."""
 
 
-class V1ObjectMetricSource(Wire):
-    """A metric of one object, whose value is 0 if it is not set."""
+Path = tuple[str, ...]
 
-    target: CrossVersionObjectReference = CrossVersionObjectReference()
-    metric_name: str = ""
-    target_value: Quantity = Quantity.zero
-    selector: LabelSelector | None = None
-    average_value: Quantity | None = None
-
-
-class V1PodsMetricSource(Wire):
-    """A metric of each pod."""
-
-    metric_name: str = ""
-    target_average_value: Quantity = Quantity.zero
-    selector: LabelSelector | None = None
+_PLACES: dict[str, Path] = {
+    "metricName": ("metric", "name"),
+    "selector": ("metric", "selector"),
+    "metricSelector": ("metric", "selector"),
+    "target": ("describedObject",),
+}
 
 
-class V1ResourceMetricSource(Wire):
-    """CPU or memory of each pod."""
-
-    name: str = ""
-    target_average_utilization: int | None = None
-    target_average_value: Quantity | None = None
-
-
-class V1ContainerResourceMetricSource(Wire):
-    """CPU or memory of one container in each pod."""
-
-    name: str = ""
-    target_average_utilization: int | None = None
-    target_average_value: Quantity | None = None
-    container: str = ""
+def flat_paths(kind: MetricKind[Any], numbers: str) -> dict[str, Path]:
+    """Return the flat fields of a type, and where v2 has them. Its numbers are in the field `target` or `current`."""
+    paths: dict[str, Path] = {}
+    for name in kind.flat:
+        number = name.lstrip("#")
+        if name.startswith("#"):
+            paths[f"{numbers}{number}"] = (numbers, number[:1].lower() + number[1:])
+        else:
+            paths[name] = (numbers, name) if name == "averageValue" else _PLACES.get(name, (name,))
+    return paths
 
 
-class V1ExternalMetricSource(Wire):
-    """A metric that belongs to no Kubernetes object."""
-
-    metric_name: str = ""
-    metric_selector: LabelSelector | None = None
-    target_value: Quantity | None = None
-    target_average_value: Quantity | None = None
-
-
-class V1MetricSpec(Wire):
-    """One metric to scale on."""
-
-    type: str = ""
-    object: V1ObjectMetricSource | None = None
-    pods: V1PodsMetricSource | None = None
-    resource: V1ResourceMetricSource | None = None
-    container_resource: V1ContainerResourceMetricSource | None = None
-    external: V1ExternalMetricSource | None = None
+def _flat_type(kind: MetricKind[Any], nested: type[Any], numbers: str) -> type[Any]:
+    """Return the type of a flat source or of its status."""
+    # A status always has its first quantity, and so has a source whose numbers do not exclude each other.
+    first = next(name.lstrip("#") for name in kind.flat if name.startswith("#") and name.endswith("Value"))
+    required = f"{numbers}{first}" if numbers == "current" or not kind.target.both else ""
+    fields: list[tuple[str, Any, Any]] = []
+    for name, path in flat_paths(kind, numbers).items():
+        found = _find_field(nested, path)
+        fields.append((name, Quantity, Quantity.zero) if name == required else (name, *found))
+    return msgspec.defstruct(nested.__name__, fields, bases=(Wire,), kw_only=True)
 
 
-class V1ObjectMetricStatus(Wire):
-    """The current value of an Object metric."""
-
-    target: CrossVersionObjectReference = CrossVersionObjectReference()
-    metric_name: str = ""
-    current_value: Quantity = Quantity.zero
-    selector: LabelSelector | None = None
-    average_value: Quantity | None = None
+def _find_field(kind: type[Any], path: Path) -> tuple[Any, Any]:
+    """Return type and default of a field."""
+    for name in path:
+        (field,) = [field for field in msgspec.structs.fields(kind) if field.encode_name == name]
+        kind = field.type
+    return field.type, field.default
 
 
-class V1PodsMetricStatus(Wire):
-    """The current value of a Pods metric."""
-
-    metric_name: str = ""
-    current_average_value: Quantity = Quantity.zero
-    selector: LabelSelector | None = None
+FLAT_SOURCES = {kind.field: _flat_type(kind, kind.source_type, "target") for kind in KINDS.values()}
+FLAT_STATUSES = {kind.field: _flat_type(kind, kind.status_type, "current") for kind in KINDS.values()}
 
 
-class V1ResourceMetricStatus(Wire):
-    """The current value of a Resource metric."""
-
-    name: str = ""
-    current_average_utilization: int | None = None
-    current_average_value: Quantity = Quantity.zero
+def _flat_metric(sources: dict[str, type[Any]]) -> type[Any]:
+    fields: list[tuple[str, Any, Any]] = [(name, flat | None, None) for name, flat in sources.items()]
+    return msgspec.defstruct("FlatMetric", [("type", str, ""), *fields], bases=(Wire,), kw_only=True)
 
 
-class V1ContainerResourceMetricStatus(Wire):
-    """The current value of a ContainerResource metric."""
+if TYPE_CHECKING:
 
-    name: str = ""
-    current_average_utilization: int | None = None
-    current_average_value: Quantity = Quantity.zero
-    container: str = ""
+    class V1MetricSpec(Wire):
+        """One metric to scale on, flat."""
 
+    class V1MetricStatus(Wire):
+        """The last value of one metric, flat."""
 
-class V1ExternalMetricStatus(Wire):
-    """The current value of an External metric."""
-
-    metric_name: str = ""
-    metric_selector: LabelSelector | None = None
-    current_value: Quantity = Quantity.zero
-    current_average_value: Quantity | None = None
+else:
+    V1MetricSpec, V1MetricStatus = _flat_metric(FLAT_SOURCES), _flat_metric(FLAT_STATUSES)
 
 
-class V1MetricStatus(Wire):
-    """The last value of one metric."""
-
-    type: str = ""
-    object: V1ObjectMetricStatus | None = None
-    pods: V1PodsMetricStatus | None = None
-    resource: V1ResourceMetricStatus | None = None
-    container_resource: V1ContainerResourceMetricStatus | None = None
-    external: V1ExternalMetricStatus | None = None
-
-
-def flat_sources(metric: type[Wire]) -> dict[str, type[Wire]]:
-    """Return the flat type of each source of a metric, by the field in JSON."""
-    return {
-        field.encode_name: next(kind for kind in get_args(field.type) if kind is not NoneType)
-        for field in msgspec.structs.fields(metric)
-        if field.name != "type"
-    }
-
-
-class V1HorizontalPodAutoscalerSpec(Wire):
+class V1HorizontalPodAutoscalerSpec(ReplicaBounds):
     """What the user asks for, except what is in annotations."""
 
-    scale_target_ref: CrossVersionObjectReference = CrossVersionObjectReference()
-    min_replicas: int | None = None
-    max_replicas: int = 0
     target_cpu_utilization_percentage: int | None = msgspec.field(
         default=None, name="targetCPUUtilizationPercentage"
     )
 
 
-class V1HorizontalPodAutoscalerStatus(Wire):
+class V1HorizontalPodAutoscalerStatus(ReplicaStatus):
     """What the autoscaler last observed and did."""
 
-    observed_generation: int | None = None
-    last_scale_time: datetime | None = None
-    current_replicas: int = 0
-    desired_replicas: int = 0
     current_cpu_utilization_percentage: int | None = msgspec.field(
         default=None, name="currentCPUUtilizationPercentage"
     )
@@ -192,22 +127,15 @@ class V1HorizontalPodAutoscaler(Wire):
     status: V1HorizontalPodAutoscalerStatus = V1HorizontalPodAutoscalerStatus()
 
 
-class V2beta1HorizontalPodAutoscalerSpec(Wire):
+class V2beta1HorizontalPodAutoscalerSpec(ReplicaBounds):
     """What the user asks for, in v2beta1."""
 
-    scale_target_ref: CrossVersionObjectReference = CrossVersionObjectReference()
-    min_replicas: int | None = None
-    max_replicas: int = 0
     metrics: tuple[V1MetricSpec, ...] = ()
 
 
-class V2beta1HorizontalPodAutoscalerStatus(Wire):
+class V2beta1HorizontalPodAutoscalerStatus(ReplicaStatus):
     """What the autoscaler last observed and did, in v2beta1."""
 
-    observed_generation: int | None = None
-    last_scale_time: datetime | None = None
-    current_replicas: int = 0
-    desired_replicas: int = 0
     current_metrics: tuple[V1MetricStatus, ...] = ()
     conditions: tuple[HpaCondition, ...] = ()
 

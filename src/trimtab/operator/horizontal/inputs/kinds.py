@@ -34,7 +34,7 @@ OWN_HPAS = Resource(
 NATIVE_HPAS = Resource(
     "autoscaling", "v2", "horizontalpodautoscalers", "HorizontalPodAutoscaler", HorizontalPodAutoscaler
 )
-INSTALL_CRDS: Final = "trimtab crds | kubectl apply --server-side -f -"
+INSTALL_CRDS: Final = "trimtab install --only=crds | kubectl apply --server-side -f -"
 """What to type where the cluster does not serve a kind of ours."""
 
 

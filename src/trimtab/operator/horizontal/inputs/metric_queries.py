@@ -8,7 +8,6 @@ import asyncio
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
 from math import inf, isfinite
-from typing import Any
 
 from trimtab.cluster import errors
 from trimtab.cluster.discovery import Discovery
@@ -31,7 +30,6 @@ from trimtab.model.hpa.types import (
     ExternalMetricSource,
     HorizontalPodAutoscaler,
     HorizontalPodAutoscalerSpec,
-    MetricSourceType,
     MetricSpec,
     ObjectMetricSource,
     PodsMetricSource,
@@ -152,8 +150,8 @@ class MetricFetcher:
         return ObjectMetric(namespace, resource, described.name, source.metric.name, selector)
 
     async def fetch(self, queries: Iterable[Query]) -> Samples:
-        """Send each query once, all at the same time."""
-        sent = tuple(queries)
+        """Send each query once, all at the same time, in an order that is the same in every process."""
+        sent = sorted(queries, key=repr)
         results = await asyncio.gather(*map(self.fetch_one, sent))
         samples = dict(zip(sent, results, strict=True))
         if (listed := samples.get(ALL_NAMESPACES)) is not None:
@@ -200,30 +198,20 @@ class MetricFetcher:
 def query_for(metric: MetricSpec, namespace: str, pod_selector: str) -> Query | FetchFailure | None:
     """Return the query of a metric, or None if a kind has to be looked up first."""
     kind = kind_of(metric)
-    if kind is None:
-        return _NOT_SET
-    if kind.measures:
-        return PodUsage(namespace)
     try:
-        return _QUERIES[kind.type_name](kind.source(metric), namespace, pod_selector)
+        match None if kind is None else kind.part(metric):
+            case None:
+                return _NOT_SET
+            case ObjectMetricSource():
+                return None
+            case PodsMetricSource(metric=named):
+                return PodsMetric(namespace, named.name, pod_selector, _selector_text(named.selector))
+            case ExternalMetricSource(metric=named):
+                return ExternalMetric(namespace, named.name, _selector_text(named.selector))
+            case _:
+                return PodUsage(namespace)
     except SelectorError as error:
         return FetchFailure(message=str(error))
-
-
-def _pods_query(source: PodsMetricSource, namespace: str, pod_selector: str) -> Query:
-    return PodsMetric(namespace, source.metric.name, pod_selector, _selector_text(source.metric.selector))
-
-
-def _external_query(source: ExternalMetricSource, namespace: str, _pod_selector: str) -> Query:
-    return ExternalMetric(namespace, source.metric.name, _selector_text(source.metric.selector))
-
-
-_QUERIES: dict[str, Callable[[Any, str, str], Query | None]] = {
-    MetricSourceType.PODS: _pods_query,
-    MetricSourceType.EXTERNAL: _external_query,
-    MetricSourceType.OBJECT: lambda _source, _namespace, _pod_selector: None,
-}
-"""The query of each type of metric that does not measure resources, which share one per namespace."""
 
 
 def samples_for(

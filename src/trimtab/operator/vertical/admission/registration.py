@@ -20,9 +20,9 @@ from trimtab.model.vpa.webhooks import (
     declare,
     in_namespaces,
 )
-from trimtab.operator.settings.admission import reject_long_timeout
-from trimtab.operator.settings.flags import reject_unknown
+from trimtab.operator.settings.declare import reject_bad_values
 from trimtab.operator.settings.settings import Settings
+from trimtab.operator.settings.vertical import reject_long_timeout
 
 log = logging.getLogger(__name__)
 NAMINGS = tuple(MUTATING_WEBHOOKS)
@@ -119,7 +119,7 @@ class Registration:
         self._client = client
         self._settings = settings
         self._applied: dict[str, tuple[bytes, int]] = {}
-        reject_unknown(settings.admission)
+        reject_bad_values(settings.admission)
         self._name, *self._others = sorted(
             (configuration_name(settings.namespace, naming) for naming in NAMINGS),
             key=lambda name: (

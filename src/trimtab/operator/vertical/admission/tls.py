@@ -6,7 +6,7 @@ from pathlib import Path
 from typing import Final
 
 from trimtab.operator.settings.compat import VPA, upstreams
-from trimtab.operator.settings.flags import reject_unknown
+from trimtab.operator.settings.declare import reject_bad_values
 from trimtab.operator.settings.settings import Settings
 from trimtab.serving.tls import server_context
 
@@ -42,7 +42,7 @@ def refuse_unusable_tls(settings: Settings) -> None:
 
 def tls_context(settings: Settings) -> ssl.SSLContext:
     """Return the SSL context of the flags, or raise ValueError for an unknown version or cipher."""
-    reject_unknown(settings.admission)
+    reject_bad_values(settings.admission)
     context = server_context(_VERSIONS[settings.admission.min_tls_version])
     if chosen := _chosen_ciphers(settings):
         try:

@@ -7,12 +7,12 @@ from urllib.parse import urlsplit
 from trimtab.clock import Clock
 from trimtab.cluster import errors
 from trimtab.cluster.client import Client
-from trimtab.cluster.leases.creation import create_lease
+from trimtab.cluster.leases.lease import create_lease
 from trimtab.cluster.resource import LEASES, Json
 from trimtab.model.quantity import Quantity
 from trimtab.model.times import format_micro_time
-from trimtab.operator.settings.admission import STATUS_LEASE_NAMESPACE
 from trimtab.operator.settings.settings import Settings
+from trimtab.operator.settings.vertical import STATUS_LEASE_NAMESPACE
 from trimtab.operator.vertical.admission.app import AdmissionApp
 from trimtab.operator.vertical.admission.certificates import (
     ORIGIN,
@@ -69,8 +69,6 @@ class AdmissionWebhook:
         self._tls = tls_context(settings)
         self._registration = Registration(client, settings)
         self._lease_interval = settings.admission.status_lease_update_interval.total_seconds()
-        if self._lease_interval <= 0:
-            raise ValueError("--status-lease-update-interval must be longer than nothing")
         self._renewed_at: float | None = None
         self._serving: Serving | None = None
         self._missing = "none is loaded yet"

@@ -12,7 +12,7 @@ from trimtab.cluster.client import Client
 from trimtab.decide.vertical.cluster_state.cluster import ClusterState
 from trimtab.decide.vertical.cluster_state.vpa import VPAState
 from trimtab.model.core.meta import NamespacedName
-from trimtab.operator.ownership import Ownership, ShardedOwner
+from trimtab.operator.ownership import Ownership
 
 
 class ShardedClusterStates:
@@ -31,7 +31,7 @@ class ShardedClusterStates:
         self._make = make
         self._ownership = ownership
         self._is_listed = is_listed
-        self.is_whole = not isinstance(ownership, ShardedOwner)
+        self.is_whole = ownership.count == 1
         """Whether one state has all VPAs. It then also has pods that no VPA matches yet."""
         self._states: dict[int, ClusterState] = {}
         self._dropped: set[int] = set()

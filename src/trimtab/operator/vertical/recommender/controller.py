@@ -31,8 +31,8 @@ from trimtab.model.core.meta import NamespacedName
 from trimtab.operator.control_loop import NOT_STARTED, ControlLoop, ControlLoopMetrics
 from trimtab.operator.health import HeldByAnotherReplica
 from trimtab.operator.ownership import Ownership
-from trimtab.operator.settings.recommender import RecommenderLoopSettings
 from trimtab.operator.settings.settings import NamespaceRules
+from trimtab.operator.settings.vertical import RecommenderLoopSettings
 from trimtab.operator.vertical.cluster_view import ClusterView, ControlSnapshot
 from trimtab.operator.vertical.estimation import Estimation
 from trimtab.operator.vertical.kinds import vpa_reference
@@ -172,10 +172,8 @@ class Recommender(ControlLoop):
         return b"".join(dumps(record) + b"\n" for _, record in sorted(estimator.records.items()))
 
     def health(self) -> dict[str, str]:
-        """Return the problems of caches, shards and the last step, by name."""
-        problems = {**self._view.problems(), **self._ooms.problems(), **self._problems}
-        shards = self._deps.ownership.problem()
-        return {**problems, **({"shards": shards} if shards else {})}
+        """Return the problems of caches and the last step, by name."""
+        return {**self._view.problems(), **self._ooms.problems(), **self._problems}
 
     def warnings(self) -> dict[str, str]:
         """Return the namespaces without recommendations, by name."""

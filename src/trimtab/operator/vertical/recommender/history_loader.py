@@ -23,8 +23,8 @@ from trimtab.metrics.prometheus import PrometheusClient, PrometheusError, QueryR
 from trimtab.metrics.usage_history import SeriesNames, SlowHistoryError, Span, UsageHistoryReader
 from trimtab.model.times import parse_long_duration
 from trimtab.model.usage_history import UsageHistory
-from trimtab.operator.settings.flags import reject_unknown
-from trimtab.operator.settings.history import CHECKPOINT, HistorySettings
+from trimtab.operator.settings.declare import reject_bad_values
+from trimtab.operator.settings.vertical import CHECKPOINT, HistorySettings
 from trimtab.operator.vertical.metrics import RecommenderMetrics
 
 log = logging.getLogger(__name__)
@@ -159,7 +159,7 @@ def make_history(
     clock: Clock, settings: HistorySettings, metrics: RecommenderMetrics
 ) -> HistoryLoader | None:
     """Return the loader that --storage names, or None for checkpoints."""
-    reject_unknown(settings)
+    reject_bad_values(settings)
     if settings.storage == CHECKPOINT:
         return None
     seconds = settings.prometheus_query_timeout.total_seconds()

@@ -43,7 +43,7 @@ from trimtab.model.labels.selector import LabelSelector, Selector, SelectorError
 from trimtab.model.vpa.types import UpdateMode, VerticalPodAutoscaler
 from trimtab.operator.control_loop import NOT_STARTED, ControlLoop, ControlLoopMetrics
 from trimtab.operator.settings.settings import NamespaceRules
-from trimtab.operator.settings.updater import UpdaterLoopSettings
+from trimtab.operator.settings.vertical import UpdaterLoopSettings
 from trimtab.operator.vertical.cluster_view import ClusterView
 from trimtab.operator.vertical.kinds import pod_reference, vpa_reference
 from trimtab.operator.vertical.metrics import StepTimer, UpdaterMetrics

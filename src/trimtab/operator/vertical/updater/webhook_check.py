@@ -5,15 +5,12 @@ Without the webhook an evicted pod comes back with the sizes of its template. So
 patch) and stores nothing. Only the webhook writes the right annotation.
 """
 
-from datetime import timedelta
-
 from trimtab.clock import Clock
 from trimtab.cluster import errors
 from trimtab.cluster.client import Client
 from trimtab.cluster.resource import LEASES, PODS, Json
 from trimtab.model.vpa.webhooks import PROBE_LABEL
-from trimtab.operator.settings.admission import STATUS_LEASE_NAMESPACE
-from trimtab.operator.settings.updater import UpdaterLoopSettings
+from trimtab.operator.settings.vertical import STATUS_LEASE_NAMESPACE, UpdaterLoopSettings
 
 PROBE_ANSWER = "trimtab.dev/admitted"
 
@@ -88,8 +85,6 @@ class LeaseCheck:
         self._name = settings.admission_lease_name
         self._namespace = settings.admission_lease_namespace or STATUS_LEASE_NAMESPACE
         self._timeout = settings.admission_lease_timeout
-        if self._timeout <= timedelta():
-            raise ValueError("--admission-controller-status-lease-timeout must be longer than nothing")
 
     async def problem(self) -> str | None:
         """Return why the webhook may not run, or None if the Lease is fresh."""

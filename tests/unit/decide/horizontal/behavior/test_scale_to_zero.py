@@ -25,8 +25,10 @@ from tests.unit.decide.horizontal.builders import (
     observe,
     pod,
     pods,
+    pods_metric,
     rules,
     run,
+    samples,
     series,
     told,
     tolerant,
@@ -36,7 +38,10 @@ from tests.unit.decide.horizontal.builders import (
 )
 from trimtab.decide.horizontal import Code, Memory, decide
 from trimtab.decide.horizontal.memory import Recommendation
+from trimtab.decide.horizontal.units import edges_of
 from trimtab.model.feature_gates import FeatureGates
+from trimtab.model.hpa.metric_kinds import KINDS
+from trimtab.model.quantity import Quantity
 
 QUEUE = external(average(100))
 OFF = FeatureGates(hpa_scale_to_zero=False)
@@ -50,6 +55,89 @@ def mark(decision):
 def stopped(*metrics, low=0, high=10, **fields):
     """Make an autoscaler that brought its workload to zero an hour ago."""
     return hpa(*(metrics or (QUEUE,)), low=low, high=high, status=marked(), **fields)
+
+
+def active(metric, level="5"):
+    kind = KINDS[metric.type]
+    source = msgspec.structs.replace(kind.part(metric), activation=Quantity.parse(level))
+    return msgspec.structs.replace(metric, **{kind.attribute: source})
+
+
+@pytest.mark.parametrize(
+    ("metric", "current", "units", "desired"),
+    [
+        pytest.param(active(QUEUE), 0, 5, 0, id="a value at the level does not wake"),
+        pytest.param(active(QUEUE), 0, 6, 1, id="a value above it wakes"),
+        pytest.param(active(QUEUE), 1, 5, 0, id="a value at the level keeps no workload awake"),
+        pytest.param(active(QUEUE), 1, 6, 1, id="a value above it does"),
+        pytest.param(active(QUEUE), 3, 5, 0, id="the total counts, not the share of a replica"),
+        pytest.param(active(QUEUE, "500"), 3, 400, 0, id="a level above the target comes first"),
+        pytest.param(active(QUEUE, "0"), 0, 1, 1, id="a level of 0 is as none"),
+        pytest.param(active(external(value(100))), 0, 5, 0, id="a value target"),
+        pytest.param(active(external(value(100))), 0, 6, 1, id="a value target above its level"),
+        pytest.param(active(object_metric(average(100))), 0, 5, 0, id="an object"),
+    ],
+)
+def test_an_activation_is_the_number_up_to_which_a_metric_asks_for_nothing(metric, current, units, desired):
+    seen = observe(stopped(metric), current, series(units), pods=pods(current), settings=NO_WINDOW)
+    assert run(seen).desired == desired
+
+
+def test_an_activation_counts_only_while_min_replicas_is_zero():
+    seen = observe(hpa(active(QUEUE, "500")), 4, series(400), pods=pods(4), settings=NO_WINDOW)
+    assert run(seen).desired == 4
+    assert run(observe(stopped(active(QUEUE), low=2), 0, series(1), pods=())).desired == 2
+
+
+def test_another_metric_wakes_a_workload_whose_first_is_not_active():
+    seen = observe(stopped(active(QUEUE), external(average(1), "mail")), 0, series(5), series(1), pods=())
+    assert run(seen).desired == 1
+
+
+def test_an_average_of_pods_may_have_an_activation():
+    idle = hpa(active(pods_metric("100")), QUEUE, low=0)
+    readings = (samples({one.name: 5000 for one in pods(2)}), series(0))
+    assert run(observe(idle, 2, *readings, pods=pods(2), settings=NO_WINDOW)).desired == 0
+
+
+def test_explain_says_that_a_metric_is_not_active():
+    asleep = explained(observe(stopped(active(QUEUE)), 0, series(5), pods=()))
+    assert asleep.reason == Code.IDLE_AT_ZERO
+    assert asleep.summary == (
+        "stays at 0: nothing asks for a pod: queue is 5 in all, not above its activation of 5 in all"
+    )
+    assert asleep.metrics[0].more_above == "5 in all"
+    assert asleep.next_step == "more replicas when queue is above 5 in all"
+    assert "nothing up to 5 in all, its activation" in asleep.metrics[0].notes
+    falls = observe(stopped(active(QUEUE)), 1, series(5), pods=pods(1), settings=NO_WINDOW)
+    assert "not above its activation" in explained(falls).summary
+    assert run(falls).because == "All metrics below target or activation"
+    wakes = observe(stopped(active(QUEUE)), 0, series(6), pods=())
+    assert explained(wakes).summary == "scales from 0 to 1: queue is 6 in all: more than 5 in all wakes it"
+
+
+@pytest.mark.parametrize("current", [0, 1, 3])
+@pytest.mark.parametrize("level", ["0", "5", "90", "350", "1000"])
+@pytest.mark.parametrize("metric", [QUEUE, external(value(100))], ids=["average", "value"])
+def test_the_edges_of_a_metric_with_an_activation_are_true(metric, level, current):
+    def asked(milli):
+        seen = observe(
+            stopped(active(metric, level)),
+            current,
+            series(milli / 1000),
+            pods=pods(current),
+            settings=NO_WINDOW,
+        )
+        return run(seen).trace
+
+    trace = asked(100_000)
+    proposal = trace.proposals[0]
+    edges = edges_of(proposal, trace.tolerance, current)
+    shares = proposal.pods if proposal.total is not None and proposal.pods else 1
+    assert asked((edges.up + 1) * shares).proposals[0].replicas > current
+    assert asked(proposal.activation).proposals[0].replicas <= current
+    if edges.down >= 0 and edges.includes_down:
+        assert asked(edges.down * shares).proposals[0].replicas < current
 
 
 def test_a_fresh_workload_at_zero_stays_paused():

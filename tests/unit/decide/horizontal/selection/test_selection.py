@@ -440,6 +440,27 @@ def test_while_owners_cannot_be_read_replicas_never_fall():
     assert run(seed_only).desired == 2
 
 
+@pytest.mark.parametrize(
+    ("metrics", "desired", "reason"),
+    [
+        pytest.param([external(average(10))], 1, "ScalesDown", id="a share of each replica"),
+        pytest.param([external(value(10))], 4, "OwnersUnread", id="a value multiplies the ready pods"),
+        pytest.param([external(average(10)), cpu(50)], 4, "OwnersUnread", id="beside a metric of pods"),
+    ],
+)
+def test_e3_owners_that_cannot_be_read_bind_only_metrics_that_count_pods(metrics, desired, reason):
+    chosen = pods(4, owners=(REPLICA_SET,))
+    readings = [
+        samples({one.name: 1 for one in chosen}) if metric.resource else series(1) for metric in metrics
+    ]
+    unread = {REPLICA_SET.uid: OwnerUnavailable(error="timeout")}
+    seen = observe(hpa(*metrics, **BY_OWNER), 4, *readings, pods=chosen, owners=unread, settings=NO_WINDOW)
+    found = run(seen)
+    assert (found.desired, found.reason.code) == (desired, reason)
+    (event,) = [event for event in found.events if event.reason == "PodSelectionFallback"]
+    assert ("replicas are not lowered" in event.message) is (desired == 4)
+
+
 def test_tolerance_applies_to_the_ratio_over_the_kept_pods():
     """6-2."""
     both = (pod("web-1", owners=(REPLICA_SET,)), pod("scrape-1", owners=(JOB,)))

@@ -20,10 +20,10 @@ from tests.unit.decide.vertical.policy_builders import (
 from trimtab.decide.vertical.admission.admit import AdmissionContext, admit_pod
 from trimtab.decide.vertical.update.actions import Resize
 from trimtab.decide.vertical.update.loop_state import UPSTREAM_SETTINGS, UpdaterState
-from trimtab.lab.patches.json_patch import apply as apply_json_patch
 from trimtab.model.core.pod import Pod, ResourceRequirements
 from trimtab.model.feature_gates import FeatureGates
 from trimtab.model.json import wire
+from trimtab_lab.patches.json_patch import apply as apply_json_patch
 
 GATES = FeatureGates(cpu_startup_boost=True, in_place=True)
 MODES = ["Off", "Initial", "Recreate", "Auto", "InPlace", "InPlaceOrRecreate"]

@@ -15,8 +15,6 @@ from trimtab.cluster.client import Client
 from trimtab.cluster.transport.asgi import AsgiTransport
 from trimtab.cluster.transport.in_process import InProcessTransport
 from trimtab.cluster.transport.transport import Request
-from trimtab.lab.apiserver.server import Server
-from trimtab.lab.patches import json_patch
 from trimtab.model.crds import all_crds
 from trimtab.model.feature_gates import FeatureGates
 from trimtab.model.vpa.webhooks import MUTATE_PODS, VALIDATE_SCOPES, VALIDATE_VPAS
@@ -25,6 +23,8 @@ from trimtab.operator.settings.settings import Settings
 from trimtab.operator.vertical.admission.reviews import Reviewer
 from trimtab.operator.vertical.metrics import AdmissionMetrics
 from trimtab.operator.vertical.wiring import VerticalRuntime, make_admission
+from trimtab_lab.apiserver.server import Server
+from trimtab_lab.patches import json_patch
 
 
 def ask(path: str, body: bytes, *, method: str = "POST", prepare: Any = None) -> tuple[int, dict[str, Any]]:

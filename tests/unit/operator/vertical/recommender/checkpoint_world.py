@@ -10,17 +10,17 @@ from trimtab.cluster.client import Client
 from trimtab.cluster.leases.fence import NoFence
 from trimtab.cluster.resource import Json, Resource
 from trimtab.decide.vertical.cluster_state.cluster import ClusterState
-from trimtab.lab.apiserver.server import Server
 from trimtab.model.core.meta import NamespacedName, ObjectMeta
 from trimtab.model.crds import all_crds
 from trimtab.model.vpa.types import VerticalPodAutoscalerCheckpoint as Checkpoint
 from trimtab.model.vpa.types import VerticalPodAutoscalerCheckpointSpec, VerticalPodAutoscalerCheckpointStatus
-from trimtab.operator.ownership import SingleOwner
+from trimtab.operator.ownership import Ownership
 from trimtab.operator.vertical.kinds import CHECKPOINTS, VPAS
 from trimtab.operator.vertical.recommender.checkpoint_collector import CheckpointCollector
 from trimtab.operator.vertical.recommender.checkpoint_objects import CheckpointOptions
 from trimtab.operator.vertical.recommender.checkpoint_store import CheckpointStore
 from trimtab.operator.vertical.recommender.cluster_states import ShardedClusterStates
+from trimtab_lab.apiserver.server import Server
 
 BASE, OTHER = NamespacedName("shop", "base"), NamespacedName("shop", "other")
 
@@ -39,7 +39,7 @@ class World:
 
     def __init__(self, client: Client, owner: Any = None, **options: Any) -> None:
         self.client = client
-        states = ShardedClusterStates(ClusterState, owner or SingleOwner(client, NoFence()))
+        states = ShardedClusterStates(ClusterState, owner or Ownership(client, NoFence()))
         states.sync_shards()
         self.options = CheckpointOptions(**options)
         self.store = CheckpointStore(client, states, self.options)

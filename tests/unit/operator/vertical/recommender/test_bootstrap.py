@@ -67,7 +67,7 @@ class World:
         self.clock = VirtualClock()
         self.refused: dict[str, str] = {}
         self._stored = stored
-        everything: Any = SimpleNamespace(held=lambda: (0,), share=lambda _: 0)
+        everything: Any = SimpleNamespace(count=1, held=lambda: (0,), share=lambda _: 0)
         self.states = ShardedClusterStates(ClusterState, everything)
         self.states.sync_shards()
         (self.state,) = self.states

@@ -4,28 +4,28 @@ from typing import Any
 
 import pytest
 
-from trimtab.cluster.leases.layout import ShardLayout
+from trimtab.cluster.leases.family import shard_of
 from trimtab.decide.vertical.cluster_state.cluster import ClusterState
 from trimtab.model.core.meta import NamespacedName
-from trimtab.operator.ownership import ShardedOwner
+from trimtab.operator.ownership import Ownership
 from trimtab.operator.vertical.recommender.cluster_states import ShardedClusterStates
 
 SHARDS = 4
-LAYOUT = ShardLayout(SHARDS, ["shop"])
-VPAS = [NamespacedName("shop", f"web-{number}") for number in range(20)]
+VPAS = [NamespacedName(f"shop-{number}", "web") for number in range(20)]
 
 
-class FakeOwner(ShardedOwner):
+class FakeOwner(Ownership):
     """Holds the shards that a test says."""
 
     def __init__(self, *held: int) -> None:
         self.shards = held
+        self.count = SHARDS
 
     def held(self) -> tuple[int, ...]:
         return self.shards
 
     def share(self, key: str) -> int:
-        return LAYOUT.shard_of(key)
+        return shard_of(key.partition("/")[0], SHARDS)
 
 
 def synced(*held: int) -> tuple[FakeOwner, ShardedClusterStates]:
@@ -36,7 +36,7 @@ def synced(*held: int) -> tuple[FakeOwner, ShardedClusterStates]:
 
 
 def held_by(states: ShardedClusterStates) -> set[int]:
-    return {LAYOUT.shard_of(str(vpa)) for vpa in VPAS if states.holds(vpa)}
+    return {shard_of(vpa.namespace, SHARDS) for vpa in VPAS if states.holds(vpa)}
 
 
 @pytest.mark.parametrize("held", [(), (1, 3), (0, 2)])
@@ -82,7 +82,7 @@ def test_only_states_that_were_held_all_the_time_are_kept(change, kept):
 
 def test_a_dropped_state_is_readable_until_the_next_sync():
     _, states = synced(1, 3)
-    lost = next(vpa for vpa in VPAS if LAYOUT.shard_of(str(vpa)) == 1)
+    lost = next(vpa for vpa in VPAS if shard_of(vpa.namespace, SHARDS) == 1)
     before = states.get(lost)
     states.drop_shard(1)
     assert not states.holds(lost)
@@ -91,6 +91,6 @@ def test_a_dropped_state_is_readable_until_the_next_sync():
 
 def test_a_pod_is_in_the_states_of_the_vpas_that_match_it():
     _, states = synced(1, 3)
-    by_shard: dict[int, Any] = {LAYOUT.shard_of(str(vpa)): vpa for vpa in VPAS}
+    by_shard: dict[int, Any] = {shard_of(vpa.namespace, SHARDS): vpa for vpa in VPAS}
     matching = states.matching([str(by_shard[shard]) for shard in (3, 2)])
     assert matching == (states.get(by_shard[3]),)

@@ -11,7 +11,6 @@ from tests.support.objects import CRDS, NAMESPACES
 from trimtab.clock import VirtualClock
 from trimtab.cluster.client import Client
 from trimtab.cluster.resource import STATEFUL_SETS
-from trimtab.lab.apiserver.server import Server
 from trimtab.model.crds import all_crds
 from trimtab.operator.control_loop import NOT_STARTED
 from trimtab.operator.health import HeldByAnotherReplica
@@ -20,6 +19,7 @@ from trimtab.operator.settings.settings import Settings
 from trimtab.operator.vertical.kinds import VPAS
 from trimtab.operator.vertical.recommender.controller import Recommender
 from trimtab.operator.vertical.wiring import VerticalRuntime, make_recommender
+from trimtab_lab.apiserver.server import Server
 
 SHARD = 0
 
@@ -116,14 +116,12 @@ def test_problems_are_those_of_the_last_step(monkeypatch):
         assert recommender.health() == {"recommender": NOT_STARTED}
         await recommender.step()
         assert recommender.health() == {}
-        monkeypatch.setattr(recommender._deps.ownership, "problem", lambda: "no Lease")
-        assert recommender.health() == {"shards": "no Lease"}
         monkeypatch.setattr(recommender._samples, "add_usage", _nothing)
         recommender._deps.usage.failures["shop"] = "503"
         recommender._statuses.failures["shop/base"] = "409"
         monkeypatch.setattr(recommender._statuses, "write", _nothing)
         await recommender.step()
-        want = {"shards": "no Lease", "usage of shop": "503", "status of shop/base": "409"}
+        want = {"usage of shop": "503", "status of shop/base": "409"}
         assert recommender.health() == want
 
     play(scenario)

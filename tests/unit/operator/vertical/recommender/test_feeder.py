@@ -33,7 +33,7 @@ class Pods(list[Any]):
 
 
 def make_feeder(make: Any = ClusterState, **options: Any) -> ClusterStateFeeder:
-    everything: Any = SimpleNamespace(held=lambda: (0,), share=lambda _: 0)
+    everything: Any = SimpleNamespace(count=1, held=lambda: (0,), share=lambda _: 0)
     states = ShardedClusterStates(make, everything)
     states.sync_shards()
     return ClusterStateFeeder(states, **options)
@@ -237,7 +237,9 @@ def test_vpas_of_waiting_namespaces_are_not_usable_and_the_others_are():
 
 def sharded_feeder(held: list[int]) -> tuple[ClusterStateFeeder, ShardedClusterStates]:
     """Return a feeder whose VPAs `base` and `web` are in shards of their own."""
-    owner: Any = SimpleNamespace(held=lambda: tuple(held), share=lambda key: int(key.endswith("web")))
+    owner: Any = SimpleNamespace(
+        count=1, held=lambda: tuple(held), share=lambda key: int(key.endswith("web"))
+    )
     states = ShardedClusterStates(ClusterState, owner)
     states.is_whole = False
     states.sync_shards()

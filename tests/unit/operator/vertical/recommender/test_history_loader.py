@@ -14,7 +14,7 @@ from trimtab.cluster.errors import TransportError
 from trimtab.cluster.transport.transport import Request
 from trimtab.metrics.prometheus import PrometheusError
 from trimtab.metrics.usage_history import SlowHistoryError
-from trimtab.operator.settings.history import HistorySettings
+from trimtab.operator.settings.vertical import HistorySettings
 from trimtab.operator.vertical.metrics import RecommenderMetrics
 from trimtab.operator.vertical.recommender.history_loader import (
     MAX_PARALLEL,

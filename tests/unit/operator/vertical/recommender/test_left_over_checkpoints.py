@@ -41,7 +41,7 @@ class World:
             recommender.observe([member("db-0")])
             recommender.scrape({"db-0": Load(200, 2**30)})
         self.clock = VirtualClock()
-        owner: Any = SimpleNamespace(held=lambda: (0,), share=lambda _: 0)
+        owner: Any = SimpleNamespace(count=1, held=lambda: (0,), share=lambda _: 0)
         states = ShardedClusterStates(lambda: recommender.state, owner)
         states.sync_shards()
         client: Any = SimpleNamespace(clock=self.clock)

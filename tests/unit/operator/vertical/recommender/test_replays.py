@@ -83,7 +83,7 @@ class World:
         self.stored = stored
         self.refused: dict[str, str] = {}
         self.read_for: list[list[NamespacedName]] = []
-        everything: Any = SimpleNamespace(held=lambda: (0,), share=lambda _: 0)
+        everything: Any = SimpleNamespace(count=1, held=lambda: (0,), share=lambda _: 0)
         self.states = ShardedClusterStates(ClusterState, everything)
         self.states.sync_shards()
         (self.state,) = self.states

@@ -35,7 +35,7 @@ class World:
             self.recommender.scrape({"db-0": Load(200, 2**30)})
         self.shard = 3
         self.held = [3]
-        owner: Any = SimpleNamespace(held=lambda: tuple(self.held), share=lambda _key: self.shard)
+        owner: Any = SimpleNamespace(count=1, held=lambda: tuple(self.held), share=lambda _key: self.shard)
         self.states = ShardedClusterStates(lambda: self.recommender.state, owner)
         self.states.sync_shards()
         self.may_write = True

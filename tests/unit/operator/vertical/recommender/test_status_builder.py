@@ -15,8 +15,8 @@ from trimtab.model import times
 from trimtab.model.core.meta import NamespacedName
 from trimtab.model.labels.selector import Selector
 from trimtab.model.vpa.types import VPAConditionType
-from trimtab.operator.settings.recommender import EstimationSettings
 from trimtab.operator.settings.settings import NamespaceRules
+from trimtab.operator.settings.vertical import EstimationSettings
 from trimtab.operator.vertical.cluster_view import ControlSnapshot, Targeted
 from trimtab.operator.vertical.estimation import Estimation
 from trimtab.operator.vertical.metrics import RecommenderMetrics
@@ -123,7 +123,7 @@ class Built:
         self.recommender = Recommender([self.vpa])
         self.recommender.observe([member("db-0")])
         self.recommender.scrape({"db-0": Load(200, 2**30)}, minutes=60)
-        owner: Any = SimpleNamespace(held=lambda: (0,), share=lambda _: 0)
+        owner: Any = SimpleNamespace(count=1, held=lambda: (0,), share=lambda _: 0)
         states = ShardedClusterStates(lambda: self.recommender.state, owner)
         states.sync_shards()
         self.registry = CollectorRegistry()

@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from trimtab.decide.vertical.update.eviction_limits import EvictionLimitSettings
-from trimtab.operator.settings.updater import UpdaterLoopSettings
+from trimtab.operator.settings.vertical import UpdaterLoopSettings
 from trimtab.operator.vertical.updater.controller import brakes_of, cautious
 
 NOW = datetime(2026, 1, 1, tzinfo=UTC)

@@ -12,7 +12,7 @@ from trimtab.cluster.client import Client
 from trimtab.cluster.leases.fence import ClosedFence
 from trimtab.cluster.transport.asgi import AsgiTransport
 from trimtab.model.vpa.webhooks import PROBE_LABEL
-from trimtab.operator.settings.updater import UpdaterLoopSettings
+from trimtab.operator.settings.vertical import UpdaterLoopSettings
 from trimtab.operator.vertical.updater.webhook_check import PROBE_ANSWER, AdmissionProbe, LeaseCheck
 
 NOON = datetime(2026, 1, 1, 12, tzinfo=UTC)
@@ -104,14 +104,3 @@ def test_a_lease_that_cannot_be_read_is_a_problem():
     problem, requests = ask(act, lambda request: Answer(404, status(404, message="gone")))
     assert "the Lease of the admission controller could not be read" in problem
     assert requests[0].path.endswith("/namespaces/own/leases/l")
-
-
-@pytest.mark.parametrize("seconds", [0, -1])
-def test_a_lease_needs_a_timeout(seconds):
-    settings = UpdaterLoopSettings(admission_lease_timeout=timedelta(seconds=seconds))
-
-    async def act(clock, client):
-        with pytest.raises(ValueError, match="must be longer than nothing"):
-            LeaseCheck(clock, client, settings)
-
-    ask(act, None)

@@ -1,5 +1,0 @@
-"""Custom resources.
-
-Reading order: `definitions` (validation of CustomResourceDefinitions, and the resources that they serve), `strategy` (the rules of
-custom objects), `schema` (structural schemas: validation and defaults), `cel` and `cel_functions` (validation rules).
-"""

@@ -1,5 +1,0 @@
-"""The metrics APIs of a lab: what its pods use, and custom and external values.
-
-Reading order: `usage` (metrics.k8s.io), `values` (the series of custom and external metrics), `apis` (GET requests of all three
-APIs), `server` (the APIs on a socket, for clusters other than the lab).
-"""

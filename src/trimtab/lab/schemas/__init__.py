@@ -1,5 +1,0 @@
-"""The types of objects.
-
-`shapes` holds the fields, types and merge rules of every kind. `prune` drops unknown fields, and `protobuf` decodes the bodies of
-Go clients. The data files are renewed by `tools/lab_schemas.py` and `tools/lab_protobuf.py`.
-"""
