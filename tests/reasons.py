@@ -13,7 +13,7 @@ import msgspec
 
 from trimtab.dashboard.pages.decision import decision_view
 from trimtab.decide.horizontal import (
-    DecisionReason,
+    Code,
     FetchFailure,
     OwnerNotFound,
     PodSamples,
@@ -23,38 +23,40 @@ from trimtab.decide.horizontal import (
     after_scale,
     decide,
     explain,
-    reason_for,
 )
-from trimtab.decide.horizontal.explain.advice import Act, Direction
-from trimtab.decide.horizontal.explain.reason import GROWING, SHRINKING
-from trimtab.decide.horizontal.explain.units import edges_of, is_percent
-from trimtab.decide.horizontal.explain.wording import change_reason
+from trimtab.decide.horizontal.explain import change_reason
 from trimtab.decide.horizontal.metrics.kinds import Proposal
 from trimtab.decide.horizontal.metrics.pods import ProposalOutcome
 from trimtab.decide.horizontal.observation.pods import MissingRequestError
+from trimtab.decide.horizontal.reasons import ROWS, Act, Direction
 from trimtab.decide.horizontal.rules import Rules
-from trimtab.decide.horizontal.status.dry_run import must_not_scale
+from trimtab.decide.horizontal.status.ignored_fields import must_not_scale
+from trimtab.decide.horizontal.units import edges_of, is_percent
 from trimtab.model.core.workloads import Scale
 from trimtab.model.hpa.types import HPAScalingRules
 
 replace = msgspec.structs.replace
+GROWING, SHRINKING = (
+    {code for code, row in ROWS.items() if row.asks is direction}
+    for direction in (Direction.UP, Direction.DOWN)
+)
 ASKING = GROWING | SHRINKING
 POLICY_ACTS = (Act.POLICY_ABOVE, Act.POLICY_BELOW)
 CONDITIONS = {
-    DecisionReason.DOWN_WINDOW: ("AbleToScale", "ScaleDownStabilized"),
-    DecisionReason.UP_WINDOW: ("AbleToScale", "ScaleUpStabilized"),
-    DecisionReason.AT_MAXIMUM: ("ScalingLimited", "TooManyReplicas"),
-    DecisionReason.SURGE: ("ScalingLimited", "TooManyReplicas"),
-    DecisionReason.AT_MINIMUM: ("ScalingLimited", "TooFewReplicas"),
-    DecisionReason.UP_RATE: ("ScalingLimited", "ScaleUpLimit"),
-    DecisionReason.UP_DISABLED: ("ScalingLimited", "ScaleUpLimit"),
-    DecisionReason.DOWN_RATE: ("ScalingLimited", "ScaleDownLimit"),
-    DecisionReason.DOWN_DISABLED: ("ScalingLimited", "ScaleDownLimit"),
-    DecisionReason.PAUSED: ("ScalingActive", "ScalingDisabled"),
-    DecisionReason.SCALE_UNREADABLE: ("AbleToScale", "FailedGetScale"),
-    DecisionReason.AMBIGUOUS: ("ScalingActive", "AmbiguousSelector"),
-    DecisionReason.SELECTOR_INVALID: ("ScalingActive", "InvalidSelector"),
-    DecisionReason.SELECTOR_MISSING: ("ScalingActive", "InvalidSelector"),
+    Code.DOWN_WINDOW: ("AbleToScale", "ScaleDownStabilized"),
+    Code.UP_WINDOW: ("AbleToScale", "ScaleUpStabilized"),
+    Code.AT_MAXIMUM: ("ScalingLimited", "TooManyReplicas"),
+    Code.SURGE: ("ScalingLimited", "TooManyReplicas"),
+    Code.AT_MINIMUM: ("ScalingLimited", "TooFewReplicas"),
+    Code.UP_RATE: ("ScalingLimited", "ScaleUpLimit"),
+    Code.UP_DISABLED: ("ScalingLimited", "ScaleUpLimit"),
+    Code.DOWN_RATE: ("ScalingLimited", "ScaleDownLimit"),
+    Code.DOWN_DISABLED: ("ScalingLimited", "ScaleDownLimit"),
+    Code.PAUSED: ("ScalingActive", "ScalingDisabled"),
+    Code.SCALE_UNREADABLE: ("AbleToScale", "FailedGetScale"),
+    Code.AMBIGUOUS: ("ScalingActive", "AmbiguousSelector"),
+    Code.SELECTOR_INVALID: ("ScalingActive", "InvalidSelector"),
+    Code.SELECTOR_MISSING: ("ScalingActive", "InvalidSelector"),
 }
 """The condition of the status that names the same reason as the reason."""
 
@@ -81,7 +83,7 @@ def check_not_empty(seen, decision, story):
     assert story.next_step
     assert change_reason(seen, decision) if decision.desired != decision.current else True
     if decision.scale_to is not None or decision.action != "none":
-        assert decision.reason or not seen.rules.ours
+        assert decision.because or not seen.rules.ours
 
 
 def check_direction(decision, reason):
@@ -90,14 +92,14 @@ def check_direction(decision, reason):
     asked = _asked(decision)
     if not towards and asked is not None:
         # Upstream's sums overflow. A proposal below zero holds an HPA at zero when another metric is lost.
-        is_raw = reason == DecisionReason.METRICS_INCOMPLETE
+        is_raw = reason == Code.METRICS_INCOMPLETE
         towards = _sign((asked if is_raw else max(asked, 0)) - decision.current)
     if reason in GROWING:
         assert towards > 0, reason
     elif reason in SHRINKING:
         assert towards < 0, reason
-    elif asked is not None and reason not in {DecisionReason.LOSS_POLICY, DecisionReason.SCALE_NOT_WRITTEN}:
-        assert decision.trace.stopped_by or not towards, reason
+    elif asked is not None and reason not in {Code.LOSS_POLICY, Code.SCALE_NOT_WRITTEN}:
+        assert not decision.trace.is_measured or not towards, reason
 
 
 def check_one_reason(record, story):
@@ -109,14 +111,14 @@ def check_one_reason(record, story):
         kind, reason = CONDITIONS[story.reason]
         found = decision.status.condition(kind)
         assert (found.reason if found else None) == reason, story.reason
-    if decision.desired == decision.current or story.reason == DecisionReason.SCALE_NOT_WRITTEN:
+    if decision.desired == decision.current or story.reason == Code.SCALE_NOT_WRITTEN:
         return
     said = change_reason(seen, decision)
     assert story.summary.endswith(f": {said}")
     for event in decision.events:
         if event.reason == "SuccessfulRescale" and seen.rules.ours:
-            assert event.message == f"New size: {decision.desired}; reason: {decision.reason}"
-            assert _is_same_reason(decision.reason, said)
+            assert event.message == f"New size: {decision.desired}; reason: {decision.because}"
+            assert _is_same_reason(decision.because, said)
 
 
 def _is_same_reason(upstream, said):
@@ -141,18 +143,14 @@ def check_words(decision, story):
         assert winner.value > winner.target
     if story.summary.endswith("below target"):
         assert all(one.value < one.target for one in found)
-    if (
-        decision.desired != decision.current
-        and trace.normalized is not None
-        and trace.recommended is not None
-    ):
+    if decision.desired != decision.current and trace.is_measured:
         assert bool(story.partly_held) == (trace.recommended != decision.desired)
 
 
 def check_edges(decision, story):
     """Check that each metric asks for what its printed edges say of its present value."""
     current, trace = decision.current, decision.trace
-    if trace.normalized is None:
+    if not trace.is_measured:
         return
     for one, told in zip(trace.proposals, story.metrics, strict=True):
         if not isinstance(one, Proposal) or one.outcome in {
@@ -191,7 +189,7 @@ def _lies_in(value, ends, slack):
 def check_afterwards(seen, decision, story):
     """Check that nothing is said to follow a change that is not made, nor from pods that are gone."""
     follows = story.next_step.split("; or ")[0]
-    is_scaled = decision.desired != decision.current and story.reason != DecisionReason.SCALE_NOT_WRITTEN
+    is_scaled = decision.desired != decision.current and story.reason != Code.SCALE_NOT_WRITTEN
     if not is_scaled or must_not_scale(seen.hpa, seen.gates):
         assert "measured" not in follows
     elif not decision.desired:
@@ -207,7 +205,9 @@ def check_policies(seen, decision, story):
     said = f"{story.partly_held} {story.next_step} {page.more} {page.less}"
     assert "metrics ask for" not in said
     assert "the metrics must ask" not in said
-    if story.reason == DecisionReason.REPLICA_POLICY:
+    if (
+        story.reason == Code.REPLICA_POLICY and seen.rules.ours
+    ):  # by upstream's, a percentage never leaves zero
         asked = {(one.act, one.value) for advice in story.advice for one in advice.changes}
         assert asked & {(act, seen.policy_answers[winner].plugin) for act in POLICY_ACTS}, story.next_step
 
@@ -244,7 +244,7 @@ def check_cause_goes(seen, decision, reason, advice):
         for index in (change.metric for change in advice.changes):
             assert again.trace.proposals[index] != decision.trace.proposals[index]
         return
-    assert reason_for(again) != reason, (reason, advice)
+    assert again.reason.code != reason, (reason, advice)
 
 
 def _mended(seen, decision, change):

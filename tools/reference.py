@@ -12,10 +12,11 @@ from prometheus_client.metrics_core import Metric
 
 from tools.command_reference import commands_page
 from tools.python_reference import python_page
-from tools.reasons import DECISION_REASONS, HORIZONTAL, VERTICAL, Reason
+from tools.reasons import HORIZONTAL, VERTICAL, Reason
 from tools.upstream_flags import upstream_page
 from trimtab.adapter.metrics import RequestMetrics as AdapterRequests
 from trimtab.adapter.metrics import health_family
+from trimtab.decide.horizontal.reasons import ROWS
 from trimtab.install.schema import read
 from trimtab.model.crds import all_crds
 from trimtab.model.feature_gates import GATES, Gate, gates_of_version
@@ -115,7 +116,10 @@ def _reasons() -> str:
         ("VerticalPodAutoscaler and pods", VERTICAL),
     ):
         text.append(f"## {title}\n\n" + _table(("reason", "where", "meaning", "what to do"), _rows(reasons)))
-    reasons_of_explain = [(f"`{name}`", meaning) for name, meaning in DECISION_REASONS.items()]
+    reasons_of_explain = [
+        (f"`{code}`", f"{row.says[:1].upper()}{row.says[1:]}. {row.means}".strip())
+        for code, row in ROWS.items()
+    ]
     text.append("## Reasons of `trimtab explain`\n\n" + _table(("reason", "meaning"), reasons_of_explain))
     return _page(text)
 

@@ -4,20 +4,45 @@ from tests.conformance.differences import differences
 from tests.conformance.hpa_values import history, history_of, moment, same_keys, settings_of
 from tests.conformance.registry import checks
 from tests.conformance.versions import current
-from trimtab.decide.horizontal.behavior import normalize, rate_limits, stabilization
+from trimtab.decide.horizontal import limits
 from trimtab.decide.horizontal.memory import Memory, seed_recommendations
-from trimtab.model.hpa.types import HorizontalPodAutoscalerBehavior, HPAScalingRules
+from trimtab.decide.horizontal.observation.observation import Observation
+from trimtab.decide.horizontal.reasons import (
+    DOWN_STABILIZED,
+    READY,
+    ROWS,
+    UP_STABILIZED,
+    WITHIN_RANGE,
+    Code,
+    Count,
+    Reason,
+)
+from trimtab.decide.horizontal.rules import HpaSettings
+from trimtab.model.core.workloads import Scale, ScaleSpec
+from trimtab.model.hpa.types import (
+    HorizontalPodAutoscaler,
+    HorizontalPodAutoscalerBehavior,
+    HorizontalPodAutoscalerSpec,
+    HPAScalingRules,
+)
 from trimtab.model.json import wire
 
 
-def wanted(args, behavior=None):
-    return normalize.NormalizeInput(
-        current=args["currentReplicas"],
-        desired=args["desiredReplicas"],
-        lowest=args["minReplicas"],
-        highest=args["maxReplicas"],
-        behavior=behavior,
+def seen_with(behavior, current_replicas, settings=HpaSettings()):  # noqa: B008 - frozen
+    return Observation(
+        hpa=HorizontalPodAutoscaler(spec=HorizontalPodAutoscalerSpec(behavior=behavior)),
+        scale=Scale(spec=ScaleSpec(replicas=current_replicas)),
+        settings=settings,
+        rules=current().rules,
     )
+
+
+def asked(replicas):
+    return Count(replicas, Reason(code=Code.ENOUGH))
+
+
+def bounds_of(args):
+    return limits.Bounds(args["minReplicas"], args["maxReplicas"])
 
 
 def behavior_of(args):
@@ -31,97 +56,83 @@ def given_behavior(fields):
     return None if behavior is None else wire.convert(behavior, HorizontalPodAutoscalerBehavior)
 
 
-def limited_answer(limited):
-    return {
-        "replicas": limited.replicas,
-        "reason": limited.reason,
-        "message": normalize.MESSAGES[limited.reason],
-    }
+def limited_by(before, after):
+    """Return the condition of the step that limited the replicas, or that nothing did."""
+    return WITHIN_RANGE if after is before else ROWS[after.why.code].conditions[0]
+
+
+def limited_answer(before, after):
+    condition = limited_by(before, after)
+    return {"replicas": after.replicas, "reason": condition.reason, "message": condition.message}
 
 
 @checks("function", "convertDesiredReplicasWithRules")
 def with_rules(case):
-    args = case["args"]
-    limited = normalize.limit_by_rules(
-        wanted(args), args["desiredReplicas"], settings_of(case.get("settings", {}))
-    )
-    return compared(case, limited_answer(limited))
+    args, settings = case["args"], settings_of(case.get("settings", {}))
+    count = asked(args["desiredReplicas"])
+    after = limits.limit_by_rules(count, args["currentReplicas"], bounds_of(args), settings)
+    return compared(case, limited_answer(count, after))
 
 
 @checks("function", "convertDesiredReplicasWithBehaviorRate")
 def with_behavior_rate(case):
-    args = case["args"]
-    limited = normalize.limit_by_behavior(
-        wanted(args, behavior_of(args)),
-        args["desiredReplicas"],
-        history_of(case["state"]),
-        moment(case["now"]),
-        current().rules,
-    )
-    return compared(case, limited_answer(limited))
+    args, count = case["args"], asked(case["args"]["desiredReplicas"])
+    seen = seen_with(behavior_of(args), args["currentReplicas"])
+    memory, now = history_of(case["state"]), moment(case["now"])
+    after = limits.limit_by_behavior(count, seen, bounds_of(args), memory, now)
+    return compared(case, limited_answer(count, after))
 
 
 @checks("function", "stabilizeRecommendationWithBehaviors")
 def stabilize_with_behaviors(case):
-    args, memory = case["args"], history_of(case["state"])
-    stabilized = normalize.stabilize_with_behavior(
-        wanted(args, behavior_of(args)), memory, moment(case["now"]), settings_of({}), current().rules
-    )
-    # Upstream tells a reason even where nothing was held back; its caller then leaves it out, as ours does.
-    direction = args["desiredReplicas"] >= args["currentReplicas"]
-    reason = stabilized.reason or (
-        stabilization.SCALE_UP_STABILIZED if direction else stabilization.SCALE_DOWN_STABILIZED
-    )
+    args, memory, now = case["args"], history_of(case["state"]), moment(case["now"])
+    seen, desired = seen_with(behavior_of(args), args["currentReplicas"]), args["desiredReplicas"]
+    # Upstream gives a reason even where nothing was held back; its caller then leaves it out, as ours does.
+    held = UP_STABILIZED if desired >= args["currentReplicas"] else DOWN_STABILIZED
     answer = {
-        "replicas": stabilized.replicas,
-        "reason": reason,
-        "message": stabilization.MESSAGES[reason],
-        "state": history(memory, recommendations=stabilized.recommendations),
+        "replicas": limits.within_windows(asked(desired), seen, memory, now).replicas,
+        "reason": held.reason,
+        "message": held.message,
+        "state": history(memory, recommendations=limits.recommendations_after(seen, memory, desired, now)),
     }
     return compared(case, answer)
 
 
 @checks("function", "stabilizeRecommendation")
 def stabilize_recommendation(case):
-    memory = history_of(case["state"])
-    stabilized = stabilization.stabilize(
-        memory.recommendations or (),
-        case["args"]["desiredReplicas"],
-        moment(case["now"]),
-        settings_of(case["settings"]).downscale_stabilization,
-        compact=False,
-    )
+    memory, now, desired = history_of(case["state"]), moment(case["now"]), case["args"]["desiredReplicas"]
+    seen = seen_with(None, 0, settings_of(case["settings"]))
     answer = {
-        "replicas": stabilized.replicas,
-        "state": history(memory, recommendations=stabilized.recommendations),
+        "replicas": limits.within_windows(asked(desired), seen, memory, now).replicas,
+        "state": history(memory, recommendations=limits.recommendations_after(seen, memory, desired, now)),
     }
     return compared(case, answer)
 
 
 @checks("function", "calculateScaleUpLimitWithScalingRules", "calculateScaleDownLimitWithBehaviors")
 def rate_limit(case):
-    is_up = case["function"] == "calculateScaleUpLimitWithScalingRules"
-    limit = (rate_limits.scale_up_limit if is_up else rate_limits.scale_down_limit)(
+    rate = limits.rate_limit(
         case["args"]["currentReplicas"],
         history_of(case["state"]),
         wire.convert(case["args"]["rules"], HPAScalingRules),
         moment(case["now"]),
         current().rules,
+        is_up=case["function"] == "calculateScaleUpLimitWithScalingRules",
     )
-    return compared(case, {"limit": limit.replicas})
+    return compared(case, {"limit": rate.replicas})
 
 
 @checks("function", "getReplicasChangePerPeriod")
 def change_per_period(case):
     events = history_of({"scaleUpEvents": case["state"]["scaleEvents"]}).scale_up
-    changed = rate_limits.change_within(case["args"]["periodSeconds"], events, moment(case["now"]))
+    changed = limits.change_within(case["args"]["periodSeconds"], events, moment(case["now"]))
     return compared(case, {"replicas": changed})
 
 
 @checks("function", "storeScaleEvent")
 def store_scale_event(case):
     args, memory = case["args"], history_of(case["state"])
-    up, down = rate_limits.scale_events(
+    up, down = limits.scale_events(
         memory,
         given_behavior(args),
         args["prevReplicas"],
@@ -144,26 +155,26 @@ def sequence(case):
 
 
 def one_step(step, spec, memory, settings):
-    now, replicas = moment(step["now"]), step["currentReplicas"]
+    now, replicas, count = moment(step["now"]), step["currentReplicas"], asked(step["desiredReplicas"])
     behavior = given_behavior(spec)
-    memory = seed_recommendations(memory, replicas, now)
-    result = normalize.normalize(wanted(step | spec, behavior), memory, now, settings, current().rules)
+    seen, memory = seen_with(behavior, replicas, settings), seed_recommendations(memory, replicas, now)
+    steady = limits.within_windows(count, seen, memory, now)
+    allowed = limits.within_bounds_and_rates(steady, seen, bounds_of(step | spec), memory, now)
+    known = limits.recommendations_after(seen, memory, count.replicas, now)
     up, down = memory.scale_up, memory.scale_down
-    if result.replicas != replicas:
-        up, down = rate_limits.scale_events(memory, behavior, replicas, result.replicas, now, compact=False)
-    memory = Memory(recommendations=result.stabilized.recommendations, scale_up=up, scale_down=down)
-    held = result.stabilized.reason
-    able = {
-        "status": "True",
-        "reason": held or "ReadyForNewScale",
-        "message": stabilization.MESSAGES[held] if held else "recommended size matches current size",
+    if allowed.replicas != replicas:
+        up, down = limits.scale_events(memory, behavior, replicas, allowed.replicas, now, compact=False)
+    able = READY if steady is count else ROWS[steady.why.code].conditions[0]
+    answer = {
+        "replicas": allowed.replicas,
+        "ableToScale": shown(able),
+        "scalingLimited": shown(limited_by(steady, allowed)),
     }
-    limited = {
-        "status": str(result.is_limited),
-        "reason": result.limited.reason,
-        "message": normalize.MESSAGES[result.limited.reason],
-    }
-    return memory, {"replicas": result.replicas, "ableToScale": able, "scalingLimited": limited}
+    return Memory(recommendations=known, scale_up=up, scale_down=down), answer
+
+
+def shown(condition):
+    return {"status": condition.status, "reason": condition.reason, "message": condition.message}
 
 
 def compared(case, answer):

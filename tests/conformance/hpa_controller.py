@@ -15,6 +15,7 @@ from trimtab.decide.horizontal.memory import EMPTY
 from trimtab.decide.horizontal.observation.observation import Observation, ScaleFailure
 from trimtab.decide.horizontal.observation.owners import ConflictingHpa
 from trimtab.decide.horizontal.observation.pods import snapshot_pod
+from trimtab.decide.horizontal.reasons import Code
 from trimtab.decide.horizontal.rules import Rules
 from trimtab.decide.horizontal.selection.selector_check import parse_selector
 from trimtab.decide.horizontal.status.after_write import after_scale, after_status
@@ -199,11 +200,11 @@ def rivals(world, key, namespace):
 
 def remember_selector(world, key, seen, decision):
     """Note the selector of an HPA once its metrics were computed, as upstream's registry does."""
-    if decision.trace.stopped_by not in _UNMEASURED:
+    if decision.trace.counted_pods is not None and decision.reason.code not in _UNSELECTED:
         world.selectors[key] = seen.scale.status.selector
 
 
-_UNMEASURED = {"FailedGetScale", "Paused", "AboveMax", "BelowMin", "InvalidSelector"}
+_UNSELECTED = {Code.SELECTOR_MISSING, Code.SELECTOR_INVALID}
 
 
 def read_all(hpa, scale, selector, step):

@@ -11,14 +11,13 @@ from tests.dashboard.asking import EVERYTHING, app_of, ask, entered
 from tests.unit.decide.horizontal import builders as given
 from trimtab.clock import SystemClock
 from trimtab.dashboard import DashboardApp
-from trimtab.dashboard.pages import decision
 from trimtab.dashboard.sources import Sources
 from trimtab.dashboard.sources.history import PointHistory
 from trimtab.dashboard.sources.horizontal import OperatorHorizontal
 from trimtab.dashboard.web.http import encode_json
-from trimtab.decide.horizontal import DecisionReason, FetchFailure, Owner
-from trimtab.decide.horizontal.explain.wording import SUMMARIES
+from trimtab.decide.horizontal import Code, FetchFailure, Owner
 from trimtab.decide.horizontal.memory import extend
+from trimtab.decide.horizontal.reasons import ROWS
 from trimtab.decide.horizontal.records.unchanged import find_unchanged
 
 UGLY = stage.UGLY
@@ -33,12 +32,12 @@ def page_of(one, identity="hpa/shop/web"):
 
 
 def test_every_verdict_has_a_state():
-    told = {reason: decision.state_of(reason) for reason in DecisionReason}
-    assert told[DecisionReason.SCALES_UP] == "scaling"
-    assert told[DecisionReason.DOWN_WINDOW] == "held"
-    assert told[DecisionReason.METRICS_FAILED] == "problem"
+    told = {reason: ROWS[reason].state for reason in Code}
+    assert told[Code.SCALES_UP] == "scaling"
+    assert told[Code.DOWN_WINDOW] == "held"
+    assert told[Code.METRICS_FAILED] == "problem"
     assert set(told.values()) == {"scaling", "steady", "held", "paused", "problem", "waiting"}
-    assert set(SUMMARIES) == set(DecisionReason)
+    assert set(ROWS) == set(Code)
 
 
 def test_an_own_and_a_native_hpa_of_one_name_have_their_own_pages():

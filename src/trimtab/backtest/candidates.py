@@ -4,8 +4,7 @@ from typing import Any
 
 import msgspec
 
-from trimtab.decide.horizontal.status.dry_run import annotation_problem
-from trimtab.decide.horizontal.status.ignored_fields import unreadable_annotations
+from trimtab.decide.horizontal.status.ignored_fields import annotation_problem, unreadable_annotations
 from trimtab.model import hpa as hpa_rules
 from trimtab.model.core.meta import group_of
 from trimtab.model.feature_gates import GATES, FeatureGates, as_flag, with_own_features

@@ -5,7 +5,7 @@ from datetime import datetime
 from typing import Any
 
 from trimtab.decide.horizontal import Observation, Record
-from trimtab.decide.horizontal.plugin_calls import add_answers, names_plugins
+from trimtab.decide.horizontal.plugin_calls import decide_with_plugins, names_plugins
 from trimtab.decide.horizontal.records.record import WELL, decide_and_complete
 from trimtab.model.json import wire
 from trimtab.plugins.guard import Guards
@@ -31,5 +31,5 @@ def decide_observation(
     is_answered = observation.filter_answer is not None or observation.policy_answers
     if names_plugins(observation.hpa.spec) and not is_answered:
         guards = Guards(load_plugins(plugins), advice="install its package and name it in plugins")
-        observation = add_answers(observation, guards, now)
+        observation, _ = decide_with_plugins(observation, guards, now)
     return decide_and_complete(observation, now.timestamp(), WELL)

@@ -8,7 +8,7 @@ from tests.support.clock import in_virtual_time
 from trimtab.cluster.client import Client
 from trimtab.cluster.leases.family import Family
 from trimtab.cluster.resource import DEPLOYMENTS
-from trimtab.decide.horizontal.explain.explanation import explain
+from trimtab.decide.horizontal.explain import explain
 from trimtab.decide.horizontal.records.record import Record, dumps, loads, replay
 
 

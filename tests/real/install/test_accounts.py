@@ -515,7 +515,7 @@ def test_a_viewer_of_one_namespace_explains_by_the_operators_settings(installed,
                 found = await explain_replicas(viewer, stage.namespace, "web", choice)
                 assert found is not None
                 record, notes = found.record, found.notes
-                assert record.decision.desired == 2, record.decision.reason
+                assert record.decision.desired == 2, record.decision.because
                 assert notes[-1] == "settings: of the operator that holds Lease trimtab/trimtab-horizontal-0"
                 for kind, name in (("vpa", "web"), ("pod", "web-rs-0")):
                     explained, _ = await explain_size(viewer, kind, stage.namespace, name, choice)

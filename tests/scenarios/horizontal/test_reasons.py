@@ -13,8 +13,8 @@ from tests.support.transport import Line, status
 from trimtab.cli.explain.hpas import explain_replicas
 from trimtab.cli.operator_settings import Choice
 from trimtab.cluster.client import Client
-from trimtab.decide.horizontal import DecisionReason, explain
-from trimtab.decide.horizontal.explain.from_status import explain_from_status, forbidden_metric
+from trimtab.decide.horizontal import Code, explain
+from trimtab.decide.horizontal.from_status import explain_from_status, forbidden_metric
 
 DEFERRED = "trimtab_deferred_status_writes_total"
 
@@ -60,7 +60,7 @@ def test_the_stored_reason_follows_one_that_changes_alone(play_own, max_age):
         async with stage.running(status_max_age=max_age) as actor:
             await stage.steps(actor, 6)
             before = (await stage.read_hpa("web"))["status"]
-            assert before["reason"] == DecisionReason.ENOUGH
+            assert before["reason"] == Code.ENOUGH
             writes, deferred = len(actor.line.writes), actor.count(DEFERRED)
             *measured, _ = [(stage.namespace, pod) for pod in await stage.pods_of("web")]
 
@@ -72,7 +72,7 @@ def test_the_stored_reason_follows_one_that_changes_alone(play_own, max_age):
             record = await actor.operator.dry_run(stage.namespace, "web")
             assert record is not None
             after = (await stage.read_hpa("web"))["status"]
-            assert after["reason"] == explain(record).reason == DecisionReason.DIRECTION_UNSURE
+            assert after["reason"] == explain(record).reason == Code.DIRECTION_UNSURE
             assert after["currentMetrics"] == before["currentMetrics"]
             assert len(actor.line.writes) == writes + 1
             assert actor.count(DEFERRED) == deferred, "it is written at once"
@@ -92,7 +92,7 @@ def test_a_foreign_pod_is_named_to_a_person_who_looks_and_costs_the_operator_not
             record = await actor.operator.dry_run(stage.namespace, "web")
             assert record is not None
             story = explain(record)
-            assert story.reason == DecisionReason.AT_MAXIMUM
+            assert story.reason == Code.AT_MAXIMUM
             assert list(story.pods_foreign.values()) == ["it belongs to Job/scrape"]
             assert story.next_step.startswith("set selectionStrategy to OwnerReference")
 

@@ -1,12 +1,13 @@
 """An HPA without `behavior`: absent and null are the same, and neither is an empty behavior."""
 
+import msgspec
 import pytest
 
-from tests.conformance.hpa_behavior import sequence, store_scale_event
+from tests.conformance.hpa_behavior import asked, seen_with, sequence, store_scale_event
 from tests.conformance.hpa_validation import check_default, check_default_behavior
-from trimtab.decide.horizontal.behavior import normalize
+from trimtab.decide.horizontal import limits
 from trimtab.decide.horizontal.memory import Memory, Recommendation
-from trimtab.decide.horizontal.rules import HpaSettings, Rules
+from trimtab.decide.horizontal.rules import Rules
 from trimtab.model.hpa.types import HorizontalPodAutoscalerBehavior
 
 NONE = [pytest.param({}, id="absent"), pytest.param({"behavior": None}, id="null")]
@@ -78,10 +79,9 @@ def test_no_scale_event_is_kept_without_behavior(behavior):
 )
 def test_both_ways_of_having_no_rules_bound_a_step(compat, behavior, up, down):
     def replicas(desired, memory):
-        wanted = normalize.NormalizeInput(
-            current=10, desired=desired, lowest=1, highest=100, behavior=behavior
-        )
-        return normalize.normalize(wanted, memory, 1000.0, HpaSettings(), compat).replicas
+        seen = msgspec.structs.replace(seen_with(behavior, 10), rules=compat)
+        steady = limits.within_windows(asked(desired), seen, memory, 1000.0)
+        return limits.within_bounds_and_rates(steady, seen, limits.Bounds(1, 100), memory, 1000.0).replicas
 
     assert replicas(90, Memory(recommendations=())) == up
     assert replicas(2, Memory(recommendations=(Recommendation(9, 900.0),))) == down

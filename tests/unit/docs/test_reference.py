@@ -7,12 +7,24 @@ from pathlib import Path
 import pytest
 
 import trimtab
-from tools.reasons import DECISION_REASONS, HORIZONTAL, VERTICAL
+from tools.reasons import HORIZONTAL, VERTICAL
 from tools.reference import REFERENCE, pages
-from trimtab.decide.horizontal.explain.reason import DecisionReason
+from trimtab.decide.horizontal.reasons import Code
 
 SOURCE = Path(trimtab.__file__).parent
-TELLING = {"set", "event", "tell", "Inert", "EmitEvent", "SetCondition", "SelectorProblem", "EventToRecord"}
+TELLING = {
+    "set",
+    "event",
+    "tell",
+    "Inert",
+    "EmitEvent",
+    "SetCondition",
+    "SelectorProblem",
+    "EventToRecord",
+    "Set",
+    "turn",
+    "warn",
+}
 REASON = re.compile(r"[A-Z][a-z]+(?:[A-Z]+[a-z]+)+\Z|VPA[A-Z][A-Za-z]+\Z|EvictedByVPA\Z")
 
 
@@ -81,4 +93,5 @@ def test_every_reason_that_is_described_exists():
 
 
 def test_every_decision_reason_is_described():
-    assert set(DECISION_REASONS) == {reason.value for reason in DecisionReason}
+    page = (REFERENCE / "events-and-conditions.md").read_text(encoding="utf-8")
+    assert all(f"| `{code}` | " in page for code in Code)

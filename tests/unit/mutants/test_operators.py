@@ -82,7 +82,7 @@ def test_a_mutant_is_named_by_its_function_and_says_what_a_definition_binds(tmp_
 
 
 def test_edits_of_our_own_sources_are_python():
-    for name in ("decide/horizontal/behavior/normalize.py", "model/quantity.py", "cluster/scale.py"):
+    for name in ("decide/horizontal/limits.py", "model/quantity.py", "cluster/scale.py"):
         for mutant in mutants_of(Path("src/trimtab") / name):
             assert is_python(mutant), mutant
 

@@ -23,10 +23,10 @@ from trimtab.decide.horizontal import (
     decide,
 )
 from trimtab.decide.horizontal.arithmetic import wire_time
-from trimtab.decide.horizontal.behavior.scale_to_zero import can_scale_from_zero
+from trimtab.decide.horizontal.limits import can_scale_from_zero
 from trimtab.decide.horizontal.memory import EMPTY, extend
 from trimtab.decide.horizontal.observation.pods import snapshot_pod
-from trimtab.decide.horizontal.plugin_calls import add_answers, failures_of, names_plugins
+from trimtab.decide.horizontal.plugin_calls import decide_with_plugins, failures_of, names_plugins
 from trimtab.decide.horizontal.records.unchanged import UnchangedDecision, find_unchanged
 from trimtab.decide.horizontal.rules import DEFAULT_SETTINGS
 from trimtab.decide.horizontal.status.conditions import with_scaled_to_zero
@@ -145,7 +145,7 @@ class HpaLoop:
         readings = (UNAVAILABLE,) * len(self._metrics) if "usage" in life.missing else self._arrived
         record = self._decide(readings, now)
         if record is not None:
-            life.scale(record.decision.desired, record.decision.reason)
+            life.scale(record.decision.desired, record.decision.because)
         self.last = SyncStep(now, ready, workload.replicas, record, self._failure)
         self._on_sync(self.last)
         return now + self._model.sync_period
@@ -159,9 +159,10 @@ class HpaLoop:
             self._seen = msgspec.structs.replace(seen, memory=extend(seen.memory, at))
             return None
         if self._names_plugins:
-            seen = add_answers(seen, self._guards, datetime.fromtimestamp(at, UTC))
+            seen, decision = decide_with_plugins(seen, self._guards, datetime.fromtimestamp(at, UTC))
             self._failure = "; ".join(failures_of(seen))
-        decision = decide(seen, datetime.fromtimestamp(at, UTC))
+        else:
+            decision = decide(seen, datetime.fromtimestamp(at, UTC))
         self._steady = find_unchanged(seen, decision)
         record = None
         if decision.scale_to is not None:

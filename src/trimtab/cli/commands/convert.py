@@ -13,7 +13,7 @@ from trimtab.manifests.findings import ERROR, Finding
 from trimtab.manifests.yaml_nodes import Document, DocumentError
 from trimtab.model import hpa
 from trimtab.model.hpa import selection_strategy
-from trimtab.model.hpa.annotations import MEMORY_ANNOTATION
+from trimtab.model.hpa.annotations import STORED
 from trimtab.model.hpa.manifest import WRITERS
 from trimtab.model.hpa.metric_annotations import MetricAnnotationError
 from trimtab.model.hpa.versions.v1_annotations import unreadable_spec
@@ -24,7 +24,7 @@ _FIRST = ("apiVersion", "kind", "metadata", "spec", "status")
 _IDENTITY = frozenset(
     {"uid", "resourceVersion", "generation", "creationTimestamp", "managedFields", "selfLink"}
 )
-_NOT_OF_THE_NEW = frozenset({"kubectl.kubernetes.io/last-applied-configuration", MEMORY_ANNOTATION})
+_NOT_OF_THE_NEW = frozenset({"kubectl.kubernetes.io/last-applied-configuration", *STORED})
 """Annotations about the object itself: what was applied, and what was decided."""
 
 

@@ -387,7 +387,7 @@ def _data(result: AnyResults, *, with_changes: bool) -> dict[str, Any]:
                 "at": _time(change.decision.now),
                 "from": change.decision.current,
                 "to": change.decision.desired,
-                "reason": change.decision.reason,
+                "reason": change.decision.because,
             }
             for change in result.changes
         ]

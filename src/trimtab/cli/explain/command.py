@@ -21,7 +21,7 @@ from trimtab.cli.operator_settings import operator_namespace_option
 from trimtab.cli.output import output_option, to_json, to_yaml
 from trimtab.cli.parameters import ListOption, plugins_option
 from trimtab.decide.horizontal import Explanation, explain
-from trimtab.decide.horizontal.explain.from_status import (
+from trimtab.decide.horizontal.from_status import (
     StatusExplanation,
     explain_from_status,
     forbidden_metric,

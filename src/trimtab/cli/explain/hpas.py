@@ -10,7 +10,13 @@ from typing import Any, NamedTuple
 
 from trimtab.cli.errors import FOUND, CommandError
 from trimtab.cli.explain.arguments import ask_cluster, choice_of
-from trimtab.cli.explain.notes import dry_run_note, not_acted_on_note, unloaded_note, unwatched_note
+from trimtab.cli.explain.notes import (
+    dry_run_note,
+    not_acted_on_note,
+    operator_note,
+    unloaded_note,
+    unwatched_note,
+)
 from trimtab.cli.missing_crds import INSTALL, because_of_missing_crds
 from trimtab.cli.operator_settings import Choice, settings_for
 from trimtab.cluster.client import Client, ListOptions
@@ -69,14 +75,14 @@ async def explain_replicas(
     notes = [*dry_run_note(found), *unwatched_note(found, namespace), found.line]
     settings = found.settings.replace(watch_namespaces=(namespace,))
     if (glance := await _glance(client, settings, namespace, name)) is not None:
-        notes = [*unloaded_note(glance.record), *glance.unread, *notes]
+        notes = [*unloaded_note(glance.record), *glance.notes, *notes]
         return DecisionToExplain(glance.record, notes, is_dry_run=found.settings.dry_run)
     # The operator leaves such HPAs alone. What it would decide is shown all the same.
     both = settings.replace(own_hpas=True, native_hpas=True)
     if (glance := await _glance(client, both, namespace, name)) is None:
         return None
     return DecisionToExplain(
-        glance.record, [not_acted_on_note(found), *unloaded_note(glance.record), *glance.unread, *notes]
+        glance.record, [not_acted_on_note(found), *unloaded_note(glance.record), *glance.notes, *notes]
     )
 
 
@@ -114,8 +120,8 @@ class _Glance(NamedTuple):
     """A decision that was made on the spot."""
 
     record: Record
-    unread: list[str]
-    """A note for each kind that the decision needs and that could not be listed, which is often for lack of rights."""
+    notes: list[str]
+    """What the operator decided otherwise, and each kind that the decision needs and that could not be listed."""
 
 
 async def _glance(client: Client, settings: Settings, namespace: str, name: str) -> _Glance | None:
@@ -125,7 +131,8 @@ async def _glance(client: Client, settings: Settings, namespace: str, name: str)
         await _start(component)
         record = await component.dry_run(namespace, name)
         unread = [f"not readable: {error}" for error in component.unread().values()]
-        return None if record is None else _Glance(record, unread)
+        stored = component.stored_reason(namespace, name)
+        return None if record is None else _Glance(record, [*operator_note(record, stored), *unread])
     finally:
         await component.close()
         await runtime.close()

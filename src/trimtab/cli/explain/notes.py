@@ -1,8 +1,19 @@
 """Notes on where the operator does otherwise than an explanation says."""
 
 from trimtab.decide.horizontal import Record
+from trimtab.decide.horizontal.from_status import StatusReason, forbidden_metric
+from trimtab.decide.horizontal.reasons import ROWS, State
 from trimtab.operator.settings.published import FoundSettings
 from trimtab.plugins.guard import FailureReason
+
+
+def operator_note(record: Record, stored: StatusReason | None) -> list[str]:
+    """Return what the operator decided last, if that is another reason: it may have other rights, or see other plug-ins."""
+    if stored is None or stored.word == record.decision.reason.code or forbidden_metric(record.observation):
+        return []
+    # After a change of the scale the reason is another one.
+    has_scaled = any(code == stored.word and row.state is State.SCALING for code, row in ROWS.items())
+    return [] if has_scaled else [f"operator: {stored.word}: {stored.message}"]
 
 
 def dry_run_note(found: FoundSettings) -> list[str]:

@@ -3,16 +3,16 @@
 from collections.abc import Iterable, Mapping
 from typing import Any, Final
 
-from trimtab.decide.horizontal.explain.reason import DecisionReason
+from trimtab.decide.horizontal.reasons import Code
 from trimtab.model.hpa.dry_run import DRY_RUN
 
 _HOLDS: Final = frozenset(
     {
-        DecisionReason.PLUGIN_FAILED,
-        DecisionReason.OWNERS_UNREAD,
-        DecisionReason.CACHES_STALE,
-        DecisionReason.ALL_LEFT_OUT,
-        DecisionReason.SCALE_NOT_WRITTEN,
+        Code.PLUGIN_FAILED,
+        Code.OWNERS_UNREAD,
+        Code.CACHES_STALE,
+        Code.ALL_LEFT_OUT,
+        Code.SCALE_NOT_WRITTEN,
     }
 )
 """Reasons that keep replicas although nothing of the HPA's own spec does."""

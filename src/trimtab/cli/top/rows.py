@@ -11,15 +11,13 @@ from typing import Any, Final
 from trimtab.cluster.client import Client, ListOptions
 from trimtab.cluster.errors import NotFound
 from trimtab.cluster.resource import Resource
-from trimtab.decide.horizontal.explain.from_status import (
+from trimtab.decide.horizontal.from_status import (
     StatusReason,
     has_readable_target,
     is_decided,
     reason_from_status,
 )
-from trimtab.decide.horizontal.metrics.pods import tolerance_of
-from trimtab.decide.horizontal.rules import HpaSettings
-from trimtab.decide.horizontal.status.dry_run import UNKNOWN_ANNOTATION
+from trimtab.decide.horizontal.status.conditions import UNKNOWN_ANNOTATION
 from trimtab.model.core.pod import MEMORY
 from trimtab.model.hpa.dry_run import DRY_RUN, MODE_ANNOTATION, mode_problem
 from trimtab.model.hpa.metric_kinds import MOST_IN_A_COLUMN, metric_readings
@@ -117,7 +115,7 @@ def hpa_row(
     is_held = settings.dry_run and _is_acted_on(kind, hpa, settings)
     problem = _strategy_problem(hpa, settings)
     active = status.condition(ConditionType.SCALING_ACTIVE)
-    reason = reason_of(hpa, problem, settings, decided)
+    reason = reason_of(hpa, problem, decided)
     is_known = has_readable_target(status)
     return {
         "namespace": hpa.metadata.namespace,
@@ -259,15 +257,8 @@ def mode_of(hpa: HorizontalPodAutoscaler, misspelt_strategy: str | None = None) 
 
 
 def reason_of(
-    hpa: HorizontalPodAutoscaler,
-    problem: str = "",
-    settings: Settings | None = None,
-    decided: StatusReason | None = None,
+    hpa: HorizontalPodAutoscaler, problem: str = "", decided: StatusReason | None = None
 ) -> StatusReason:
     """Return why the replicas are what they are. A misspelt annotation comes first."""
     problem = mode_problem(hpa.metadata.annotations.get(MODE_ANNOTATION, "")) or problem
-    if problem:
-        return StatusReason(UNKNOWN_ANNOTATION, problem)
-    settings = settings or Settings()
-    numbers = HpaSettings(tolerance=settings.horizontal.tolerance)
-    return decided or reason_from_status(hpa, tolerance_of(hpa.spec.behavior, numbers, settings.gates))
+    return StatusReason(UNKNOWN_ANNOTATION, problem) if problem else decided or reason_from_status(hpa)

@@ -7,67 +7,28 @@ import msgspec
 
 from trimtab.dashboard.pages.views import DecisionView, MetricView, ReadingView
 from trimtab.dashboard.pages.why_not import down_limits, up_limits, why_not_less, why_not_more
-from trimtab.decide.horizontal import Decision, DecisionReason, Record, explain
-from trimtab.decide.horizontal.explain.explanation import MetricExplanation
-from trimtab.decide.horizontal.explain.units import edges_of, format_amount, is_average, is_percent
+from trimtab.decide.horizontal import Decision, Record, explain
+from trimtab.decide.horizontal.explain import MetricExplanation
 from trimtab.decide.horizontal.metrics.combine import Result
 from trimtab.decide.horizontal.metrics.kinds import Proposal
+from trimtab.decide.horizontal.reasons import ROWS
+from trimtab.decide.horizontal.units import edges_of, format_amount, is_average, is_percent
 from trimtab.model.core.pod import CPU, MEMORY
 from trimtab.model.hpa.metric_kinds import UNKNOWN, current_of, label_of, measured_by, metric_readings
 from trimtab.model.hpa.types import HorizontalPodAutoscaler
 from trimtab.model.readable import readable_amount
 
-SCALING: Final = "scaling"
-STEADY: Final = "steady"
-HELD: Final = "held"
-PAUSED: Final = "paused"
-PROBLEM: Final = "problem"
-WAITING: Final = "waiting"
-
 _UNKNOWN: Final = "unknown"
 _AVERAGE: Final = " (avg)"
-
-_STATES = {
-    DecisionReason.SCALES_UP: SCALING,
-    DecisionReason.SCALES_DOWN: SCALING,
-    DecisionReason.EARLIER_RECOMMENDATION: SCALING,
-    DecisionReason.ABOVE_MAXIMUM: SCALING,
-    DecisionReason.BELOW_MINIMUM: SCALING,
-    DecisionReason.PAUSED: PAUSED,
-    DecisionReason.WITHIN_TOLERANCE: STEADY,
-    DecisionReason.WITHIN_AFTER_FILLING: STEADY,
-    DecisionReason.IDLE_AT_ZERO: STEADY,
-    DecisionReason.ENOUGH: STEADY,
-    DecisionReason.WARMING_UP: WAITING,
-    DecisionReason.DIRECTION_UNSURE: HELD,
-    DecisionReason.NO_READY_PODS: HELD,
-    DecisionReason.DOWN_WINDOW: HELD,
-    DecisionReason.UP_WINDOW: HELD,
-    DecisionReason.LOSS_POLICY: HELD,
-    DecisionReason.AT_MAXIMUM: HELD,
-    DecisionReason.SURGE: HELD,
-    DecisionReason.AT_MINIMUM: HELD,
-    DecisionReason.UP_RATE: HELD,
-    DecisionReason.DOWN_RATE: HELD,
-    DecisionReason.UP_DISABLED: HELD,
-    DecisionReason.DOWN_DISABLED: HELD,
-}
-
-
-def state_of(reason: DecisionReason) -> str:
-    """Return the state of the page for a reason. A reason without an entry is a problem."""
-    return _STATES.get(reason, PROBLEM)
 
 
 def decision_view(record: Record) -> DecisionView:
     """Return the view of a decision."""
     observation, decision = record.observation, record.decision
     explanation, trace = explain(record), decision.trace
-    normalized = trace.normalized
-    recommendations = normalized.stabilized.recommendations if normalized else decision.memory.recommendations
     return DecisionView(
         reason=str(explanation.reason),
-        state=state_of(explanation.reason),
+        state=ROWS[explanation.reason].state,
         summary=explanation.summary,
         next_step=explanation.next_step,
         more=why_not_more(observation, decision),
@@ -94,7 +55,8 @@ def decision_view(record: Record) -> DecisionView:
         up=up_limits(observation, decision),
         down=down_limits(observation, decision),
         window=tuple(
-            (recommendation.at, recommendation.replicas) for recommendation in recommendations or ()
+            (recommendation.at, recommendation.replicas)
+            for recommendation in decision.memory.recommendations or ()
         ),
     )
 

@@ -24,12 +24,12 @@ from trimtab.decide.horizontal import (
     decide,
     owners_to_find,
 )
-from trimtab.decide.horizontal.explain.units import is_percent
 from trimtab.decide.horizontal.memory import Recommendation, owner_of
 from trimtab.decide.horizontal.metrics.combine import Result
 from trimtab.decide.horizontal.metrics.kinds import Proposal
 from trimtab.decide.horizontal.observation.plugin_answers import FilterAnswer
 from trimtab.decide.horizontal.observation.pods import MissingRequestError
+from trimtab.decide.horizontal.units import is_percent
 from trimtab.model import hpa as hpa_rules
 from trimtab.model.hpa.metric_kinds import measured_by
 from trimtab.model.hpa.selection_strategy import ANNOTATIONS

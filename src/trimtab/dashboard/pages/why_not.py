@@ -1,20 +1,25 @@
 """Why there are not more and not fewer replicas, in words, and the limits of each direction."""
 
 from trimtab.dashboard.pages.views import PolicyView
-from trimtab.decide.horizontal import Decision, DecisionReason, Observation, reason_for
-from trimtab.decide.horizontal.behavior.normalize import DEFAULT_DOWN, DEFAULT_UP
-from trimtab.decide.horizontal.behavior.rate_limits import scale_down_limit, scale_up_limit
-from trimtab.decide.horizontal.explain.advice import advise, fewer, more
-from trimtab.decide.horizontal.explain.change_reason import describe_recommendation, partly_held
-from trimtab.decide.horizontal.explain.wording import SUMMARIES, describe_reason, next_step, when
+from trimtab.decide.horizontal import Code, Decision, Observation
+from trimtab.decide.horizontal.advice import advise, fewer, more
+from trimtab.decide.horizontal.explain import (
+    describe_reason,
+    describe_recommendation,
+    next_step,
+    partly_held,
+    when,
+)
+from trimtab.decide.horizontal.limits import DEFAULT_DOWN, DEFAULT_UP, rate_limit
 from trimtab.decide.horizontal.metrics.combine import LossFallback, describe_fallback
 from trimtab.decide.horizontal.metrics.kinds import Failure
 from trimtab.decide.horizontal.observation.observation import policies_of
-from trimtab.decide.horizontal.status.dry_run import must_not_scale
+from trimtab.decide.horizontal.reasons import ROWS
+from trimtab.decide.horizontal.status.ignored_fields import must_not_scale
 from trimtab.model.hpa.types import HPAScalingPolicy, HPAScalingRules
 from trimtab.model.readable import counted
 
-_OUT_OF_BOUNDS = {DecisionReason.ABOVE_MAXIMUM, DecisionReason.BELOW_MINIMUM}
+_OUT_OF_BOUNDS = {Code.ABOVE_MAXIMUM, Code.BELOW_MINIMUM}
 
 
 def why_not_more(observation: Observation, decision: Decision) -> str:
@@ -62,15 +67,15 @@ def _change(observation: Observation, decision: Decision, verb: str, would: str)
 
 def _without_metrics(observation: Observation, decision: Decision) -> str:
     """Return the reason, for both directions, of a decision in which no metric counted."""
-    reason = reason_for(decision)
-    if reason in _OUT_OF_BOUNDS:
-        return f"{_sentence(SUMMARIES[reason])} Metrics do not count until that is corrected."
-    sentence = _sentence(describe_reason(observation, decision, reason))
+    code = decision.reason.code
+    if code in _OUT_OF_BOUNDS:
+        return f"{_sentence(ROWS[code].says)} Metrics do not count until that is corrected."
+    sentence = _sentence(describe_reason(observation, decision))
     return f"{sentence} To change that: {_next(observation, decision)}."
 
 
 def _held(observation: Observation, decision: Decision) -> str:
-    first, _, rest = describe_reason(observation, decision, reason_for(decision)).partition(", but ")
+    first, _, rest = describe_reason(observation, decision).partition(", but ")
     recommended = _sentence(describe_recommendation(observation, decision)).removesuffix(".")
     return f"{recommended}, but {rest or first}. Next: {_next(observation, decision)}."
 
@@ -81,11 +86,11 @@ def _lost_metrics(observation: Observation, decision: Decision) -> str:
     lost = [proposal for proposal in proposals if isinstance(proposal, LossFallback)]
     if any(isinstance(proposal, Failure) for proposal in proposals) or any(metric.holds for metric in lost):
         return "A metric cannot be read, and replicas are not lowered on half the facts."
-    if reason_for(decision) not in {
-        DecisionReason.LOSS_POLICY,
-        DecisionReason.OWNERS_UNREAD,
-        DecisionReason.PLUGIN_FAILED,
-        DecisionReason.CACHES_STALE,
+    if decision.reason.code not in {
+        Code.LOSS_POLICY,
+        Code.OWNERS_UNREAD,
+        Code.PLUGIN_FAILED,
+        Code.CACHES_STALE,
     }:
         return ""
     fallbacks = " ".join(f"{metric.label} cannot be read: {describe_fallback(metric)}." for metric in lost)
@@ -104,8 +109,7 @@ def _needed(observation: Observation, decision: Decision) -> str:
 
 
 def _next(observation: Observation, decision: Decision) -> str:
-    reason = reason_for(decision)
-    return next_step(observation, decision, reason, advise(observation, decision, reason))
+    return next_step(observation, decision, advise(observation, decision))
 
 
 def _sentence(text: str) -> str:
@@ -129,7 +133,7 @@ def up_limits(observation: Observation, decision: Decision) -> PolicyView:
         allowed = int(max(factor * current, least))
         policy = f"{factor:g} times the replicas per sync, or up to {least:g}"
         return PolicyView(window_seconds=0, select="Max", policies=(policy,), allowed=min(allowed, highest))
-    limit = scale_up_limit(current, observation.memory, rules, decision.now, observation.rules)
+    limit = rate_limit(current, observation.memory, rules, decision.now, observation.rules, is_up=True)
     return PolicyView(
         window_seconds=float(rules.stabilization_window_seconds or 0),
         select=rules.select_policy or "Max",
@@ -145,7 +149,7 @@ def down_limits(observation: Observation, decision: Decision) -> PolicyView:
     rules = _rules(observation, is_up=False)
     if rules is None:
         return PolicyView(window_seconds=window, select="Max", policies=(), allowed=min(lowest, current))
-    limit = scale_down_limit(current, observation.memory, rules, decision.now, observation.rules)
+    limit = rate_limit(current, observation.memory, rules, decision.now, observation.rules, is_up=False)
     return PolicyView(
         window_seconds=window,
         select=rules.select_policy or "Max",

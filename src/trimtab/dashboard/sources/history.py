@@ -13,7 +13,6 @@ import msgspec
 from trimtab.dashboard.pages.decision import numbers_of, unit_of
 from trimtab.dashboard.pages.views import EventView, MetricTrack, Track
 from trimtab.decide.horizontal import Decision
-from trimtab.decide.horizontal.explain.reason import knows_replicas
 from trimtab.decide.horizontal.metrics.kinds import Proposal
 from trimtab.operator.horizontal.inputs.hpa_state import RecordHistory
 
@@ -109,7 +108,7 @@ class PointHistory:
 
 def _point(decision: Decision) -> HistoryPoint:
     trace = decision.trace
-    is_known = knows_replicas(decision)
+    is_known = decision.knows_replicas
     return HistoryPoint(
         at=decision.now,
         current=decision.current if is_known else None,

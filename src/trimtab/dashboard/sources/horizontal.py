@@ -8,11 +8,7 @@ import msgspec
 
 from trimtab.dashboard.auth.rights import EVENTS, PODS, USAGE, Kind, NamespaceRights, custom_metric
 from trimtab.dashboard.pages.decision import (
-    HELD,
-    PROBLEM,
-    WAITING,
     decision_view,
-    state_of,
     view_readings,
     view_stored_readings,
     without_pods,
@@ -21,11 +17,11 @@ from trimtab.dashboard.pages.pods import view_pods
 from trimtab.dashboard.pages.views import ConditionView, EventView, HorizontalPage, HorizontalRow
 from trimtab.dashboard.pages.what_if import owners_unknown
 from trimtab.dashboard.sources.history import PointHistory
-from trimtab.decide.horizontal import Observation, Record, owners_to_find, reason_for
-from trimtab.decide.horizontal.explain.explanation import summary_of
-from trimtab.decide.horizontal.explain.from_status import NOT_ALLOWED, explain_from_status, forbidden_metric
-from trimtab.decide.horizontal.explain.reason import knows_replicas
+from trimtab.decide.horizontal import Observation, Record, owners_to_find
+from trimtab.decide.horizontal.explain import summary_of
+from trimtab.decide.horizontal.from_status import NOT_ALLOWED, explain_from_status, forbidden_metric
 from trimtab.decide.horizontal.observation.owners import OwnerLookup
+from trimtab.decide.horizontal.reasons import ROWS, State
 from trimtab.model.core.meta import Condition
 from trimtab.model.hpa.metric_kinds import WAKING, measured_by, name_of, plain_names
 from trimtab.model.hpa.types import HorizontalPodAutoscaler, HorizontalPodAutoscalerStatus, MetricSpec
@@ -156,7 +152,7 @@ class OperatorHorizontal:
             row,
             current=status.current_replicas,
             desired=status.desired_replicas,
-            state=WAITING,
+            state=State.WAITING,
             reason=NOT_ALLOWED,
             summary=explain_from_status(hpa_state.hpa, reason).summary,
             metrics=view_stored_readings(hpa_state.hpa),
@@ -285,20 +281,22 @@ def _row(hpa_state: HpaState) -> HorizontalRow:
         is_dry_run=hpa_state.is_dry_run,
     )
     if hpa_state.problem:
-        return msgspec.structs.replace(row, state=PROBLEM, reason="InvalidSpec", summary=hpa_state.problem)
+        return msgspec.structs.replace(
+            row, state=State.PROBLEM, reason="InvalidSpec", summary=hpa_state.problem
+        )
     if record is None:
         return row
-    decision, reason = record.decision, reason_for(record.decision)
-    state = state_of(reason)
+    decision = record.decision
+    state = ROWS[decision.reason.code].state
     return msgspec.structs.replace(
         row,
-        current=decision.current if knows_replicas(decision) else None,
-        desired=decision.desired if knows_replicas(decision) else None,
+        current=decision.current if decision.knows_replicas else None,
+        desired=decision.desired if decision.knows_replicas else None,
         state=state,
-        reason=str(reason),
+        reason=str(decision.reason.code),
         summary=summary_of(record.observation, decision),
         metrics=view_readings(record),
         at=record.decision.now,
         is_dry_run=hpa_state.is_dry_run or record.is_dry_run,
-        is_short=state == HELD and (decision.trace.recommended or 0) > decision.desired,
+        is_short=state is State.HELD and (decision.trace.recommended or 0) > decision.desired,
     )

@@ -8,11 +8,11 @@ from typing import Final, Protocol
 import msgspec
 
 from trimtab.dashboard.auth.rights import CHECKPOINTS, EVENTS, PODS, SCOPES, Kind, NamespaceRights
-from trimtab.dashboard.pages.decision import PROBLEM, STEADY, WAITING
 from trimtab.dashboard.pages.histograms import count_samples, usage_bars
 from trimtab.dashboard.pages.patches import requests_yaml
 from trimtab.dashboard.pages.views import AmountView, EventView, SizedPod, VerticalPage, VerticalRow
 from trimtab.dashboard.sources.horizontal import view_conditions
+from trimtab.decide.horizontal.reasons import State
 from trimtab.decide.vertical.cluster_state.cluster import ClusterState
 from trimtab.decide.vertical.control.control import VpaClaim
 from trimtab.decide.vertical.explain import (
@@ -336,7 +336,7 @@ def _state(vpa: VerticalPodAutoscaler) -> tuple[str, str]:
         None,
     )
     if problem is not None:
-        return PROBLEM, problem.message or problem.type
+        return State.PROBLEM, problem.message or problem.type
     if _container_recommendations(vpa):
-        return STEADY, "recommends what its pods were seen to need"
-    return WAITING, "no recommendation yet"
+        return State.STEADY, "recommends what its pods were seen to need"
+    return State.WAITING, "no recommendation yet"

@@ -1,7 +1,7 @@
-"""Calls the plug-ins that an HPA names, and adds their answers to its observation.
+"""Decides about HPAs that name plug-ins: filters before what is proposed, policies between that and what is set.
 
-`decide` itself calls no plug-in. It reads the answers in the observation, so that a record can be replayed without the plug-ins.
-`add_answers` is called before `decide` for an HPA that names plug-ins, `answer_again` before a replay.
+The answers are part of the observation, so that `decide` makes the same decision again without the plug-ins. `answer_again` asks
+them again before a replay.
 """
 
 from collections.abc import Iterator, Mapping
@@ -11,8 +11,8 @@ from typing import Any
 
 import msgspec
 
-from trimtab.decide.horizontal.decide import decide
-from trimtab.decide.horizontal.decision import Decision
+from trimtab.decide.horizontal.decide import propose, settle
+from trimtab.decide.horizontal.decision import Decision, Proposed
 from trimtab.decide.horizontal.metrics.combine import LossFallback, Result
 from trimtab.decide.horizontal.metrics.kinds import Failure
 from trimtab.decide.horizontal.observation.observation import Observation, policies_of
@@ -69,10 +69,10 @@ def failures_of(observation: Observation) -> list[str]:
     return [answer.failure for answer in answers if answer is not None and answer.failure]
 
 
-def add_answers(
+def decide_with_plugins(
     observation: Observation, guards: Guards, now: datetime, last: Observation | None = None
-) -> Observation:
-    """Return the observation with the answers of the plug-ins that its HPA names.
+) -> tuple[Observation, Decision]:
+    """Decide about an HPA, and return the observation with the answers of the plug-ins that it names.
 
     A pod filter is not called again while everything that it sees is as in the `last` observation of the same HPA.
     """
@@ -80,14 +80,13 @@ def add_answers(
         observation = msgspec.structs.replace(observation, filter_answer=last.filter_answer)
     else:
         observation = _add_filter(observation, guards, now.timestamp())
-    policies = observation.hpa.spec.replica_policies
-    if not policies:
-        return observation
-    decision = decide(observation, now)
-    if decision.trace.normalized is None and decision.trace.stopped_by != "Metrics":
-        return observation  # the decision ended before any proposal counted
-    answers = tuple(_ask_policy(policy, observation, decision, guards) for policy in policies)
-    return msgspec.structs.replace(observation, policy_answers=answers)
+    proposed = propose(observation, now.timestamp())
+    if proposed.problem is None and proposed.selection is not None:
+        policies = observation.hpa.spec.replica_policies
+        answers = tuple(_ask_policy(policy, proposed, guards) for policy in policies)
+        observation = msgspec.structs.replace(observation, policy_answers=answers)
+        proposed = msgspec.structs.replace(proposed, seen=observation)
+    return observation, settle(proposed, policies_of(observation))
 
 
 def _sees_the_same(observation: Observation, last: Observation) -> bool:
@@ -200,15 +199,13 @@ def _chain(
         level = tuple(above)
 
 
-def _ask_policy(
-    policy: ReplicaPolicySpec, observation: Observation, decision: Decision, guards: Guards
-) -> PolicyAnswer:
+def _ask_policy(policy: ReplicaPolicySpec, proposed: Proposed, guards: Guards) -> PolicyAnswer:
     guard = guards.find(PluginKind.REPLICA_POLICY, policy.name)
     if guard is None:
         return _failed_policy(guards.not_loaded(PluginKind.REPLICA_POLICY, policy.name))
-    seen = policy_input(policy, observation, decision)
+    seen = policy_input(policy, proposed)
     answer: ReplicaProposal | PluginFailure = guard.call(
-        seen, check_proposal, user=observation.hpa.key, now=decision.now
+        seen, check_proposal, user=proposed.seen.hpa.key, now=proposed.now
     )
     if isinstance(answer, PluginFailure):
         return _failed_policy(answer)
@@ -227,24 +224,22 @@ def _failed_policy(failure: PluginFailure) -> PolicyAnswer:
     )
 
 
-def policy_input(
-    policy: ReplicaPolicySpec, observation: Observation, decision: Decision
-) -> ReplicaPolicyInput:
+def policy_input(policy: ReplicaPolicySpec, proposed: Proposed) -> ReplicaPolicyInput:
     """Return what a replica policy sees. Its mappings cannot be changed."""
-    meta, trace = observation.hpa.metadata, decision.trace
+    hpa, bounds = proposed.seen.hpa, proposed.bounds
     return ReplicaPolicyInput(
-        namespace=meta.namespace,
-        name=meta.name,
-        replicas=decision.current,
-        min_replicas=trace.min_replicas,
-        max_replicas=trace.max_replicas,
+        namespace=hpa.metadata.namespace,
+        name=hpa.metadata.name,
+        replicas=proposed.seen.current,
+        min_replicas=bounds.lowest,
+        max_replicas=bounds.highest,
         metrics=tuple(
             _metric(spec, result)
-            for spec, result in zip(observation.hpa.spec.metrics, trace.proposals, strict=True)
+            for spec, result in zip(hpa.spec.metrics, proposed.metrics.proposals, strict=True)
         ),
-        now=decision.now,
+        now=proposed.now,
         parameters=_frozen(policy.parameters),
-        memory=_frozen(observation.memory.policies.get(policy.name)),
+        memory=_frozen(proposed.memory.policies.get(policy.name)),
     )
 
 
@@ -297,9 +292,9 @@ def answer_again(
     if observation.filter_answer is not None and observation.filter_answer.plugin in called:
         observation = _add_filter(observation, guards, now.timestamp())
     if any(answer.plugin in called for answer in observation.policy_answers):
-        decision = decide(msgspec.structs.replace(observation, policy_answers=()), now)
+        proposed = propose(observation, now.timestamp())
         answers = tuple(
-            _ask_policy(policy, observation, decision, guards) if answer.plugin in called else answer
+            _ask_policy(policy, proposed, guards) if answer.plugin in called else answer
             for policy, answer in zip(
                 observation.hpa.spec.replica_policies, observation.policy_answers, strict=True
             )

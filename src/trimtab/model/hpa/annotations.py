@@ -10,7 +10,9 @@ from trimtab.model.spelling import nearest
 
 DOMAIN = "trimtab.dev"
 MEMORY_ANNOTATION = "autoscaling.trimtab.dev/memory"
-"""The annotation that carries the memory of a native HPA, whose status has no field for it."""
+REASON_ANNOTATION = "autoscaling.trimtab.dev/reason"
+STORED = frozenset({MEMORY_ANNOTATION, REASON_ANNOTATION})
+"""The annotations that carry the memory and the reason of a native HPA, whose status has no fields for them."""
 SETTABLE = (
     MODE_ANNOTATION,
     selection_strategy.ANNOTATION,
@@ -42,7 +44,7 @@ def misplaced_annotations(annotations: Mapping[str, str]) -> dict[str, str]:
 @lru_cache(4096)  # the HPAs of a cluster have few different annotations, and every decision asks
 def _problem(name: str) -> str:
     domain, _, _ = name.partition("/")
-    if name in SETTABLE or name == MEMORY_ANNOTATION or not _is_ours(domain):
+    if name in SETTABLE or name in STORED or not _is_ours(domain):
         return ""
     near = nearest(name, SETTABLE)
     advice = f"did you mean {near}?" if near else f"known are {', '.join(SETTABLE)}"

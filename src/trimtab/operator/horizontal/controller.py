@@ -8,10 +8,11 @@ import msgspec
 from trimtab.cluster.cache.namespaced_informer import NamespacedInformer
 from trimtab.cluster.cache.share import ShardedShare
 from trimtab.cluster.leases.family import Family
+from trimtab.decide.horizontal.from_status import StatusReason, reason_from_status
 from trimtab.decide.horizontal.observation.observation import Observation
 from trimtab.decide.horizontal.observation.owners import OwnerLookup
 from trimtab.decide.horizontal.records.record import Record
-from trimtab.decide.horizontal.status.dry_run import as_dry_run
+from trimtab.decide.horizontal.status.conditions import as_dry_run
 from trimtab.operator import gc_tuning
 from trimtab.operator.horizontal.batches import Batches
 from trimtab.operator.horizontal.clock_check import ClockCheck
@@ -251,6 +252,15 @@ class HpaController:
         owners = await self.find_owners(record.observation)
         observation = msgspec.structs.replace(record.observation, owners=owners)
         return msgspec.structs.replace(record, observation=observation)
+
+    def stored_reason(self, namespace: str, name: str) -> StatusReason | None:
+        """Return the reason of the operator's last decision about an HPA, or None if none is stored."""
+        hpa_state = self.hpas.named(namespace, name)
+        if hpa_state is None or not hpa_state.stored_reason:
+            return None
+        hpa = hpa_state.hpa
+        status = msgspec.structs.replace(hpa.status, reason=hpa_state.stored_reason)
+        return reason_from_status(msgspec.structs.replace(hpa, status=status))
 
     async def dry_run_all(self) -> AsyncIterator[tuple[HpaState, Record]]:
         """Yield a dry-run decision for every HPA (read-only dashboards)."""

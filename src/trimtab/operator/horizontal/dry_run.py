@@ -6,10 +6,12 @@ from collections.abc import AsyncIterator, Iterable, Sequence
 from trimtab.clock import Clock
 from trimtab.cluster import errors
 from trimtab.decide.horizontal.decide import decide
+from trimtab.decide.horizontal.decision import Decision
 from trimtab.decide.horizontal.observation.observation import Observation
-from trimtab.decide.horizontal.plugin_calls import add_answers
+from trimtab.decide.horizontal.plugin_calls import decide_with_plugins
 from trimtab.decide.horizontal.records.record import Record
-from trimtab.decide.horizontal.status.dry_run import as_dry_run, must_not_scale
+from trimtab.decide.horizontal.status.conditions import as_dry_run
+from trimtab.decide.horizontal.status.ignored_fields import must_not_scale
 from trimtab.operator.horizontal.inputs.hpa_state import HpaState
 from trimtab.operator.horizontal.inputs.metric_queries import (
     MetricFetcher,
@@ -40,8 +42,8 @@ class DryRunDecider:
         targets = await self._register_targets(all_hpas)
         queries = await self._snapshots.resolve_queries(hpa_state, targets.get(hpa_state.uid))
         samples = await self._fetcher.fetch(queries.queries)
-        observation = await self._observe(hpa_state, queries, samples)
-        decision = as_dry_run(observation, decide(observation, self._clock.now()))
+        observation, decision = await self._decide(hpa_state, queries, samples)
+        decision = as_dry_run(observation, decision)
         return Record(observation=observation, decision=decision, is_dry_run=True)
 
     async def decide_all(self, hpa_states: Sequence[HpaState]) -> AsyncIterator[tuple[HpaState, Record]]:
@@ -57,8 +59,7 @@ class DryRunDecider:
             if queries.spec is not hpa_state.hpa.spec:
                 continue  # the samples are for the old spec
             try:
-                observation = await self._observe(hpa_state, queries, samples)
-                decision = decide(observation, self._clock.now())
+                observation, decision = await self._decide(hpa_state, queries, samples)
             except (errors.ClusterError, ValueError) as error:
                 _log_failure(hpa_state, error)
                 continue
@@ -78,16 +79,18 @@ class DryRunDecider:
                 self._snapshots.register_target(hpa_state, target)
         return targets
 
-    async def _observe(self, hpa_state: HpaState, queries: MetricQueries, samples: Samples) -> Observation:
+    async def _decide(
+        self, hpa_state: HpaState, queries: MetricQueries, samples: Samples
+    ) -> tuple[Observation, Decision]:
         matched = self._snapshots.matching_pods(hpa_state)
         owners = await self._snapshots.find_owners(hpa_state, matched)
         memory = hpa_state.memory.preview(self._clock.now().timestamp())
         observation = self._snapshots.observe(
             hpa_state, queries, matched, samples, owners, memory, self._snapshots.clock_offset()
         )
-        if not hpa_state.names_plugins:
-            return observation
-        return add_answers(observation, self._guards, self._clock.now())
+        if hpa_state.names_plugins:
+            return decide_with_plugins(observation, self._guards, self._clock.now())
+        return observation, decide(observation, self._clock.now())
 
 
 def _log_failure(hpa_state: HpaState, error: Exception) -> None:

@@ -8,7 +8,7 @@ from typing import Any, ParamSpec, TypeVar
 from trimtab.clock import Clock
 from trimtab.cluster import errors
 from trimtab.decide.horizontal.decide import decide
-from trimtab.decide.horizontal.plugin_calls import add_answers
+from trimtab.decide.horizontal.plugin_calls import decide_with_plugins
 from trimtab.decide.horizontal.records.unchanged import UnchangedDecision
 from trimtab.operator.horizontal.inputs.hpa_state import HpaState, ReconcileRequest
 from trimtab.operator.horizontal.inputs.metric_queries import MetricQueries, Samples
@@ -83,10 +83,7 @@ class Reconciler:
         request = hpa_state.start_reconcile(self._clock.monotonic())
         snapshot = self._snapshots.snapshot_between_syncs(hpa_state, queries, samples)
         if snapshot is not None:
-            if hpa_state.names_plugins:
-                snapshot = self._ask_plugins(hpa_state, snapshot)
-            decision = decide(snapshot.observation, snapshot.now)
-            write = self._writer.prepare(hpa_state, snapshot, decision)
+            write = self._prepare(hpa_state, snapshot)
             if write.decision.scale_to is not None:
                 hpa_state.invalidate()
                 self.start(self._apply(request, write), request)
@@ -125,19 +122,20 @@ class Reconciler:
 
     def _decide(self, request: ReconcileRequest, snapshot: Snapshot) -> PendingWrite | None:
         """Decide on a snapshot, and return what has to be written."""
-        if request.hpa_state.names_plugins:
-            snapshot = self._ask_plugins(request.hpa_state, snapshot)
-        decision = decide(snapshot.observation, snapshot.now)
-        write = self._writer.prepare(request.hpa_state, snapshot, decision)
+        write = self._prepare(request.hpa_state, snapshot)
         if not self._writer.has_nothing_to_write(write):
             return write
         self._complete(request, write)
         return None
 
-    def _ask_plugins(self, hpa_state: HpaState, snapshot: Snapshot) -> Snapshot:
+    def _prepare(self, hpa_state: HpaState, snapshot: Snapshot) -> PendingWrite:
+        if not hpa_state.names_plugins:
+            decision = decide(snapshot.observation, snapshot.now)
+            return self._writer.prepare(hpa_state, snapshot, decision)
         last = hpa_state.records[-1].observation if hpa_state.records else None
-        observation = add_answers(snapshot.observation, self._guards, snapshot.now, last)
-        return Snapshot(snapshot.target, observation, snapshot.now, snapshot.epoch)
+        observation, decision = decide_with_plugins(snapshot.observation, self._guards, snapshot.now, last)
+        answered = Snapshot(snapshot.target, observation, snapshot.now, snapshot.epoch)
+        return self._writer.prepare(hpa_state, answered, decision)
 
     async def _apply(self, request: ReconcileRequest, write: PendingWrite) -> None:
         """Write a decision and record it."""

@@ -2,8 +2,7 @@
 
 from collections.abc import Callable, Mapping
 
-from trimtab.decide.horizontal.explain.explanation import explain, summary_of
-from trimtab.decide.horizontal.explain.reason import knows_replicas, reason_for
+from trimtab.decide.horizontal.explain import explain, summary_of
 from trimtab.decide.horizontal.records.record import dumps
 from trimtab.model.json import wire
 from trimtab.operator.health import HeldByAnotherReplica
@@ -91,10 +90,9 @@ def _decision_row(hpa_state: HpaState) -> dict[str, object]:
         return {}
     record = hpa_state.records[-1]
     decision = record.decision
-    is_known = knows_replicas(decision)
     return {
-        "current": decision.current if is_known else None,
-        "desired": decision.desired if is_known else None,
-        "reason": str(reason_for(decision)),
+        "current": decision.current if decision.knows_replicas else None,
+        "desired": decision.desired if decision.knows_replicas else None,
+        "reason": str(decision.reason.code),
         "summary": summary_of(record.observation, decision),
     }

@@ -12,7 +12,7 @@ import msgspec
 
 from trimtab.clock import Clock
 from trimtab.cluster.leases.fence import Epoch
-from trimtab.decide.horizontal.behavior.scale_to_zero import contradicts_condition, needs_metrics
+from trimtab.decide.horizontal.limits import is_scaled_to_zero, needs_metrics
 from trimtab.decide.horizontal.memory import Memory
 from trimtab.decide.horizontal.observation.observation import Observation, StaleInput
 from trimtab.decide.horizontal.observation.owners import OwnerLookup
@@ -313,11 +313,9 @@ class SnapshotBuilder:
 
         If the condition were cleared because of an old target, the workload would stay at zero for good.
         """
-        if not self._config.rules.ours:
+        if not self._config.rules.ours or target.scale is None or not target.scale.spec.replicas:
             return False
-        return target.scale is not None and contradicts_condition(
-            hpa_state.hpa.status.conditions, target.scale.spec.replicas
-        )
+        return is_scaled_to_zero(hpa_state.hpa.status.conditions)
 
     def _cached_queries(
         self, hpa_state: HpaState, hpa: HorizontalPodAutoscaler, target: ResolvedTarget

@@ -21,16 +21,16 @@ from trimtab.cluster.events import EventRecorder
 from trimtab.cluster.leases.fence import Epoch
 from trimtab.decide.horizontal import memory as memories
 from trimtab.decide.horizontal.decision import Decision
-from trimtab.decide.horizontal.explain.reason import reason_for
-from trimtab.decide.horizontal.explain.wording import change_reason
+from trimtab.decide.horizontal.explain import change_reason
 from trimtab.decide.horizontal.observation.observation import Observation
 from trimtab.decide.horizontal.records.record import Record
 from trimtab.decide.horizontal.standing import Stored, WriteReason, must_write
 from trimtab.decide.horizontal.status.after_write import after_scale, after_status
-from trimtab.decide.horizontal.status.dry_run import annotation_problem, as_dry_run
+from trimtab.decide.horizontal.status.conditions import as_dry_run
+from trimtab.decide.horizontal.status.ignored_fields import annotation_problem
 from trimtab.model.author import Author
 from trimtab.model.core.objects import ObjectReference
-from trimtab.model.hpa.annotations import MEMORY_ANNOTATION
+from trimtab.model.hpa.annotations import MEMORY_ANNOTATION, REASON_ANNOTATION
 from trimtab.model.hpa.metric_kinds import targets_text
 from trimtab.model.hpa.types import ConditionType, HorizontalPodAutoscalerStatus
 from trimtab.operator.horizontal.inputs.hpa_cache import HpaCache
@@ -171,8 +171,7 @@ class Writer:
 
     def _has_other_reason(self, hpa_state: HpaState, decision: Decision) -> bool:
         """Return whether the stored reason is not that of a decision. A dry run stores none."""
-        stored = None if self._dry_run else hpa_state.stored_reason
-        return stored is not None and stored != reason_for(decision)
+        return not self._dry_run and hpa_state.stored_reason != decision.reason.code
 
     async def apply(self, hpa_state: HpaState, write: PendingWrite) -> None:
         """Write the scale, then the status, record the events, and complete `write`."""
@@ -360,14 +359,15 @@ def status_patch(
         for name, api_name in _STATUS_FIELDS
         if (value := getattr(new, name)) != getattr(old, name)
     }
+    reason = str(decision.reason.code)
     if hpa_state.is_native:
-        annotations = {"metadata": {"annotations": {MEMORY_ANNOTATION: memory}}} if memory else {}
-        return {**annotations, "status": status}
+        annotations = {MEMORY_ANNOTATION: memory} if memory else {}
+        return {"metadata": {"annotations": {**annotations, REASON_ANNOTATION: reason}}, "status": status}
     # This field has no omitempty upstream, so readers may rely on it from the first decision on. Until then the number is
     # not known, and `kubectl get thpa` would print DESIRED 0 for a target that is missing.
     if decision.observed_desired is not None:
         status.setdefault("desiredReplicas", new.desired_replicas)
-    status["reason"] = str(reason_for(decision))
+    status["reason"] = reason
     status["targets"] = targets_text(hpa_state.hpa.spec.metrics, new.current_metrics)
     status |= {"memory": memory} if memory else {}
     return {"status": status}

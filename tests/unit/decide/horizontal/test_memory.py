@@ -19,11 +19,7 @@ from tests.unit.decide.horizontal.builders import (
     series,
 )
 from trimtab.decide.horizontal import Memory, memory
-from trimtab.decide.horizontal.behavior.stabilization import (
-    Windows,
-    stabilize,
-    stabilize_both_ways,
-)
+from trimtab.decide.horizontal.limits import Windows, highest_within, within_both_windows
 from trimtab.decide.horizontal.memory import MOST_SCALE_EVENTS, Recommendation, ScaleEvent
 
 histories = st.lists(st.tuples(st.integers(0, 20), st.integers(0, 3600)), max_size=40)
@@ -47,17 +43,16 @@ def whole_of(history):
 @given(histories, st.integers(0, 20), st.integers(0, 3600))
 def test_what_is_forgotten_never_changes_a_window(history, desired, window):
     """The short memory answers every window as the whole history does."""
-    short = stabilize(kept_of(history), desired, T, float(window), compact=True)
-    whole = stabilize(whole_of(history), desired, T, float(window), compact=True)
-    assert short.replicas == whole.replicas
+    short = highest_within(kept_of(history), desired, T, float(window))
+    assert short == highest_within(whole_of(history), desired, T, float(window))
 
 
 @settings(max_examples=150, deadline=None)
 @given(histories, st.integers(0, 20), st.integers(0, 20), st.integers(0, 3600), st.integers(0, 3600))
 def test_what_is_forgotten_never_changes_two_windows(history, current, desired, up, down):
     windows = Windows(up=float(up), down=float(down))
-    short = stabilize_both_ways(kept_of(history), current, desired, T, windows)
-    whole = stabilize_both_ways(whole_of(history), current, desired, T, windows)
+    short = within_both_windows(kept_of(history), current, desired, T, windows)
+    whole = within_both_windows(whole_of(history), current, desired, T, windows)
     assert short == whole
 
 
@@ -277,8 +272,8 @@ def test_no_decision_goes_beyond_that_of_a_perfect_memory(asks, then, syncs_away
     own = memory.resume(stored, OWNER, current, now)
     for ask in then:
         now += SYNC
-        allowed, _, _ = stabilize_both_ways(own.recommendations or (), current, ask, now, windows)
-        ideal, _, _ = stabilize_both_ways([Recommendation(current, T), *perfect], current, ask, now, windows)
+        allowed = within_both_windows(own.recommendations or (), current, ask, now, windows)
+        ideal = within_both_windows([Recommendation(current, T), *perfect], current, ask, now, windows)
         if allowed < current:
             assert ideal <= allowed, "it shrinks further"
         if allowed > current:

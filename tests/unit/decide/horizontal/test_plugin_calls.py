@@ -25,12 +25,13 @@ from tests.unit.decide.horizontal.builders import (
     value,
 )
 from trimtab.dashboard.pages.decision import decision_view
-from trimtab.decide.horizontal import Owner, Record, decide, explain, owner_key
-from trimtab.decide.horizontal.explain.from_status import reason_from_status
+from trimtab.decide.horizontal import Code, Owner, Record, decide, explain, owner_key
+from trimtab.decide.horizontal.from_status import reason_from_status
 from trimtab.decide.horizontal.observation.plugin_answers import NodeSnapshot
-from trimtab.decide.horizontal.plugin_calls import add_answers, answer_again
+from trimtab.decide.horizontal.plugin_calls import answer_again, decide_with_plugins
 from trimtab.decide.horizontal.records.compact import pack, unpack
 from trimtab.decide.horizontal.records.record import dumps, loads, replay
+from trimtab.model.hpa.annotations import REASON_ANNOTATION
 from trimtab.model.hpa.replica_policies import ANNOTATION
 from trimtab.model.hpa.types import ReplicaPolicySpec
 from trimtab.plugins import CannotFilterError, PodFilterInput, ReplicaPolicyInput, ReplicaProposal
@@ -40,6 +41,13 @@ from trimtab.plugins.registry import NO_PLUGINS, Plugin, Plugins
 
 FILTER, POLICY = "example.com/Filter", "example.com/Policy"
 NONE = Guards(NO_PLUGINS)
+
+
+def add_answers(seen: Any, guards: Guards, now: Any, last: Any = None) -> Any:
+    """Return the observation with the answers of its plug-ins. Deciding about it again gives the same decision."""
+    answered, decision = decide_with_plugins(seen, guards, now, last)
+    assert decision == decide(answered, now)
+    return answered
 
 
 def guards(
@@ -296,7 +304,7 @@ def test_the_largest_proposal_counts(load, proposal, want):
 def test_the_reason_of_a_policy_is_in_status_event_and_explanation():
     seen = add_answers(planned(series(400)), policy(asks(9)), NOW)
     decision = decide(seen, NOW)
-    assert decision.reason == "replica policy example.com/Policy asks for 9: by the plan"
+    assert decision.because == "replica policy example.com/Policy asks for 9: by the plan"
     active = decision.status.condition("ScalingActive")
     assert active is not None
     assert active.message.endswith("from replica policy example.com/Policy: by the plan")
@@ -367,7 +375,7 @@ def test_a_policy_raises_and_never_lowers_while_a_metric_cannot_be_read():
     up = decide(add_answers(planned(unreadable()), policy(asks(6)), NOW), NOW)
     assert up.desired == 6
     down = decide(add_answers(planned(unreadable()), policy(asks(2)), NOW), NOW)
-    assert (down.desired, down.trace.stopped_by) == (4, "Metrics")
+    assert (down.desired, down.reason.code) == (4, Code.METRICS_FAILED)
 
 
 @pytest.mark.parametrize("seen", [planned(series(400)), two_pods()], ids=["policy", "filter"])
@@ -466,7 +474,9 @@ def test_while_the_annotation_cannot_be_read_nothing_is_lowered(text, words):
     assert f"policy: annotation {ANNOTATION} cannot be read" in str(explanation)
     assert "next: correct the annotation" in str(explanation)
     assert "ignored:" not in str(explanation)
-    after = msgspec.structs.replace(native, status=decision.status)
+    told = native.metadata.annotations | {REASON_ANNOTATION: str(decision.reason.code)}
+    stored = msgspec.structs.replace(native.metadata, annotations=told)
+    after = msgspec.structs.replace(native, metadata=stored, status=decision.status)
     assert reason_from_status(after).word == "PluginFailed"
     corrected = msgspec.structs.replace(hpa(cpu(50)), status=decision.status)
     gone = decide(msgspec.structs.replace(seen, hpa=corrected), NOW)

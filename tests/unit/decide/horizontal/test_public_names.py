@@ -3,10 +3,10 @@
 from trimtab.decide import horizontal
 
 PUBLIC = """
-ConflictingHpa Decision DecisionReason EventToRecord Explanation FetchFailure HpaSettings
+Code ConflictingHpa Count Decision EventToRecord Explanation FetchFailure HpaSettings
 Memory MetricSamples Observation Owner OwnerNotFound OwnerUnavailable PodSamples PodSnapshot
-Record Rules Sample ScaleFailure Series Target after_scale after_status decide explain found_owner owner_key
-owners_to_find reason_for replay snapshot_pod
+Reason Record Rules Sample ScaleFailure Series Target after_scale after_status decide explain found_owner owner_key
+owners_to_find replay snapshot_pod
 """
 
 

@@ -17,8 +17,8 @@ from tests.unit.decide.horizontal.builders import (
     series,
     unreadable,
 )
-from trimtab.decide.horizontal.explain.reason import DecisionReason, reason_for
 from trimtab.decide.horizontal.observation.observation import ScaleFailure, StaleInput
+from trimtab.decide.horizontal.reasons import Code
 from trimtab.decide.horizontal.records.unchanged import find_unchanged
 from trimtab.decide.horizontal.records.usage_bands import usage_bands
 
@@ -42,7 +42,7 @@ def test_replicas_are_not_lowered_and_the_condition_names_the_cache(cache):
     assert (condition.status, condition.reason) == ("True", "CacheTooOld")
     assert cache.message in condition.message
     assert told(decision) == ["CachesStale"]
-    assert reason_for(decision) == DecisionReason.CACHES_STALE
+    assert decision.reason.code == Code.CACHES_STALE
 
 
 @pytest.mark.parametrize("cache", EACH)
@@ -63,7 +63,7 @@ def test_replicas_are_raised_all_the_same(cache):
 def test_more_replicas_than_the_maximum(cache, want):
     decision = run(observe(hpa(QUEUE, high=4), 6, series(400), stale_inputs=(cache,)))
     assert decision.desired == want
-    assert (reason_for(decision) == DecisionReason.CACHES_STALE) is (want == 6)
+    assert (decision.reason.code == Code.CACHES_STALE) is (want == 6)
 
 
 @pytest.mark.parametrize("cache", EACH)
@@ -95,14 +95,14 @@ def test_the_condition_goes_away_and_the_event_does_not_repeat():
 
 def test_other_obstacles_keep_their_reasons():
     unread = run(observe(hpa(QUEUE), 4, unreadable(), stale_inputs=(PODS,)))
-    assert reason_for(unread) == DecisionReason.METRICS_FAILED
+    assert unread.reason.code == Code.METRICS_FAILED
     missing = observe(
         hpa(QUEUE), 4, scale=None, scale_failure=ScaleFailure(message="gone"), stale_inputs=(PODS,)
     )
-    assert reason_for(run(missing)) == DecisionReason.SCALE_UNREADABLE
+    assert run(missing).reason.code == Code.SCALE_UNREADABLE
     assert run(missing).status.condition("CachesStale").status == "True"
     calm = run(observe(hpa(QUEUE), 4, series(400), stale_inputs=(PODS,)))
-    assert reason_for(calm) == DecisionReason.WITHIN_TOLERANCE
+    assert calm.reason.code == Code.WITHIN_TOLERANCE
 
 
 def test_upstream_goes_on_with_what_it_knows():

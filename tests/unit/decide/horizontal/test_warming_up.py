@@ -21,7 +21,6 @@ from tests.unit.decide.horizontal.builders import (
     value,
 )
 from trimtab.decide.horizontal import Record, decide, explain
-from trimtab.decide.horizontal.explain.reason import reason_for
 from trimtab.decide.horizontal.observation.samples import FetchFailure
 from trimtab.model.hpa.types import ConditionType
 
@@ -58,7 +57,7 @@ def test_an_hpa_waits_for_the_first_samples_without_a_warning(reading, chosen, m
     assert (active.status, active.reason) == ("False", "WarmingUp")
     assert active.message.startswith("the HPA waits for the first samples of its pods: failed to get cpu")
     assert decision.events == ()
-    assert reason_for(decision) == "WarmingUp"
+    assert decision.reason.code == "WarmingUp"
     assert decision.desired == 2
 
 
@@ -84,7 +83,7 @@ def test_other_failures_are_reported_at_once(reading, fields):
         "FailedGetResourceMetric",
         "FailedComputeMetricsReplicas",
     ]
-    assert reason_for(decision) == "MetricsFailed"
+    assert decision.reason.code == "MetricsFailed"
 
 
 def test_the_explanation_says_what_to_wait_for():
@@ -99,7 +98,7 @@ def test_memory_is_measured_before_cpu():
     """CPU needs two samples of a pod, memory one."""
     used = usage_of(YOUNG, 1_000_000)
     decision = decided(NO_ANSWER, used, metrics=(cpu(), memory_value("2Ki")), pods=YOUNG)
-    assert reason_for(decision) == "WarmingUp"
+    assert decision.reason.code == "WarmingUp"
     assert not decision.events
 
 
@@ -111,7 +110,7 @@ def test_a_metric_without_pods_counts_meanwhile():
 
 def test_a_failure_beside_it_is_a_failure():
     decision = decided(NO_ANSWER, unreadable(), metrics=(cpu(), external(value(10))), pods=YOUNG)
-    assert reason_for(decision) == "MetricsFailed"
+    assert decision.reason.code == "MetricsFailed"
     assert [event.reason for event in decision.events] == [
         "FailedGetExternalMetric",
         "FailedComputeMetricsReplicas",

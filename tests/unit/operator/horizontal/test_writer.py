@@ -12,12 +12,13 @@ from trimtab.clock import VirtualClock
 from trimtab.cluster import errors
 from trimtab.cluster.leases.fence import Epoch
 from trimtab.decide.horizontal import decide
-from trimtab.decide.horizontal.decision import Decision, DecisionTrace
+from trimtab.decide.horizontal.decision import Decision
 from trimtab.decide.horizontal.memory import dumps
+from trimtab.decide.horizontal.reasons import Code, Reason
 from trimtab.decide.horizontal.records.record import dumps as dumps_record
 from trimtab.decide.horizontal.records.record import replay
 from trimtab.decide.horizontal.standing import WriteReason
-from trimtab.model.hpa.annotations import MEMORY_ANNOTATION
+from trimtab.model.hpa.annotations import MEMORY_ANNOTATION, REASON_ANNOTATION
 from trimtab.model.hpa.dry_run import MODE_ANNOTATION
 from trimtab.model.hpa.types import HorizontalPodAutoscalerStatus
 from trimtab.operator.horizontal.inputs.kinds import NATIVE_HPAS, OWN_HPAS
@@ -267,6 +268,7 @@ def test_a_memory_that_is_not_stored_is_written_with_an_unchanged_status(is_stor
     observation = observe(world.state.hpa, 8, series(80))
     decision = decide_on(observation)
     world.state.replace_hpa(msgspec.structs.replace(world.state.hpa, status=decision.status), "")
+    world.state.stored_reason = str(decision.reason.code)
     if is_stored:
         world.state.memory.set_stored(dumps(decision.memory).decode())
     write = world.apply(8)
@@ -316,8 +318,11 @@ STATUS = HorizontalPodAutoscalerStatus(
         pytest.param(
             NATIVE_HPAS,
             msgspec.structs.replace(STATUS, current_replicas=3),
-            {"metadata": {"annotations": {MEMORY_ANNOTATION: "{}"}}, "status": {"currentReplicas": 3}},
-            id="a native HPA carries its memory in an annotation",
+            {
+                "metadata": {"annotations": {MEMORY_ANNOTATION: "{}", REASON_ANNOTATION: "FailedGetScale"}},
+                "status": {"currentReplicas": 3},
+            },
+            id="a native HPA carries its memory and its reason in annotations",
         ),
         pytest.param(
             OWN_HPAS,
@@ -337,7 +342,7 @@ STATUS = HorizontalPodAutoscalerStatus(
 def test_a_status_is_patched_by_what_changed(resource, new, want):
     state = hpa_state(resource=resource)
     state.replace_hpa(msgspec.structs.replace(state.hpa, status=STATUS), "")
-    lost = Decision(now=0.0, status=new, trace=DecisionTrace(stopped_by="FailedGetScale"))
+    lost = Decision(now=0.0, status=new, reason=Reason(code=Code.SCALE_UNREADABLE))
     assert status_patch(state, new, lost, "{}") == want
 
 

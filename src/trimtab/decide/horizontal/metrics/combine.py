@@ -12,16 +12,25 @@ import msgspec
 from trimtab.decide.horizontal.arithmetic import wire_time
 from trimtab.decide.horizontal.memory import LastGood, Memory
 from trimtab.decide.horizontal.metrics.kinds import Failure, Proposal, metric_key, propose_replicas
-from trimtab.decide.horizontal.metrics.pods import Context, tolerance_of
+from trimtab.decide.horizontal.metrics.pods import Context, ProposalOutcome, tolerance_of
 from trimtab.decide.horizontal.observation.observation import Observation
 from trimtab.decide.horizontal.observation.plugin_answers import INVALID_POLICIES, PolicyAnswer
 from trimtab.decide.horizontal.observation.samples import FetchFailure
 from trimtab.decide.horizontal.observation.staleness import SampleAgeLimits, limits_at
+from trimtab.decide.horizontal.reasons import (
+    Asked,
+    AskedByPolicy,
+    AskedInstead,
+    Code,
+    Count,
+    LeftOutAll,
+    Reason,
+)
 from trimtab.decide.horizontal.rules import Rules
 from trimtab.decide.horizontal.selection.selection import Selection
 from trimtab.model.core.workloads import Scale
 from trimtab.model.hpa.metric_fields import DEFAULT_LAST_GOOD_SECONDS
-from trimtab.model.hpa.metric_kinds import label_of
+from trimtab.model.hpa.metric_kinds import WAKING, label_of
 from trimtab.model.hpa.types import LossPolicy, MetricSpec, MetricStatus, SelectionStrategy
 from trimtab.model.json.wire import Wire
 from trimtab.model.plugin_names import is_plugin_name
@@ -106,21 +115,15 @@ class MetricsResult(Wire):
     """What the reconcile reports; there may be replicas nevertheless."""
     is_warming_up: bool = False
     """Whether there are no replicas only because the pods are too young for samples."""
-    stopped_by: str = ""
-    """Why there are no replicas: `Metrics`, or the reason of a selector problem."""
     last_good: tuple[LastGood, ...] = ()
     """The last good proposals to remember."""
     rejected_since: dict[str, float] = {}
     """When samples of a metric were first rejected, to remember."""
     winning_policy: int | None = None
     """Index of the replica policy that asks for the most, if no metric asks for as many."""
-    policy_hold: str = ""
-    """Why replica policies failed, so that the replicas are not lowered; empty if none did."""
 
 
-def proposal_context(
-    observation: Observation, scale: Scale, selection: Selection, strategy: str, now: float
-) -> Context:
+def proposal_context(observation: Observation, scale: Scale, selection: Selection, now: float) -> Context:
     """Return the state of the target that every proposal is computed from."""
     settings, rules = observation.settings, observation.rules
     return Context(
@@ -135,20 +138,20 @@ def proposal_context(
         rules=rules,
         limits=limits_at(now, settings, rules, observation.clock_offset),
         # A pod that the strategy leaves out, or that cannot be shown to be owned, is not averaged in as a stray.
-        averages_strays=not rules.ours and strategy == SelectionStrategy.LABEL_SELECTOR,
+        averages_strays=not rules.ours and selection.strategy == SelectionStrategy.LABEL_SELECTOR,
         may_sleep=observation.hpa.spec.min_replicas == 0 and observation.gates.hpa_scale_to_zero,
-        all_left_out="" if selection.pods else _describe_left_out(selection, strategy, rules),
+        all_left_out="" if selection.pods else _describe_left_out(selection, rules),
     )
 
 
-def _describe_left_out(selection: Selection, strategy: str, rules: Rules) -> str:
+def _describe_left_out(selection: Selection, rules: Rules) -> str:
     """Return that a strategy leaves out every pod, with the first reason, or an empty text if there is none."""
     if not selection.left_out or not rules.ours:
         return ""
-    text = f"did not receive metrics for targeted pods: {strategy} {LEAVES_OUT_ALL}"
+    text = f"did not receive metrics for targeted pods: {selection.strategy} {LEAVES_OUT_ALL}"
     # Pods that the target does not own must change no status, so the texts of our own strategies name none.
     first = selection.left_out[0]
-    return f"{text}, first {first.pod}: {first.reason}" if is_plugin_name(strategy) else text
+    return f"{text}, first {first.pod}: {first.reason}" if is_plugin_name(selection.strategy) else text
 
 
 def compute_replicas(observation: Observation, context: Context, memory: Memory) -> MetricsResult:
@@ -271,7 +274,6 @@ def _weigh_failures(result: MetricsResult, current: int) -> MetricsResult:
         blocked_by=first,
         error=error or first.error,
         is_warming_up=all(failure.is_warming_up for failure in holding or (first,)),
-        stopped_by="Metrics",
     )
 
 
@@ -316,26 +318,99 @@ def _computation(result: Proposal | Failure, before: int) -> Computation:
 
 
 def add_policies(result: MetricsResult, answers: tuple[PolicyAnswer, ...], current: int) -> MetricsResult:
-    """Return what metrics and policies ask for together."""
-    held = "; ".join(answer.failure for answer in answers if answer.failure)
-    if held:
-        least = None if result.replicas is None else max(result.replicas, current)
-        result = msgspec.structs.replace(result, policy_hold=held, replicas=least)
-    winner, replicas = _largest_answer(answers)
-    if winner is None or (result.replicas is None and result.stopped_by != "Metrics"):
+    """Return what metrics and policies ask for together.
+
+    A metric that cannot be read, and a policy that failed, might need the pods that there are. Then another policy may only ask
+    for more.
+    """
+    winner, most = _largest_answer(answers)
+    if winner is None:
         return result
-    # A metric that cannot be read might need the pods that there are; a policy may only ask for more.
-    if replicas < (current if result.replicas is None else result.replicas + 1):
+    least = current if result.replicas is None else result.replicas + 1
+    if result.replicas is not None and any(answer.failure for answer in answers):
+        least = max(least, current + 1)
+    if most < least:
         return result
     return msgspec.structs.replace(
         result,
-        replicas=replicas,
+        replicas=most,
         winner=None,
         winning_policy=winner,
         name=f"{answers[winner].name}: {answers[winner].reason}",
         blocked_by=None,
-        stopped_by="",
     )
+
+
+def asked_by(
+    result: MetricsResult, answers: tuple[PolicyAnswer, ...], selection: Selection, current: int
+) -> Count | Reason:
+    """Return what metrics and replica policies ask for and why, or why nothing can be asked for."""
+    if result.replicas is None:
+        return _failure(result, selection)
+    replicas = max(result.replicas, 0)
+    if replicas == current:
+        return Count(replicas, _standstill(result, answers, selection, current))
+    code = Code.SCALES_UP if replicas > current else Code.SCALES_DOWN
+    if result.winning_policy is not None:
+        return Count(replicas, Reason(code=code, facts=_policy(answers[result.winning_policy], replicas)))
+    if isinstance(_winner(result), LossFallback):
+        return Count(replicas, Reason(code=code, facts=AskedInstead(name=result.name, replicas=replicas)))
+    is_inactive = any(
+        isinstance(found, Proposal) and found.outcome is ProposalOutcome.BELOW_ACTIVATION
+        for found in result.proposals
+    )
+    asked = Asked(name=result.name, others_lost=bool(result.fallbacks), is_inactive=is_inactive)
+    return Count(replicas, Reason(code=code, facts=asked))
+
+
+def _failure(result: MetricsResult, selection: Selection) -> Reason:
+    needs_pods = any(isinstance(failed, Failure) and failed.type not in WAKING for failed in result.proposals)
+    if needs_pods and (nobody := _left_out_all(selection)):
+        return Reason(code=Code.ALL_LEFT_OUT, facts=nobody)
+    if result.is_warming_up:
+        return Reason(code=Code.WARMING_UP)
+    is_any_read = any(isinstance(read, Proposal) for read in result.proposals)
+    return Reason(code=Code.METRICS_INCOMPLETE if is_any_read else Code.METRICS_FAILED)
+
+
+def _standstill(
+    result: MetricsResult, answers: tuple[PolicyAnswer, ...], selection: Selection, current: int
+) -> Reason:
+    """Return why neither a metric nor a policy asks for other replicas."""
+    if result.winning_policy is not None:
+        return Reason(code=Code.REPLICA_POLICY, facts=_policy(answers[result.winning_policy], current))
+    winner = _winner(result)
+    if not isinstance(winner, Proposal) or (winner.replicas < current and result.fallbacks):
+        return Reason(code=Code.LOSS_POLICY)
+    if winner.outcome is ProposalOutcome.NO_READY_PODS and (nobody := _left_out_all(selection)):
+        return Reason(code=Code.ALL_LEFT_OUT, facts=nobody)
+    return Reason(code=_OUTCOMES[winner.outcome])
+
+
+_OUTCOMES = {
+    ProposalOutcome.WITHIN_TOLERANCE: Code.WITHIN_TOLERANCE,
+    ProposalOutcome.WITHIN_AFTER_FILLING: Code.WITHIN_AFTER_FILLING,
+    ProposalOutcome.DIRECTION_UNSURE: Code.DIRECTION_UNSURE,
+    ProposalOutcome.NO_READY_PODS: Code.NO_READY_PODS,
+    ProposalOutcome.FROM_ZERO: Code.IDLE_AT_ZERO,
+    ProposalOutcome.BELOW_ACTIVATION: Code.IDLE_AT_ZERO,
+    ProposalOutcome.PROPOSED: Code.ENOUGH,
+}
+
+
+def _winner(result: MetricsResult) -> Result | None:
+    return None if result.winner is None else result.proposals[result.winner]
+
+
+def _left_out_all(selection: Selection) -> LeftOutAll | None:
+    if selection.pods or not selection.left_out:
+        return None
+    first = selection.left_out[0]
+    return LeftOutAll(strategy=selection.strategy, pod=first.pod, reason=first.reason)
+
+
+def _policy(answer: PolicyAnswer, replicas: int) -> AskedByPolicy:
+    return AskedByPolicy(name=answer.name, replicas=replicas, reason=answer.reason)
 
 
 def policy_memory(answers: tuple[PolicyAnswer, ...], before: dict[str, Any]) -> dict[str, Any]:

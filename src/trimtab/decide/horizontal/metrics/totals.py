@@ -46,6 +46,7 @@ def replicas_for_average(total: int, target: int, context: Context) -> RatioResu
     """Return the replicas that bring the share of each replica to its target."""
     # Without replicas the ratio is infinite or NaN, which no tolerance covers.
     if context.tolerance.covers(ratio_of_shares(total, target, context)):
+        # Upstream writes the surge of a rollout into the spec.
         replicas = context.current if context.rules.ours else context.status_replicas
         return RatioResult(replicas, ProposalOutcome.WITHIN_TOLERANCE)
     replicas = int32_of(round_up(ratio_of(total, target)))

@@ -4,7 +4,7 @@ from typing import Literal
 
 import msgspec
 
-from trimtab.decide.horizontal.memory import EMPTY, Memory
+from trimtab.decide.horizontal.memory import EMPTY, NOBODY, Memory, owner_of
 from trimtab.decide.horizontal.observation.owners import ConflictingHpa, OwnerLookup, Target
 from trimtab.decide.horizontal.observation.plugin_answers import (
     FilterAnswer,
@@ -31,6 +31,9 @@ class ScaleFailure(Wire):
     """`parse`: the reference's apiVersion; `map`: its kind; `query`: the scale itself."""
     advice: str = ""
     """What lets the scale be read, where that is known. Upstream's controller gives no advice."""
+
+
+NOT_READ = ScaleFailure(message="the scale was not read")
 
 
 class StaleInput(Wire):
@@ -80,6 +83,17 @@ class Observation(Wire):
             name=reference.name,
             uid=self.scale.metadata.uid if self.scale else "",
         )
+
+    @property
+    def current(self) -> int:
+        """Return the replicas that there are, or 0 if the scale could not be read."""
+        return self.scale.spec.replicas if self.scale else 0
+
+    @property
+    def has_other_target(self) -> bool:
+        """Return whether the memory, and so the zero mark, is about another target of the same HPA."""
+        before, owner = self.memory.owner, owner_of(self.hpa)
+        return self.rules.ours and before != NOBODY and before.uid == owner.uid and before != owner
 
     @property
     def is_native(self) -> bool:

@@ -12,7 +12,7 @@ from trimtab.decide.horizontal.decide import decide
 from trimtab.decide.horizontal.decision import Decision
 from trimtab.decide.horizontal.observation.observation import Observation
 from trimtab.decide.horizontal.status.after_write import after_scale, after_status
-from trimtab.decide.horizontal.status.dry_run import as_dry_run
+from trimtab.decide.horizontal.status.conditions import as_dry_run
 from trimtab.model.author import Author
 from trimtab.model.json import wire
 from trimtab.model.json.wire import Wire

@@ -10,9 +10,8 @@ from collections.abc import Iterable, Iterator
 from math import inf
 
 from trimtab.decide.horizontal.arithmetic import NEVER
-from trimtab.decide.horizontal.behavior.normalize import DEFAULT_DOWN, DEFAULT_UP, windows_of
-from trimtab.decide.horizontal.behavior.stabilization import GRACE_SECONDS
 from trimtab.decide.horizontal.decision import Decision
+from trimtab.decide.horizontal.limits import DEFAULT_DOWN, DEFAULT_UP, GRACE_SECONDS, windows_of
 from trimtab.decide.horizontal.memory import LONGEST_WINDOW, Memory
 from trimtab.decide.horizontal.metrics.kinds import Proposal
 from trimtab.decide.horizontal.observation.observation import Observation
@@ -128,7 +127,7 @@ def _is_repeatable(observation: Observation, decision: Decision) -> bool:
         and not decision.status_changed
         and not decision.events
         and not decision.error
-        and trace.normalized is not None
+        and trace.is_measured
         and not trace.selection_fallback
         and not observation.stale_inputs
         and not observation.policy_answers  # a policy may depend on the time

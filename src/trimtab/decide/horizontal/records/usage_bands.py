@@ -26,7 +26,7 @@ class UsageBand(Wire):
 def usage_bands(observation: Observation, decision: Decision) -> tuple[UsageBand, ...]:
     """Return a band per metric, or none if only a whole decision can say."""
     trace, specs = decision.trace, observation.hpa.spec.metrics
-    is_calm = decision.desired == decision.current and trace.normalized is not None and not decision.error
+    is_calm = decision.desired == decision.current and trace.is_measured and not decision.error
     if (
         not is_calm
         or trace.selection_fallback

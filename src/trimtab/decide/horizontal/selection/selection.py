@@ -29,6 +29,7 @@ class LeftOut(Wire):
 class Selection(Wire):
     """The pods that count, and those that do not."""
 
+    strategy: str = SelectionStrategy.LABEL_SELECTOR
     pods: tuple[PodSnapshot, ...] = ()
     left_out: tuple[LeftOut, ...] = ()
     fallback: str = ""
@@ -77,10 +78,11 @@ def select_pods(observation: Observation, strategy: str) -> Selection:
     try:
         left_out = FILTERS.get(strategy, keep_as_answered)(observation)
     except CannotFilterError as error:
-        return Selection(pods=pods, fallback=str(error))
+        return Selection(strategy=strategy, pods=pods, fallback=str(error))
     if not left_out:
-        return Selection(pods=pods)
+        return Selection(strategy=strategy, pods=pods)
     return Selection(
+        strategy=strategy,
         pods=tuple(pod for pod in pods if pod.name not in left_out),
         left_out=tuple(
             LeftOut(pod=pod.name, reason=left_out[pod.name]) for pod in pods if pod.name in left_out

@@ -11,6 +11,7 @@ from typing import NamedTuple
 from trimtab.decide.horizontal.observation.observation import Observation
 from trimtab.decide.horizontal.observation.owners import ConflictingHpa, OwnerLookup
 from trimtab.decide.horizontal.observation.pods import PodSnapshot
+from trimtab.decide.horizontal.reasons import Code
 from trimtab.decide.horizontal.rules import Rules
 from trimtab.decide.horizontal.selection.owners import OwnerChains, OwnerError
 from trimtab.decide.horizontal.selection.selection import Selection
@@ -30,6 +31,7 @@ EXAMPLES = 2
 class SelectorProblem(NamedTuple):
     """Why the pods of a target cannot be counted, in upstream's words."""
 
+    code: Code
     reason: str
     """Reason of the condition."""
     event: str
@@ -40,7 +42,11 @@ class SelectorProblem(NamedTuple):
 
 
 MISSING = SelectorProblem(
-    INVALID, "SelectorRequired", "the HPA target's scale is missing a selector", "selector is required"
+    Code.SELECTOR_MISSING,
+    INVALID,
+    "SelectorRequired",
+    "the HPA target's scale is missing a selector",
+    "selector is required",
 )
 
 
@@ -51,7 +57,7 @@ def check_selector(observation: Observation, selector: str, selection: Selection
     compiled = parse_selector(selector)
     if isinstance(compiled, str):
         message = f"couldn't convert selector into a corresponding internal selector object: {compiled}"
-        return SelectorProblem(INVALID, INVALID, message, message)
+        return SelectorProblem(Code.SELECTOR_INVALID, INVALID, INVALID, message, message)
     if not observation.conflicting_hpas:
         return None
     is_effective = observation.rules.ours
@@ -62,7 +68,7 @@ def check_selector(observation: Observation, selector: str, selection: Selection
     if not conflicts:
         return None
     message = _ambiguity_message(selector, sorted([*conflicts, observation.hpa.key]), observation.rules)
-    return SelectorProblem(AMBIGUOUS, AMBIGUOUS, message, message)
+    return SelectorProblem(Code.AMBIGUOUS, AMBIGUOUS, AMBIGUOUS, message, message)
 
 
 @lru_cache(maxsize=4096)

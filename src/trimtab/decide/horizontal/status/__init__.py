@@ -1,6 +1,6 @@
-"""The status of an HPA: conditions, events, and the decision that carries them.
+"""The status of an HPA.
 
-`scale_status`, `selection_status`, `metrics_status`, `clock` and `ignored_fields` turn the results of the steps of a decision into
-changes of conditions and events. `generations` says which spec they describe. `builder` applies the changes and assembles the decision for `decide`. Afterwards
-`dry_run` or `after_write` complete it. No replicas are computed here.
+`conditions` reports a decision in conditions and events, and `ignored_fields` names what has no effect. `generations` says which
+spec they describe. `after_write` completes a decision, `writes` and `moved_values` say when its status is written. No replicas are
+computed here.
 """

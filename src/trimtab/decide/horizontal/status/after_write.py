@@ -3,10 +3,10 @@
 import msgspec
 
 from trimtab.decide.horizontal.arithmetic import wire_time
-from trimtab.decide.horizontal.behavior.rate_limits import scale_events
-from trimtab.decide.horizontal.behavior.scale_to_zero import goes_to_zero
 from trimtab.decide.horizontal.decision import Decision, EventToRecord
+from trimtab.decide.horizontal.limits import goes_to_zero, scale_events
 from trimtab.decide.horizontal.observation.observation import Observation
+from trimtab.decide.horizontal.reasons import Code, Reason
 from trimtab.decide.horizontal.status.conditions import (
     ABLE_TO_SCALE,
     SCALED_TO_ZERO,
@@ -48,12 +48,13 @@ def _not_rescaled(observation: Observation, decision: Decision, error: str, *, t
     event = EventToRecord(
         type="Warning",
         reason="FailedRescale",
-        message=f"New size: {decision.desired}; reason: {decision.reason}; error: {error}",
+        message=f"New size: {decision.desired}; reason: {decision.because}; error: {error}",
     )
     status = msgspec.structs.replace(decision.status, conditions=conditions.done())
     return msgspec.structs.replace(
         decision,
         scale_to=None,
+        reason=Reason(code=Code.SCALE_NOT_WRITTEN),
         status=status,
         status_changed=must_write(status, decision.intent or observation.hpa.status),
         events=(*decision.events, event),
@@ -70,12 +71,12 @@ def _rescaled(observation: Observation, decision: Decision, at: float) -> Decisi
     message = f"the HPA controller was able to update the target scale to {desired}"
     conditions.set(ABLE_TO_SCALE, "True", "SucceededRescale", message)
     if observation.gates.hpa_scale_to_zero:
-        to_zero = goes_to_zero(observation, before, desired, decision.trace.min_replicas)
+        to_zero = goes_to_zero(observation, desired, decision.trace.min_replicas)
         conditions.set(*(SET_SCALED_TO_ZERO if to_zero else UNSET_SCALED_TO_ZERO))
     elif not rules.ours:
         conditions.remove(SCALED_TO_ZERO)
     event = EventToRecord(
-        type="Normal", reason="SuccessfulRescale", message=f"New size: {desired}; reason: {decision.reason}"
+        type="Normal", reason="SuccessfulRescale", message=f"New size: {desired}; reason: {decision.because}"
     )
     up, down = scale_events(
         decision.memory,

@@ -1,22 +1,17 @@
-"""Fields and annotations of an HPA that have no effect."""
+"""Fields and annotations of an HPA that have no effect, and those that let it scale nothing."""
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
 
 from trimtab.decide.horizontal.observation.observation import Observation
 from trimtab.decide.horizontal.observation.plugin_answers import unread_policies
+from trimtab.decide.horizontal.reasons import SCALE_TO_ZERO, SELECTION, TOLERANCE
 from trimtab.decide.horizontal.rules import Rules
-from trimtab.decide.horizontal.status.conditions import (
-    FIELDS_IGNORED,
-    EmitEvent,
-    RemoveCondition,
-    SetCondition,
-    StatusChange,
-)
 from trimtab.model.core.meta import group_of
 from trimtab.model.feature_gates import FeatureGates
 from trimtab.model.hpa.annotations import misplaced_annotations, misspelt_annotations
+from trimtab.model.hpa.dry_run import MODE_ANNOTATION, is_dry_run, mode_problem
 from trimtab.model.hpa.metric_annotations import MAX_AGE, METRIC_ANNOTATIONS, ON_LOSS, MetricAnnotationError
-from trimtab.model.hpa.selection_strategy import NATIVE_GROUP
+from trimtab.model.hpa.selection_strategy import NATIVE_GROUP, strategy_problem
 from trimtab.model.hpa.types import (
     HorizontalPodAutoscaler,
     HorizontalPodAutoscalerSpec,
@@ -24,9 +19,6 @@ from trimtab.model.hpa.types import (
 )
 from trimtab.model.json.wire import Wire
 
-SCALE_TO_ZERO = "HPAScaleToZero"
-SELECTION = "HPASelectionStrategy"
-TOLERANCE = "HPAConfigurableTolerance"
 GATE_OFF = "FeatureGateDisabled"
 MISSPELT = "MisspeltAnnotation"
 MISPLACED = "MisplacedAnnotation"
@@ -79,31 +71,32 @@ def _ignored(spec: HorizontalPodAutoscalerSpec, gates: FeatureGates, rules: Rule
             )
 
 
-def ignored_fields_changes(observation: Observation, before: Mapping[str, str]) -> tuple[StatusChange, ...]:
-    """Return the condition that names the fields without effect, or its removal."""
-    if not observation.rules.ours:
-        return ()
-    hpa = observation.hpa
-    fields = ignored_fields(hpa.spec, observation.gates, observation.rules)
+def ignored_minimum(seen: Observation) -> str:
+    """Return why a minimum of 0 ends at 1 replica, or an empty text if the minimum is not 0."""
+    ignored = ignored_fields(seen.hpa.spec, seen.gates, seen.rules)
+    return next((str(field) for field in ignored if field.gate == SCALE_TO_ZERO), "")
+
+
+def ignored_fields_condition(seen: Observation) -> tuple[str, str]:
+    """Return the reason and the message of the condition that names fields without effect, or empty texts."""
+    hpa = seen.hpa
+    fields = ignored_fields(hpa.spec, seen.gates, seen.rules)
     annotations = _without_effect(hpa) if hpa.metadata.annotations else []
-    if fields or annotations:
-        message = "; ".join([*map(str, fields), *(text for _, text in annotations)])
-        reason = GATE_OFF if fields else annotations[0][0]
-        return (SetCondition(FIELDS_IGNORED, "True", reason, message),)
-    return (RemoveCondition(FIELDS_IGNORED),) if before.get(FIELDS_IGNORED) == "True" else ()
+    if not fields and not annotations:
+        return "", ""
+    message = "; ".join([*map(str, fields), *(text for _, text in annotations)])
+    return GATE_OFF if fields else annotations[0][0], message
 
 
 _REASONS = {ON_LOSS.name: "InvalidLossPolicy", MAX_AGE.name: "InvalidMaxAge"}
 
 
-def ignored_annotations_changes(observation: Observation) -> list[StatusChange]:
-    """Return an event for each annotation that is ignored because its name, place or value is wrong."""
-    hpa = observation.hpa
-    if not hpa.metadata.annotations:
+def ignored_annotation_events(seen: Observation) -> list[tuple[str, str]]:
+    """Return reason and message of each annotation that is ignored because its name, place or value is wrong."""
+    if not seen.hpa.metadata.annotations:
         return []
-    found = [(_REASONS[name], _is_ignored(name, error)) for name, error in _wrong_values(hpa)]
-    found += _without_effect(hpa) if observation.rules.ours else []
-    return [EmitEvent("Warning", reason, message, is_limited=True) for reason, message in found]
+    found = [(_REASONS[name], _is_ignored(name, error)) for name, error in _wrong_values(seen.hpa)]
+    return [*found, *_without_effect(seen.hpa)] if seen.rules.ours else found
 
 
 def ignored_annotations(hpa: HorizontalPodAutoscaler) -> tuple[str, ...]:
@@ -149,3 +142,19 @@ def _wrong_values(hpa: HorizontalPodAutoscaler) -> Iterator[tuple[str, str]]:
             field.parse_values(text, metrics)
         except MetricAnnotationError as error:
             yield field.name, str(error)
+
+
+def annotation_problem(hpa: HorizontalPodAutoscaler, gates: FeatureGates) -> str:
+    """Return which annotation is misspelt or contradicts another, or an empty text.
+
+    The HPA does not scale before the annotation is corrected.
+    """
+    problem = mode_problem(hpa.metadata.annotations.get(MODE_ANNOTATION, ""))
+    if problem or not gates.hpa_selection_strategy:
+        return problem
+    return strategy_problem(hpa.metadata.annotations, hpa.spec.selection_strategy)
+
+
+def must_not_scale(hpa: HorizontalPodAutoscaler, gates: FeatureGates) -> bool:
+    """Return whether an HPA asks for a dry run, or has an annotation that might."""
+    return is_dry_run(hpa) or bool(annotation_problem(hpa, gates))

@@ -13,10 +13,11 @@ import msgspec
 from trimtab.cluster.cache.store import is_older
 from trimtab.cluster.cache.subscriptions import Delta
 from trimtab.cluster.resource import Resource
+from trimtab.decide.horizontal.from_status import stored_reason
 from trimtab.model import hpa as hpa_rules
 from trimtab.model.core.meta import ObjectMeta
 from trimtab.model.hpa import metric_annotations, replica_policies, selection_strategy
-from trimtab.model.hpa.annotations import MEMORY_ANNOTATION
+from trimtab.model.hpa.annotations import MEMORY_ANNOTATION, STORED
 from trimtab.model.hpa.types import (
     HorizontalPodAutoscaler,
     HorizontalPodAutoscalerSpec,
@@ -136,7 +137,7 @@ class HpaCache:
             if not is_new and spec == before.spec:
                 spec = before.spec
         status = _reuse_unchanged_status(_NO_STATUS if is_new else before.status, new.status)
-        hpa_state.note_stored_reason(new.status.reason)
+        hpa_state.stored_reason = intern(stored_reason(new))
         hpa_state.replace_hpa(
             msgspec.structs.replace(new, metadata=metadata, spec=spec, status=status), problem
         )
@@ -194,10 +195,10 @@ def _is_complete(rules: HPAScalingRules | None) -> TypeGuard[HPAScalingRules]:
 
 
 def _reuse_unchanged_metadata(before: ObjectMeta, new: ObjectMeta) -> ObjectMeta:
-    """Return the new metadata without the memory, with the old values where they are equal."""
+    """Return the new metadata without memory and reason, with the old values where they are equal."""
     annotations = new.annotations
-    if MEMORY_ANNOTATION in annotations:
-        annotations = {key: text for key, text in annotations.items() if key != MEMORY_ANNOTATION}
+    if not STORED.isdisjoint(annotations):
+        annotations = {key: text for key, text in annotations.items() if key not in STORED}
     return msgspec.structs.replace(
         new,
         name=_reuse(before.name, new.name),

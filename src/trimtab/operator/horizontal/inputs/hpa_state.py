@@ -4,7 +4,6 @@ import asyncio
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 from math import inf
-from sys import intern
 from typing import overload
 from zlib import crc32
 
@@ -114,8 +113,8 @@ class HpaState:
     """The newest known version, with defaults and without its memory."""
     memory: HpaMemory = field(default_factory=HpaMemory)
     records: RecordHistory = field(default_factory=lambda: RecordHistory(20))
-    stored_reason: str | None = None
-    """The reason in the stored status. None for native HPAs, which have none."""
+    stored_reason: str = ""
+    """The code of the stored reason."""
     problem: str = ""
     """Why no decision can be made on the stored spec. Empty if one can."""
     is_deleted: bool = False
@@ -173,11 +172,6 @@ class HpaState:
         if hpa.spec is not self.hpa.spec:
             self.names_plugins = names_plugins(hpa.spec)
         self.hpa, self.problem = hpa, problem
-
-    def note_stored_reason(self, reason: str) -> None:
-        """Note the reason in the stored status."""
-        if not self.is_native:
-            self.stored_reason = intern(reason)
 
     def mark_deleted(self) -> None:
         """Note that the object was deleted."""

@@ -10,7 +10,7 @@ from trimtab.decide.horizontal.selection.selection import (
     effective_strategy,
     expected_pods,
 )
-from trimtab.decide.horizontal.status.dry_run import must_not_scale
+from trimtab.decide.horizontal.status.ignored_fields import must_not_scale
 from trimtab.model.feature_gates import FeatureGates
 from trimtab.model.hpa.types import SelectionStrategy
 from trimtab.operator.horizontal.inputs.hpa_cache import HpaCache

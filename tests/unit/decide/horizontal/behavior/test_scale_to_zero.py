@@ -37,9 +37,9 @@ from tests.unit.decide.horizontal.builders import (
     usage_of,
     value,
 )
-from trimtab.decide.horizontal import DecisionReason, Memory, decide
-from trimtab.decide.horizontal.explain.units import edges_of
+from trimtab.decide.horizontal import Code, Memory, decide
 from trimtab.decide.horizontal.memory import Recommendation
+from trimtab.decide.horizontal.units import edges_of
 from trimtab.model.feature_gates import FeatureGates
 from trimtab.model.hpa.metric_kinds import KINDS
 from trimtab.model.quantity import Quantity
@@ -103,7 +103,7 @@ def test_an_average_of_pods_may_have_an_activation():
 
 def test_explain_says_that_a_metric_is_not_active():
     asleep = explained(observe(stopped(active(QUEUE)), 0, series(5), pods=()))
-    assert asleep.reason == DecisionReason.IDLE_AT_ZERO
+    assert asleep.reason == Code.IDLE_AT_ZERO
     assert asleep.summary == (
         "stays at 0: nothing asks for a pod: queue is 5 in all, not above its activation of 5 in all"
     )
@@ -112,7 +112,7 @@ def test_explain_says_that_a_metric_is_not_active():
     assert "nothing up to 5 in all, its activation" in asleep.metrics[0].notes
     falls = observe(stopped(active(QUEUE)), 1, series(5), pods=pods(1), settings=NO_WINDOW)
     assert "not above its activation" in explained(falls).summary
-    assert run(falls).reason == "All metrics below target or activation"
+    assert run(falls).because == "All metrics below target or activation"
     wakes = observe(stopped(active(QUEUE)), 0, series(6), pods=())
     assert explained(wakes).summary == "scales from 0 to 1: queue is 6 in all: more than 5 in all wakes it"
 
@@ -178,7 +178,7 @@ def test_a_minimum_raised_at_zero_is_reached():
     assert decision.desired == 2
     assert condition(decision, "ScalingLimited").status == "True"
     assert condition(decision, "ScalingLimited").reason == "TooFewReplicas"
-    assert decision.reason == "Current number of replicas below Spec.MinReplicas"
+    assert decision.because == "Current number of replicas below Spec.MinReplicas"
 
 
 @pytest.mark.parametrize("metric", [QUEUE, cpu()])
@@ -214,7 +214,7 @@ def test_the_condition_outlives_the_gate():
 def test_what_the_autoscaler_stopped_is_not_said_to_be_stopped_by_someone_else():
     told = explained(observe(stopped(), 0, series(500), pods=(), gates=OFF))
     assert (told.reason, told.summary) == (
-        DecisionReason.PAUSED,
+        Code.PAUSED,
         "stays at 0: the autoscaler scaled it to zero, and does not wake it while the feature gate HPAScaleToZero is off",
     )
     assert told.next_step == (

@@ -2,29 +2,24 @@
 
 import pytest
 
-from tests.unit.decide.horizontal.builders import T, rules
-from trimtab.decide.horizontal.behavior.normalize import (
+from tests.unit.decide.horizontal.builders import T, hpa, observe, rules
+from trimtab.decide.horizontal.limits import (
     DEFAULT_DOWN,
     DEFAULT_UP,
-    NormalizeInput,
+    Bounds,
+    Windows,
+    change_within,
     limit_by_behavior,
     limit_by_rules,
-    windows_of,
-)
-from trimtab.decide.horizontal.behavior.rate_limits import (
-    change_within,
-    scale_down_limit,
+    rate_limit,
+    recommendations_after,
     scale_events,
-    scale_up_limit,
-)
-from trimtab.decide.horizontal.behavior.stabilization import (
-    Stabilized,
-    Windows,
-    earlier_recommendation,
-    stabilize,
-    stabilize_both_ways,
+    windows_of,
+    within_both_windows,
+    within_windows,
 )
 from trimtab.decide.horizontal.memory import Memory, Recommendation, ScaleEvent
+from trimtab.decide.horizontal.reasons import ROWS, WITHIN_RANGE, Code, Count, Earlier, Reason, Set
 from trimtab.decide.horizontal.rules import HpaSettings, Rules
 from trimtab.model.hpa.types import HorizontalPodAutoscalerBehavior
 
@@ -35,7 +30,7 @@ def known(*pairs):
     return tuple(Recommendation(replicas, T - age) for replicas, age in pairs)
 
 
-@pytest.mark.parametrize("compact", [True, False], ids=["ours", "upstream"])
+@pytest.mark.parametrize("of", [Rules.TRIMTAB, Rules.KUBERNETES_1_37], ids=["ours", "upstream"])
 @pytest.mark.parametrize(
     ("history", "desired", "want"),
     [
@@ -48,11 +43,16 @@ def known(*pairs):
         pytest.param([], 5, 5, id="nothing is known"),
     ],
 )
-def test_without_behavior_the_highest_of_the_window_counts(history, desired, want, compact):
-    found = stabilize(known(*history), desired, T, 300.0, compact=compact)
+def test_without_behavior_the_highest_of_the_window_counts(history, desired, want, of):
+    seen, memory = observe(hpa(), 9, rules=of), Memory(recommendations=known(*history))
+    found = within_windows(asked(desired), seen, memory, T)
     assert found.replicas == want
-    assert (found.reason, found.window) == (("ScaleDownStabilized", 300.0) if want != desired else ("", 0.0))
-    assert Recommendation(desired, T) in found.recommendations
+    assert found == asked(desired) if want == desired else found.why.code is Code.DOWN_WINDOW
+    assert Recommendation(desired, T) in recommendations_after(seen, memory, desired, T)
+
+
+def asked(replicas):
+    return Count(replicas, Reason(code=Code.ENOUGH))
 
 
 @pytest.mark.parametrize(
@@ -73,9 +73,23 @@ def test_without_behavior_the_highest_of_the_window_counts(history, desired, wan
 def test_each_direction_has_its_window(history, current, desired, want, reason):
     windows = Windows(up=60.0, down=120.0)
     for order in (1, -1):
-        found = stabilize_both_ways(known(*history)[::order], current, desired, T, windows)
-        span = {"": 0.0, "ScaleUpStabilized": 60.0, "ScaleDownStabilized": 120.0}[reason]
-        assert found == (want, reason, span)
+        remembered = known(*history)[::order]
+        assert within_both_windows(remembered, current, desired, T, windows) == want
+        both = HorizontalPodAutoscalerBehavior(scale_up=rules(window=60), scale_down=rules(window=120))
+        seen = observe(hpa(behavior=both), current)
+        found = within_windows(asked(desired), seen, Memory(recommendations=remembered), T)
+        shown = {"": (), "ScaleUpStabilized": ("ScaleUpStabilized",)}.get(reason, ("ScaleDownStabilized",))
+        assert (
+            tuple(
+                condition.reason
+                for condition in ROWS[found.why.code].conditions
+                if isinstance(condition, Set)
+            )
+            == shown
+        )
+        if reason:
+            assert isinstance(found.why.facts, Earlier)
+            assert found.why.facts.window == (60.0 if reason == "ScaleUpStabilized" else 120.0)
 
 
 def test_the_default_windows():
@@ -83,18 +97,12 @@ def test_the_default_windows():
 
 
 def test_the_latest_recommendation_of_the_held_replicas_is_named():
-    held = Stabilized(
-        replicas=8,
-        reason="ScaleDownStabilized",
-        recommendations=known((8, 90), (8, 30), (9, 10)),
-        window=300.0,
-    )
-    assert held.earlier == Recommendation(8, T - 30)
-    assert (
+    memory = Memory(recommendations=known((8, 90), (8, 30), (7, 10)))
+    held = within_windows(asked(3), observe(hpa(), 9), memory, T)
+    assert held.why.facts == Earlier(replicas=8, at=T - 30, window=300.0)
+    assert str(held.why.facts) == (
         "8 replicas were recommended at 2026-01-15T11:59:30Z, within the window of 300 s"
-        in earlier_recommendation(held)
     )
-    assert Stabilized(replicas=8, recommendations=known((8, 90))).earlier is None
 
 
 EVENTS = (ScaleEvent(1, T - 60), ScaleEvent(2, T - 59), ScaleEvent(4, T))
@@ -121,8 +129,8 @@ def test_events_younger_than_the_period_count(period, want):
 @pytest.mark.parametrize("compat", [Rules.TRIMTAB, Rules.KUBERNETES_1_36], ids=["ours", "upstream"])
 def test_policies_limit_both_directions_from_ten_replicas(policies, select, up, down, compat):
     chosen = rules(*policies, select=select)
-    grown = scale_up_limit(10, Memory(), chosen, T, compat)
-    shrunk = scale_down_limit(10, Memory(), chosen, T, compat)
+    grown = rate_limit(10, Memory(), chosen, T, compat, is_up=True)
+    shrunk = rate_limit(10, Memory(), chosen, T, compat, is_up=False)
     assert (grown.replicas, shrunk.replicas) == (up, down)
     assert grown.is_disabled is shrunk.is_disabled is (select == "Disabled")
     if select == "Disabled":
@@ -136,11 +144,11 @@ def test_changes_of_the_period_count_against_a_policy_in_both_directions():
     memory = Memory(scale_up=(ScaleEvent(2, T - 10),), scale_down=(ScaleEvent(5, T - 10),))
     policy = rules(("Pods", 3, 60))
     # The period began with 10 - 2 + 5 replicas.
-    assert scale_up_limit(10, memory, policy, T, Rules.TRIMTAB).replicas == 16
-    assert scale_down_limit(10, memory, policy, T, Rules.TRIMTAB).replicas == 10
+    assert rate_limit(10, memory, policy, T, Rules.TRIMTAB, is_up=True).replicas == 16
+    assert rate_limit(10, memory, policy, T, Rules.TRIMTAB, is_up=False).replicas == 10
     later = rules(("Pods", 3, 5))
-    assert scale_up_limit(10, memory, later, T, Rules.TRIMTAB).replicas == 13
-    assert scale_down_limit(10, memory, later, T, Rules.TRIMTAB).replicas == 7
+    assert rate_limit(10, memory, later, T, Rules.TRIMTAB, is_up=True).replicas == 13
+    assert rate_limit(10, memory, later, T, Rules.TRIMTAB, is_up=False).replicas == 7
 
 
 @pytest.mark.parametrize(
@@ -149,15 +157,15 @@ def test_changes_of_the_period_count_against_a_policy_in_both_directions():
     ids=["ours", "upstream", "nothing of nothing", "three times nothing"],
 )
 def test_a_percentage_leaves_zero_by_one(compat, percent, want):
-    assert scale_up_limit(0, Memory(), rules(("Percent", percent, 60)), T, compat).replicas == want
-    assert scale_up_limit(1, Memory(), rules(("Percent", 50, 60)), T, compat).replicas == 2
+    assert rate_limit(0, Memory(), rules(("Percent", percent, 60)), T, compat, is_up=True).replicas == want
+    assert rate_limit(1, Memory(), rules(("Percent", 50, 60)), T, compat, is_up=True).replicas == 2
 
 
 def test_without_policies_nothing_limits():
-    assert scale_up_limit(5, Memory(), rules(), T, Rules.TRIMTAB).replicas == INT32_MIN
-    assert scale_up_limit(5, Memory(), rules(select="Min"), T, Rules.TRIMTAB).replicas == INT32_MAX
-    assert scale_down_limit(5, Memory(), rules(), T, Rules.TRIMTAB).replicas == INT32_MAX
-    assert scale_down_limit(5, Memory(), rules(select="Min"), T, Rules.TRIMTAB).replicas == INT32_MIN
+    assert rate_limit(5, Memory(), rules(), T, Rules.TRIMTAB, is_up=True).replicas == INT32_MIN
+    assert rate_limit(5, Memory(), rules(select="Min"), T, Rules.TRIMTAB, is_up=True).replicas == INT32_MAX
+    assert rate_limit(5, Memory(), rules(), T, Rules.TRIMTAB, is_up=False).replicas == INT32_MAX
+    assert rate_limit(5, Memory(), rules(select="Min"), T, Rules.TRIMTAB, is_up=False).replicas == INT32_MIN
 
 
 @pytest.mark.parametrize("compact", [True, False], ids=["ours", "upstream"])
@@ -178,31 +186,34 @@ def test_a_change_is_an_event_of_its_direction(before, after, compact):
 @pytest.mark.parametrize(("age", "held"), [(299.4, True), (299.6, False), (300.0, False)])
 def test_a_window_of_a_whole_number_of_syncs_ends_at_that_sync(age, held):
     """W1: a window of 60 s lasted 75."""
-    found = stabilize(known((8, age)), 5, T, 300.0, compact=True)
-    assert found.replicas == (8 if held else 5)
-    both = stabilize_both_ways(known((8, age)), 8, 5, T, Windows(), 0.5)
-    assert both[0] == (8 if held else 5)
-    assert stabilize(known((8, 300.0)), 5, T, 300.0, compact=False).replicas == 8, (
-        "upstream includes the edge"
-    )
+    memory = Memory(recommendations=known((8, age)))
+    for made in (hpa(), hpa(behavior=HorizontalPodAutoscalerBehavior())):
+        found = within_windows(asked(5), observe(made, 8), memory, T)
+        assert found.replicas == (8 if held else 5)
+    edge = Memory(recommendations=known((8, 300.0)))
+    theirs = within_windows(asked(5), observe(hpa(), 8, rules=Rules.KUBERNETES_1_37), edge, T)
+    assert theirs.replicas == 8, "upstream includes the edge"
 
 
 @pytest.mark.parametrize(("age", "allowed"), [(14.4, 4), (14.6, 7), (15.0, 7)])
 def test_a_period_of_a_whole_number_of_syncs_ends_at_that_sync(age, allowed):
     """W1: milliseconds of jitter decided whether a step came after 15 or after 30 seconds."""
     memory = Memory(scale_up=(ScaleEvent(3, T - age),))
-    assert scale_up_limit(4, memory, rules(("Pods", 3, 15)), T, Rules.TRIMTAB).replicas == allowed
-    upstream = scale_up_limit(4, memory, rules(("Pods", 3, 15)), T, Rules.KUBERNETES_1_37).replicas
+    policy = rules(("Pods", 3, 15))
+    assert rate_limit(4, memory, policy, T, Rules.TRIMTAB, is_up=True).replicas == allowed
+    upstream = rate_limit(4, memory, policy, T, Rules.KUBERNETES_1_37, is_up=True).replicas
     assert upstream == (7 if age >= 15 else 4)
 
 
 def limits(current, desired, *, low=1, high=100, behavior=None, memory=Memory()):  # noqa: B008 - frozen
-    wanted = NormalizeInput(current=current, desired=desired, lowest=low, highest=high, behavior=behavior)
+    count, bounds = asked(desired), Bounds(low, high)
     if behavior is None:
-        found = limit_by_rules(wanted, desired, HpaSettings())
+        found = limit_by_rules(count, current, bounds, HpaSettings())
     else:
-        found = limit_by_behavior(wanted, desired, memory, T, Rules.TRIMTAB)
-    return found.replicas, found.reason
+        found = limit_by_behavior(count, observe(hpa(behavior=behavior), current), bounds, memory, T)
+    condition = WITHIN_RANGE if found is count else ROWS[found.why.code].conditions[0]
+    assert isinstance(condition, Set)
+    return found.replicas, condition.reason
 
 
 @pytest.mark.parametrize(

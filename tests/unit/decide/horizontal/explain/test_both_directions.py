@@ -18,7 +18,7 @@ from tests.unit.decide.horizontal.builders import (
     series,
     usage_of,
 )
-from trimtab.decide.horizontal import DecisionReason, Memory
+from trimtab.decide.horizontal import Code, Memory
 from trimtab.decide.horizontal.memory import Recommendation
 
 QUEUE = external(average(100))
@@ -39,8 +39,8 @@ def held(load, *remembered):
 @pytest.mark.parametrize(
     ("load", "reason", "words"),
     [
-        pytest.param(700, DecisionReason.UP_WINDOW, "more than 4", id="up"),
-        pytest.param(100, DecisionReason.DOWN_WINDOW, "fewer than 4", id="down"),
+        pytest.param(700, Code.UP_WINDOW, "more than 4", id="up"),
+        pytest.param(100, Code.DOWN_WINDOW, "fewer than 4", id="down"),
     ],
 )
 @pytest.mark.parametrize(

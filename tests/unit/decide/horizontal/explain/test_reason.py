@@ -36,19 +36,18 @@ from tests.unit.decide.horizontal.builders import (
     value,
 )
 from trimtab.decide.horizontal import (
+    Code,
     ConflictingHpa,
-    DecisionReason,
     Memory,
     Owner,
     OwnerNotFound,
     OwnerUnavailable,
     ScaleFailure,
-    reason_for,
 )
-from trimtab.decide.horizontal.explain.wording import SUMMARIES
 from trimtab.decide.horizontal.memory import Recommendation, ScaleEvent
 from trimtab.decide.horizontal.observation.observation import StaleInput
 from trimtab.decide.horizontal.observation.plugin_answers import FilterAnswer, PolicyAnswer
+from trimtab.decide.horizontal.reasons import ROWS
 from trimtab.model.feature_gates import FeatureGates
 from trimtab.model.hpa.types import ReplicaPolicySpec
 
@@ -90,76 +89,66 @@ def remembering(*recommendations, up=(), down=()):
 
 
 STANDING_STILL = {
-    DecisionReason.SCALE_UNREADABLE: observe(
-        hpa(), 4, scale=None, scale_failure=ScaleFailure(message="not found")
-    ),
-    DecisionReason.PAUSED: by_queue(500, 0),
-    DecisionReason.SELECTOR_MISSING: observe(hpa(), 4, scale=scale(4, selector="")),
-    DecisionReason.SELECTOR_INVALID: observe(hpa(), 4, scale=scale(4, selector="a in (")),
-    DecisionReason.AMBIGUOUS: by_queue(
-        400, conflicting_hpas=(ConflictingHpa(key="shop/other", selector="app=web"),)
-    ),
-    DecisionReason.METRICS_FAILED: observe(hpa(QUEUE), 4, unreadable()),
-    DecisionReason.METRICS_INCOMPLETE: observe(hpa(cpu(), QUEUE), 4, unreadable(), series(100)),
-    DecisionReason.ALL_LEFT_OUT: observe(
+    Code.SCALE_UNREADABLE: observe(hpa(), 4, scale=None, scale_failure=ScaleFailure(message="not found")),
+    Code.PAUSED: by_queue(500, 0),
+    Code.SELECTOR_MISSING: observe(hpa(), 4, scale=scale(4, selector="")),
+    Code.SELECTOR_INVALID: observe(hpa(), 4, scale=scale(4, selector="a in (")),
+    Code.AMBIGUOUS: by_queue(400, conflicting_hpas=(ConflictingHpa(key="shop/other", selector="app=web"),)),
+    Code.METRICS_FAILED: observe(hpa(QUEUE), 4, unreadable()),
+    Code.METRICS_INCOMPLETE: observe(hpa(cpu(), QUEUE), 4, unreadable(), series(100)),
+    Code.ALL_LEFT_OUT: observe(
         hpa(cpu(50), selection_strategy="example.com/None"),
         1,
         samples({"web-1": 100}),
         pods=(pod("web-1"),),
         filter_answer=FilterAnswer(plugin="example.com/None", left_out={"web-1": "it is Monday"}),
     ),
-    DecisionReason.OWNERS_UNREAD: observe(
+    Code.OWNERS_UNREAD: observe(
         hpa(cpu(), selection_strategy="OwnerReference"),
         1,
         samples({"web-1": 0, "scrape-1": 0}),
         pods=(pod("web-1", owners=(REPLICA_SET,)), pod("scrape-1", owners=(JOB,))),
         owners={REPLICA_SET.uid: OwnerUnavailable(error="timeout"), JOB.uid: OwnerNotFound()},
     ),
-    DecisionReason.PLUGIN_FAILED: observe(
+    Code.PLUGIN_FAILED: observe(
         hpa(QUEUE, replica_policies=(ReplicaPolicySpec(name="example.com/Plan"),)),
         4,
         series(100),
         policy_answers=(PolicyAnswer(plugin="example.com/Plan", failure="it raised", reason="PluginRaised"),),
         settings=NO_WINDOW,
     ),
-    DecisionReason.REPLICA_POLICY: observe(
+    Code.REPLICA_POLICY: observe(
         hpa(QUEUE, replica_policies=(ReplicaPolicySpec(name="example.com/Plan"),)),
         4,
         series(100),
         policy_answers=(PolicyAnswer(plugin="example.com/Plan", replicas=4, reason="by the plan"),),
         settings=NO_WINDOW,
     ),
-    DecisionReason.CACHES_STALE: observe(
+    Code.CACHES_STALE: observe(
         hpa(QUEUE),
         4,
         series(100),
         stale_inputs=(StaleInput(input="pods", message="pods"),),
         settings=NO_WINDOW,
     ),
-    DecisionReason.LOSS_POLICY: observe(hpa(losing(QUEUE, "Replicas", replicas=4)), 4, unreadable()),
-    DecisionReason.WITHIN_TOLERANCE: by_queue(420),
-    DecisionReason.WITHIN_AFTER_FILLING: observe(
-        hpa(cpu(100)), 10, usage_of(pods(10)[:9], 120), pods=pods(10)
-    ),
-    DecisionReason.DIRECTION_UNSURE: observe(hpa(cpu(50)), 4, usage_of(FULL[:1], 10), pods=FULL),
-    DecisionReason.NO_READY_PODS: observe(
-        hpa(external(value(10))), 4, series(90), pods=pods(4, ready="False")
-    ),
-    DecisionReason.IDLE_AT_ZERO: by_queue(0, 0, low=0, status=marked()),
-    DecisionReason.ENOUGH: observe(hpa(external(average(100))), 1, series(70), settings=NO_WINDOW),
-    DecisionReason.DOWN_WINDOW: observe(hpa(QUEUE), 4, series(100), memory=remembering((4, 60))),
-    DecisionReason.UP_WINDOW: by_queue(700, behavior=slow_up(window=300), memory=remembering((4, 60))),
-    DecisionReason.AT_MAXIMUM: by_queue(900, high=4),
-    DecisionReason.SURGE: by_queue(430, high=4, scale=scale(4, seen=5)),
-    DecisionReason.AT_MINIMUM: by_queue(100, low=4),
-    DecisionReason.UP_RATE: by_queue(
-        900, behavior=slow_up(), memory=remembering((4, 60), up=(ScaleEvent(1, T - 60),))
-    ),
-    DecisionReason.DOWN_RATE: by_queue(
+    Code.LOSS_POLICY: observe(hpa(losing(QUEUE, "Replicas", replicas=4)), 4, unreadable()),
+    Code.WITHIN_TOLERANCE: by_queue(420),
+    Code.WITHIN_AFTER_FILLING: observe(hpa(cpu(100)), 10, usage_of(pods(10)[:9], 120), pods=pods(10)),
+    Code.DIRECTION_UNSURE: observe(hpa(cpu(50)), 4, usage_of(FULL[:1], 10), pods=FULL),
+    Code.NO_READY_PODS: observe(hpa(external(value(10))), 4, series(90), pods=pods(4, ready="False")),
+    Code.IDLE_AT_ZERO: by_queue(0, 0, low=0, status=marked()),
+    Code.ENOUGH: observe(hpa(external(average(100))), 1, series(70), settings=NO_WINDOW),
+    Code.DOWN_WINDOW: observe(hpa(QUEUE), 4, series(100), memory=remembering((4, 60))),
+    Code.UP_WINDOW: by_queue(700, behavior=slow_up(window=300), memory=remembering((4, 60))),
+    Code.AT_MAXIMUM: by_queue(900, high=4),
+    Code.SURGE: by_queue(430, high=4, scale=scale(4, seen=5)),
+    Code.AT_MINIMUM: by_queue(100, low=4),
+    Code.UP_RATE: by_queue(900, behavior=slow_up(), memory=remembering((4, 60), up=(ScaleEvent(1, T - 60),))),
+    Code.DOWN_RATE: by_queue(
         100, behavior=slow_down(), memory=remembering((4, 60), down=(ScaleEvent(1, T - 60),))
     ),
-    DecisionReason.UP_DISABLED: by_queue(900, behavior=slow_up("Disabled")),
-    DecisionReason.DOWN_DISABLED: by_queue(100, behavior=slow_down("Disabled")),
+    Code.UP_DISABLED: by_queue(900, behavior=slow_up("Disabled")),
+    Code.DOWN_DISABLED: by_queue(100, behavior=slow_down("Disabled")),
 }
 
 
@@ -167,33 +156,33 @@ STANDING_STILL = {
 def test_a_reason_for_not_scaling(reason):
     decision = run(STANDING_STILL[reason])
     assert decision.desired == decision.current
-    assert reason_for(decision) == reason
+    assert decision.reason.code == reason
 
 
 def test_a_write_that_failed_is_told_apart():
     story = explained(by_queue(700), error="conflict")
-    assert story.reason == DecisionReason.SCALE_NOT_WRITTEN
+    assert story.reason == Code.SCALE_NOT_WRITTEN
     assert story.summary == "stays at 4: the new size could not be written"
 
 
 @pytest.mark.parametrize(
     ("seen", "reason"),
     [
-        (by_queue(700), DecisionReason.SCALES_UP),
-        (by_queue(200), DecisionReason.SCALES_DOWN),
-        (by_queue(200, 20), DecisionReason.ABOVE_MAXIMUM),
-        (by_queue(200, 1, low=2), DecisionReason.BELOW_MINIMUM),
-        (observe(hpa(QUEUE, low=2, status=marked()), 0, unreadable(), pods=()), DecisionReason.BELOW_MINIMUM),
+        (by_queue(700), Code.SCALES_UP),
+        (by_queue(200), Code.SCALES_DOWN),
+        (by_queue(200, 20), Code.ABOVE_MAXIMUM),
+        (by_queue(200, 1, low=2), Code.BELOW_MINIMUM),
+        (observe(hpa(QUEUE, low=2, status=marked()), 0, unreadable(), pods=()), Code.BELOW_MINIMUM),
     ],
 )
 def test_a_reason_for_scaling(seen, reason):
-    assert reason_for(run(seen)) == reason
+    assert run(seen).reason.code == reason
 
 
 def test_there_are_more_than_twelve_reasons_for_not_scaling_and_each_is_said_differently():
     texts = {explained(seen).summary for seen in STANDING_STILL.values()}
     assert len(texts) == len(STANDING_STILL) > 12
-    assert len(set(SUMMARIES.values())) == len(SUMMARIES) == len(DecisionReason)
+    assert len({row.says for row in ROWS.values()}) == len(ROWS) == len(Code)
 
 
 @pytest.mark.parametrize("reason", STANDING_STILL, ids=str)
@@ -224,28 +213,28 @@ class TestExplanation:
         assert "2 left out" in str(story)
 
     def test_it_says_how_long_the_window_holds(self):
-        story = explained(STANDING_STILL[DecisionReason.DOWN_WINDOW])
+        story = explained(STANDING_STILL[Code.DOWN_WINDOW])
         assert story.next_step == "the metrics must ask for fewer than 4 until 2026-01-15T12:04:00Z"
         assert [one.replicas for one in story.recommendations] == [4, 1]
 
     def test_it_says_when_the_rate_allows_more(self):
-        story = explained(STANDING_STILL[DecisionReason.UP_RATE])
+        story = explained(STANDING_STILL[Code.UP_RATE])
         assert story.next_step == "the scale-up policies allow more from 2026-01-15T12:09:00Z"
 
     def test_it_says_which_values_would_change_a_standstill(self):
-        assert explained(STANDING_STILL[DecisionReason.WITHIN_TOLERANCE]).next_step == (
+        assert explained(STANDING_STILL[Code.WITHIN_TOLERANCE]).next_step == (
             "more replicas when queue is above 110 per pod; or fewer replicas when queue is at 75 per pod or less"
         )
 
     def test_a_window_and_a_bound_that_hold_together_are_both_named(self):
         told = explained(observe(hpa(QUEUE, low=4), 4, series(100), memory=remembering((4, 60))))
-        assert told.reason == DecisionReason.DOWN_WINDOW
+        assert told.reason == Code.DOWN_WINDOW
         assert told.next_step == (
             "the metrics must ask for fewer than 4 until 2026-01-15T12:04:00Z, and lower minReplicas"
         )
 
     def test_it_names_the_policy_that_limits(self):
-        assert explained(STANDING_STILL[DecisionReason.UP_RATE]).limit == "1 pod per 600 s"
+        assert explained(STANDING_STILL[Code.UP_RATE]).limit == "1 pod per 600 s"
         assert explained(by_queue(2000)).limit == "at most 8 in one sync"
 
     def test_the_winner_and_the_failures_are_marked(self):
@@ -270,7 +259,7 @@ class TestTheDirectionThatTheMetricsAskFor:
     def test_a_remembered_peak_above_the_maximum_is_no_reason_to_raise_it(self):
         """W1: the window holds an idle workload; its bounds point the other way."""
         told = explained(observe(hpa(QUEUE, high=4), 4, series(100), memory=remembering((22, 60))))
-        assert told.reason == DecisionReason.DOWN_WINDOW
+        assert told.reason == Code.DOWN_WINDOW
         assert told.next_step == "the metrics must ask for fewer than 4 until 2026-01-15T12:04:00Z"
 
     def test_an_earlier_recommendation_that_is_carried_out_is_named_with_its_time(self):
@@ -278,7 +267,7 @@ class TestTheDirectionThatTheMetricsAskFor:
         seen = observe(hpa(QUEUE), 4, series(400), memory=remembering((7, 60)))
         why = "7 replicas were recommended at 2026-01-15T11:59:00Z, within the window of 300 s"
         told = explained(seen)
-        assert (told.reason, told.desired) == (DecisionReason.EARLIER_RECOMMENDATION, 7)
+        assert (told.reason, told.desired) == (Code.EARLIER_RECOMMENDATION, 7)
         assert told.summary == f"scales from 4 to 7: {why}"
         assert run(seen).events[-1].message == f"New size: 7; reason: {why}"
 
@@ -288,7 +277,7 @@ class TestTheDirectionThatTheMetricsAskFor:
 
     def test_at_zero_any_value_wakes(self):
         """W4: neither the tolerance nor the target matters there."""
-        told = explained(STANDING_STILL[DecisionReason.IDLE_AT_ZERO])
+        told = explained(STANDING_STILL[Code.IDLE_AT_ZERO])
         assert told.next_step == "more replicas when queue is above 0"
         assert str(told).splitlines()[2] == (
             "metric: queue is 0 in all, target 100 per pod, asks for 0 (wins); asks for more above 0; every sample is zero"
@@ -307,7 +296,7 @@ class TestForeignPods:
 
     def test_counting_by_owner_comes_before_a_larger_maximum(self):
         told = explained(self.seen({REPLICA_SET.uid: self.OWNED, JOB.uid: Owner(uid=JOB.uid)}))
-        assert told.reason == DecisionReason.AT_MAXIMUM
+        assert told.reason == Code.AT_MAXIMUM
         assert told.pods_foreign == {"scrape-1": "it belongs to Job/scrape"}
         assert told.next_step == (
             "set selectionStrategy to OwnerReference, because 1 counted pod is not the target's own; "
@@ -357,25 +346,25 @@ class TestSurge:
         told = explained(seen)
         assert (told.current, told.desired) == (4, 4)
         if is_surge:
-            assert told.reason == DecisionReason.SURGE
+            assert told.reason == Code.SURGE
             assert told.next_step == "the rollout must end, so that the target has as many pods as replicas"
         else:
-            assert told.reason == DecisionReason.AT_MAXIMUM
+            assert told.reason == Code.AT_MAXIMUM
             assert told.next_step == "raise maxReplicas"
 
     def test_one_metric_that_the_replicas_cannot_take_is_enough(self):
         readings = usage_of(self.FIVE, 43), series(445)
         seen = observe(hpa(cpu(50), QUEUE, high=4), 4, *readings, scale=scale(4, seen=5), pods=self.FIVE)
-        assert explained(seen).reason == DecisionReason.AT_MAXIMUM
+        assert explained(seen).reason == Code.AT_MAXIMUM
 
     def test_the_end_of_the_rollout_brings_what_was_said(self):
         after = observe(hpa(cpu(50), high=4), 4, usage_of(pods(4), 43 * 5 // 4), pods=pods(4))
-        assert explained(after).reason == DecisionReason.WITHIN_TOLERANCE
+        assert explained(after).reason == Code.WITHIN_TOLERANCE
 
     def test_a_foreign_pod_is_no_surge(self):
         seen = observe(hpa(cpu(50), high=4), 4, usage_of(self.FIVE, 43), pods=self.FIVE)
         told = explained(seen)
-        assert told.reason == DecisionReason.AT_MAXIMUM
+        assert told.reason == Code.AT_MAXIMUM
         assert told.summary.endswith("maxReplicas; the selector counts 1 pod more than the target has")
 
 
@@ -428,7 +417,7 @@ class TestFieldsWithoutEffect:
                 settings=NO_WINDOW,
             )
         )
-        assert told.reason == DecisionReason.AT_MINIMUM
+        assert told.reason == Code.AT_MINIMUM
         assert (
             "spec.minReplicas: 0 has no effect while the feature gate HPAScaleToZero is off" in told.summary
         )

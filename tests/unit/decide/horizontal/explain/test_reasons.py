@@ -312,7 +312,7 @@ def seen_on(number, milli, replicas, **fields):
 )
 def test_the_reason_of_a_change_is_true_of_value_target_and_pods(seen, why):
     assert explained(seen).summary == why
-    assert run(seen).reason.endswith(("above target", "below target"))  # the event keeps upstream's words
+    assert run(seen).because.endswith(("above target", "below target"))  # the event keeps upstream's words
 
 
 def test_a_metric_names_every_range_in_which_it_asks_for_more_or_fewer():

@@ -4,7 +4,7 @@ from math import ceil, floor, inf
 
 import pytest
 
-from trimtab.decide.horizontal.explain.units import _BINARY, _bytes, _whole
+from trimtab.decide.horizontal.units import _BINARY, _bytes, _whole
 
 
 @pytest.mark.parametrize(

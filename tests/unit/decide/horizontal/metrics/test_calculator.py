@@ -115,9 +115,9 @@ class TestEdgeCases:
     def test_object_averages_are_called_by_their_kind(self):
         """4.3-11."""
         decision = decided(object_metric(average(1)), series(3))
-        assert decision.reason == "Ingress metric rps above target"
+        assert decision.because == "Ingress metric rps above target"
         upstream = decided(object_metric(average(1)), series(3), rules=UPSTREAM)
-        assert upstream.reason == "external metric rps(nil) above target"
+        assert upstream.because == "external metric rps(nil) above target"
 
     def test_an_object_error_names_the_object(self):
         """4.3-11."""
@@ -261,7 +261,7 @@ class TestPodMetrics:
         chosen = tuple(pod(f"web-{number}", containers=twin) for number in (1, 2))
         decision = run(observe(hpa(container_cpu("app", 50)), 2, usage_of(chosen, 100), pods=chosen))
         assert (decision.trace.proposals[0].value, decision.desired) == (100, 4)
-        assert decision.reason == "cpu container resource utilization (percentage of request) above target"
+        assert decision.because == "cpu container resource utilization (percentage of request) above target"
 
     def test_a_missing_container_is_named(self):
         decision = run(observe(hpa(container_cpu("nope")), 1, usage_of(pods(1), 10)))

@@ -30,10 +30,9 @@ from tests.unit.decide.horizontal.builders import (
     value,
 )
 from trimtab.decide.horizontal import (
-    DecisionReason,
+    Code,
     Record,
     Rules,
-    reason_for,
     replay,
 )
 from trimtab.decide.horizontal import memory as memories
@@ -97,7 +96,7 @@ def test_a_policy_is_no_answer_to_a_spec_that_is_wrong(metric):
     wrong = msgspec.structs.replace(metric, external=source)
     decision = looked(4, (wrong, series(1)), (OTHER, series(10)))
     assert decision.desired == 4
-    assert reason_for(decision) == DecisionReason.METRICS_INCOMPLETE
+    assert decision.reason.code == Code.METRICS_INCOMPLETE
 
 
 def test_a_pod_without_a_request_is_a_spec_that_is_wrong():
@@ -255,7 +254,7 @@ class TestTelling:
 
     def test_a_shrinking_says_that_not_every_metric_counted(self):
         decision = looked(4, (IGNORE, GONE), (OTHER, series(10)))
-        assert decision.reason == "All metrics that count below target"
+        assert decision.because == "All metrics that count below target"
         assert condition(decision, "MetricLost").reason == "MetricIgnored"
 
     def test_explanations(self):
@@ -273,7 +272,7 @@ class TestTelling:
 
     def test_a_standstill_by_policy_says_what_to_mend(self):
         story = looked(5, (FIVE, GONE), is_explained=True)
-        assert story.reason == DecisionReason.LOSS_POLICY
+        assert story.reason == Code.LOSS_POLICY
         assert story.summary == "stays at 5: a metric cannot be read, and its loss policy asks for this"
         assert story.next_step.startswith("make this metric readable: unable to get external metric")
 

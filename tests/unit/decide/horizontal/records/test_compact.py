@@ -12,7 +12,7 @@ from tests.unit.decide.horizontal.records.test_record import CASES
 from trimtab.decide.horizontal import PodSamples, Record, Sample, after_status, decide
 from trimtab.decide.horizontal.records import record
 from trimtab.decide.horizontal.records.compact import PackedRecord, pack, unpack
-from trimtab.decide.horizontal.status.dry_run import as_dry_run
+from trimtab.decide.horizontal.status.conditions import as_dry_run
 
 MOST_BYTES_PER_RECORD = 360
 """What a packed record of ten pods takes beside its ground; it was 900 when each kept its own status and memory."""

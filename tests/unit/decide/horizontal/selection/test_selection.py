@@ -40,7 +40,6 @@ from trimtab.decide.horizontal import (
     Target,
     found_owner,
     owners_to_find,
-    reason_for,
 )
 from trimtab.decide.horizontal.rules import Rules
 from trimtab.decide.horizontal.selection.owners import DEEPEST_CHAIN
@@ -251,7 +250,7 @@ class TestEdgeCases:
         message = condition(decision, "ScalingActive").message
         ours = "did not receive metrics for targeted pods: OwnerReference leaves out every pod that matches the selector"
         assert message.endswith(ours)
-        assert (decision.desired, reason_for(decision)) == (1, "AllPodsLeftOut")
+        assert (decision.desired, decision.reason.code) == (1, "AllPodsLeftOut")
         theirs = run(msgspec.structs.replace(seen, rules=Rules.KUBERNETES_1_37))
         proposed = "did not receive metrics for targeted pods (pods might be unready)"
         assert condition(theirs, "ScalingActive").message.endswith(proposed)
@@ -457,7 +456,7 @@ def test_e3_owners_that_cannot_be_read_bind_only_metrics_that_count_pods(metrics
     unread = {REPLICA_SET.uid: OwnerUnavailable(error="timeout")}
     seen = observe(hpa(*metrics, **BY_OWNER), 4, *readings, pods=chosen, owners=unread, settings=NO_WINDOW)
     found = run(seen)
-    assert (found.desired, reason_for(found)) == (desired, reason)
+    assert (found.desired, found.reason.code) == (desired, reason)
     (event,) = [event for event in found.events if event.reason == "PodSelectionFallback"]
     assert ("replicas are not lowered" in event.message) is (desired == 4)
 

@@ -16,7 +16,8 @@ from tests.unit.decide.horizontal.builders import (
     series,
 )
 from trimtab.decide.horizontal import decide
-from trimtab.decide.horizontal.status.dry_run import as_dry_run, must_not_scale
+from trimtab.decide.horizontal.status.conditions import as_dry_run
+from trimtab.decide.horizontal.status.ignored_fields import must_not_scale
 from trimtab.model.feature_gates import FeatureGates
 from trimtab.model.hpa.dry_run import MODE_ANNOTATION
 

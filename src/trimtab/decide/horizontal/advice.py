@@ -3,80 +3,33 @@
 Advice comes cheapest first, and names every change that is needed together. Tests apply it to the observation and decide again.
 """
 
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import replace
 from datetime import UTC, datetime
-from enum import StrEnum
-from math import isfinite
+from math import inf, isfinite
 
 import msgspec
 
-from trimtab.decide.horizontal.behavior.scale_to_zero import (
-    can_scale_from_zero,
-    effective_min_replicas,
-    is_paused,
-    is_scaled_to_zero,
-)
 from trimtab.decide.horizontal.decide import decide
-from trimtab.decide.horizontal.decision import Decision
-from trimtab.decide.horizontal.explain.holds import Hold, holds_on
-from trimtab.decide.horizontal.explain.reason import GROWING, SHRINKING, DecisionReason
-from trimtab.decide.horizontal.explain.units import edges_of
+from trimtab.decide.horizontal.decision import WINDOWS, Decision
+from trimtab.decide.horizontal.limits import (
+    DEFAULT_DOWN,
+    DEFAULT_UP,
+    bounds_of,
+    can_scale_from_zero,
+    is_scaled_to_zero,
+    may_wake,
+    rate_limit,
+    windows_of,
+)
+from trimtab.decide.horizontal.memory import Memory, Recommendation
 from trimtab.decide.horizontal.metrics.combine import LossFallback
 from trimtab.decide.horizontal.metrics.kinds import Failure, Proposal
 from trimtab.decide.horizontal.observation.observation import Observation, policies_of
-from trimtab.decide.horizontal.status.ignored_fields import SCALE_TO_ZERO, SELECTION
-from trimtab.model.hpa.types import SelectionStrategy
+from trimtab.decide.horizontal.reasons import ROWS, SCALE_TO_ZERO, SELECTION, Act, Code, Direction, State
+from trimtab.decide.horizontal.units import edges_of
+from trimtab.model.hpa.types import HPAScalingRules, ScalingPolicySelect, SelectionStrategy
 from trimtab.model.json.wire import Wire
-
-
-class Direction(StrEnum):
-    """The direction of the replicas once the changes are made."""
-
-    UP = "up"
-    DOWN = "down"
-    EITHER = "either"
-    """The reason goes away; what the metrics ask for then is unknown."""
-
-
-class Act(StrEnum):
-    """The kind of a change."""
-
-    SET = "Set"
-    """Write `value` into `field` of the HPA."""
-    OPEN_GATE = "OpenGate"
-    """Start the operator with the feature gate `value`."""
-    METRIC_ABOVE = "MetricAbove"
-    METRIC_BELOW = "MetricBelow"
-    METRIC_AT_MOST = "MetricAtMost"
-    POLICY_ABOVE = "PolicyAbove"
-    """The replica policy `value` asks for more than `amount` replicas."""
-    POLICY_BELOW = "PolicyBelow"
-    """The replica policy `value` asks for fewer than `amount` replicas."""
-    KEEP = "Keep"
-    """Metrics and replica policies ask for the same for `seconds`."""
-    WAIT = "Wait"
-    """Metrics and replica policies ask for the same until `until`, when the window or the policies in `field` allow it."""
-    READ_METRIC = "ReadMetric"
-    READ_OWNERS = "ReadOwners"
-    REFRESH_CACHES = "RefreshCaches"
-    READ_SCALE = "ReadScale"
-    REPORT_SELECTOR = "ReportSelector"
-    """The target's scale reports a selector that can be read."""
-    REMOVE_CONFLICTING_HPA = "RemoveConflictingHpa"
-    REPAIR_PLUGIN = "RepairPlugin"
-    """The plug-in works again, which failed for the reason `value`."""
-    COUNT_PODS = "CountPods"
-    """The selection strategy counts at least one pod."""
-    END_ROLLOUT = "EndRollout"
-    """The rollout ends, so that the target has as many pods as replicas."""
-    RESUME = "Resume"
-    """Set the replicas of the target to 1 or more."""
-    READY_POD = "ReadyPod"
-    SAMPLES = "Samples"
-    """The pods without usable samples are measured."""
-    FIRST_SAMPLES = "FirstSamples"
-    """Pods that just started are measured."""
-
 
 WINDOW = "stabilizationWindowSeconds"
 POLICIES = "policies"
@@ -110,63 +63,43 @@ class Advice(Wire):
     """What the metrics ask for afterwards, where that was computed."""
 
 
-_READS = {
-    DecisionReason.SCALE_UNREADABLE: Act.READ_SCALE,
-    DecisionReason.SELECTOR_MISSING: Act.REPORT_SELECTOR,
-    DecisionReason.SELECTOR_INVALID: Act.REPORT_SELECTOR,
-    DecisionReason.AMBIGUOUS: Act.REMOVE_CONFLICTING_HPA,
-    DecisionReason.OWNERS_UNREAD: Act.READ_OWNERS,
-    DecisionReason.ALL_LEFT_OUT: Act.COUNT_PODS,
-    DecisionReason.CACHES_STALE: Act.REFRESH_CACHES,
-    DecisionReason.SURGE: Act.END_ROLLOUT,
-}
-_UNREAD = {DecisionReason.METRICS_FAILED, DecisionReason.METRICS_INCOMPLETE, DecisionReason.LOSS_POLICY}
-_GAPS = {
-    DecisionReason.WARMING_UP: Act.FIRST_SAMPLES,
-    DecisionReason.NO_READY_PODS: Act.READY_POD,
-    DecisionReason.WITHIN_AFTER_FILLING: Act.SAMPLES,
-    DecisionReason.DIRECTION_UNSURE: Act.SAMPLES,
-}
-_MOVING = {
-    DecisionReason.SCALES_UP,
-    DecisionReason.SCALES_DOWN,
-    DecisionReason.EARLIER_RECOMMENDATION,
-    DecisionReason.ABOVE_MAXIMUM,
-    DecisionReason.BELOW_MINIMUM,
-    DecisionReason.SCALE_NOT_WRITTEN,
-}
+class Hold(Wire):
+    """A window, bound or rate that holds the replicas."""
+
+    code: Code
+    until: float | None = None
+    """When it ends by itself; None if only a change of the spec ends it."""
+    seconds: float = 0.0
+    """How long the metrics have to ask before a window allows it, where they do not ask yet."""
 
 
-def advise(observation: Observation, decision: Decision, reason: DecisionReason) -> tuple[Advice, ...]:
+_UNREAD = {Code.METRICS_FAILED, Code.METRICS_INCOMPLETE, Code.LOSS_POLICY}
+_GAPS = {Act.READY_POD, Act.SAMPLES}
+"""Acts that help, beside which other ones do."""
+
+
+def advise(observation: Observation, decision: Decision) -> tuple[Advice, ...]:
     """Return the ways to change the replicas, cheapest first.
 
     Where they change already, return what may have caused it.
     """
-    if reason in _MOVING:
+    code, row = decision.reason.code, ROWS[decision.reason.code]
+    if row.state is State.SCALING or code is Code.SCALE_NOT_WRITTEN:
         # Growth that other pods may have caused goes away once only the target's own pods count.
-        return (
-            _own_pods(observation, decision)
-            if reason == DecisionReason.SCALES_UP and decision.current
-            else ()
-        )
-    if reason == DecisionReason.PAUSED:
-        return (_either(AdvisedChange(act=Act.RESUME)), *_wake(observation))
-    if reason == DecisionReason.PLUGIN_FAILED:
-        return (_either(AdvisedChange(act=Act.REPAIR_PLUGIN, value=_failure_of(observation))),)
-    if reason in _READS:
-        return (_either(AdvisedChange(act=_READS[reason])),)
-    if reason in _UNREAD:
+        return _own_pods(observation, decision) if code is Code.SCALES_UP and decision.current else ()
+    if code in _UNREAD:
         return _unread(decision)
-    if reason == DecisionReason.WARMING_UP:
-        return _gaps(reason)
+    if row.act is not None and row.act not in _GAPS:
+        value = _failure_of(observation) if row.act is Act.REPAIR_PLUGIN else ""
+        wakes = _wake(observation) if code is Code.PAUSED else ()
+        return (_either(AdvisedChange(act=row.act, value=value)), *wakes)
     by_owner = _own_pods(observation, decision)
-    if reason == DecisionReason.AT_MAXIMUM and _is_enough(by_owner, decision.current):
+    if code is Code.AT_MAXIMUM and _is_enough(by_owner, decision.current):
         return by_owner  # a larger maximum would serve the load of other pods
-    if reason in GROWING | SHRINKING:
-        found = _held(observation, decision, is_up=reason in GROWING)
-    else:
-        found = (*_gaps(reason), *more(observation, decision), *fewer(observation, decision))
-    return (*by_owner, *found)
+    if row.asks is not None:
+        return (*by_owner, *_held(observation, decision, row.asks))
+    gaps = () if row.act is None else (_either(AdvisedChange(act=row.act)),)
+    return (*by_owner, *gaps, *more(observation, decision), *fewer(observation, decision))
 
 
 def more(observation: Observation, decision: Decision) -> tuple[Advice, ...]:
@@ -222,12 +155,9 @@ def _winner_first(
 
 def _keeps_replicas(decision: Decision) -> bool:
     """Return whether the replicas are not lowered, whatever metrics and policies ask for."""
-    trace = decision.trace
-    is_doubted = trace.selection_fallback and not trace.needs_no_pods
-    is_held = bool(is_doubted or trace.stale_hold or trace.policy_hold)
     # Without a metric that asks for replicas, a replica policy may only ask for more.
-    return is_held or all(
-        isinstance(result, Failure) or result.replicas is None for result in trace.proposals
+    return bool(decision.trace.doubts) or all(
+        isinstance(result, Failure) or result.replicas is None for result in decision.trace.proposals
     )
 
 
@@ -246,9 +176,8 @@ def _falls(proposal: Proposal, index: int, decision: Decision) -> AdvisedChange 
     return AdvisedChange(act=act, metric=index, amount=edges.down)
 
 
-def _held(observation: Observation, decision: Decision, *, is_up: bool) -> tuple[Advice, ...]:
-    changes = _beside(observation, decision, is_up=is_up)
-    direction = Direction.UP if is_up else Direction.DOWN
+def _held(observation: Observation, decision: Decision, direction: Direction) -> tuple[Advice, ...]:
+    changes = _beside(observation, decision, is_up=direction is Direction.UP)
     return (Advice(direction=direction, changes=changes),) if changes else ()
 
 
@@ -265,16 +194,16 @@ def _beside(observation: Observation, decision: Decision, *, is_up: bool) -> tup
 
 def _release(observation: Observation, decision: Decision, hold: Hold) -> list[AdvisedChange] | None:
     current = decision.current
-    if hold.reason == DecisionReason.AT_MAXIMUM:
+    if hold.code == Code.AT_MAXIMUM:
         return [AdvisedChange(act=Act.SET, field="spec.maxReplicas", value=str(current + 1))]
-    if hold.reason == DecisionReason.AT_MINIMUM:
+    if hold.code == Code.AT_MINIMUM:
         return _lower_minimum(observation, current - 1)
-    if hold.reason in {DecisionReason.UP_DISABLED, DecisionReason.DOWN_DISABLED}:
-        side = "scaleUp" if hold.reason == DecisionReason.UP_DISABLED else "scaleDown"
+    if hold.code in {Code.UP_DISABLED, Code.DOWN_DISABLED}:
+        side = "scaleUp" if hold.code == Code.UP_DISABLED else "scaleDown"
         return [AdvisedChange(act=Act.SET, field=f"spec.behavior.{side}.selectPolicy", value="Max")]
     if hold.until is None:
         return [AdvisedChange(act=Act.KEEP, seconds=hold.seconds)]
-    is_window = hold.reason in {DecisionReason.UP_WINDOW, DecisionReason.DOWN_WINDOW}
+    is_window = hold.code in {Code.UP_WINDOW, Code.DOWN_WINDOW}
     field = WINDOW if is_window else POLICIES
     return [AdvisedChange(act=Act.WAIT, field=field, until=hold.until)] if isfinite(hold.until) else None
 
@@ -308,10 +237,6 @@ def _failure_of(observation: Observation) -> str:
     return next((answer.reason for answer in answers if answer is not None and answer.failure), "")
 
 
-def _gaps(reason: DecisionReason) -> tuple[Advice, ...]:
-    return (_either(AdvisedChange(act=_GAPS[reason])),) if reason in _GAPS else ()
-
-
 def _either(change: AdvisedChange) -> Advice:
     return Advice(direction=Direction.EITHER, changes=(change,))
 
@@ -336,11 +261,7 @@ def _wake(observation: Observation) -> tuple[Advice, ...]:
     if observation.gates.hpa_scale_to_zero or not is_scaled_to_zero(observation.hpa.status.conditions):
         return ()
     gates = replace(observation.gates, hpa_scale_to_zero=True)
-    if is_paused(
-        observation.hpa.spec,
-        effective_min_replicas(observation.hpa.spec, gates, observation.rules),
-        is_ours=True,
-    ):
+    if not may_wake(observation.hpa, bounds_of(observation.hpa.spec, gates, observation.rules), gates):
         return ()
     return (_either(AdvisedChange(act=Act.OPEN_GATE, value=SCALE_TO_ZERO)),)
 
@@ -361,3 +282,88 @@ def asked_by_owner(observation: Observation, now: float) -> int | None:
     )
     trace = decide(by_owner, datetime.fromtimestamp(now, UTC)).trace
     return None if trace.selection_fallback else trace.recommended
+
+
+def holds_on(observation: Observation, decision: Decision, *, is_up: bool) -> tuple[Hold, ...]:
+    """Return everything that holds the replicas in that direction now."""
+    window = _window(observation, decision, is_up=is_up)
+    found = (
+        window,
+        _bound(decision, is_up=is_up),
+        *_rates(observation, decision, _after(window, decision.now), is_up=is_up),
+    )
+    return tuple(hold for hold in found if hold is not None)
+
+
+def _after(window: Hold | None, now: float) -> float:
+    """Return when a sync can find that the window no longer holds, which includes its last moment."""
+    if window is None:
+        return now
+    return (now + window.seconds if window.until is None else window.until) + 1
+
+
+def _window(observation: Observation, decision: Decision, *, is_up: bool) -> Hold | None:
+    """Return the window if a recommendation in it holds, or if no metric asks for the direction yet."""
+    trace, current, now = decision.trace, decision.current, decision.now
+    windows = windows_of(observation.hpa.spec.behavior, observation.settings)
+    window = windows.up if is_up else windows.down
+    if not window:
+        return None
+    code = Code.UP_WINDOW if is_up else Code.DOWN_WINDOW
+    asked = trace.recommended if trace.recommended is not None else current
+    if not (asked > current if is_up else asked < current):
+        return Hold(code=code, seconds=window)
+    steady = trace.counts[WINDOWS].replicas if trace.is_measured else asked
+    if steady > current if is_up else steady < current:
+        return None
+    against = _against(decision.memory.recommendations or (), current, is_up=is_up)
+    return Hold(code=code, until=max((recommendation.at for recommendation in against), default=now) + window)
+
+
+def _against(known: Iterable[Recommendation], current: int, *, is_up: bool) -> list[Recommendation]:
+    return [
+        recommendation
+        for recommendation in known
+        if (recommendation.replicas <= current if is_up else recommendation.replicas >= current)
+    ]
+
+
+def _bound(decision: Decision, *, is_up: bool) -> Hold | None:
+    if is_up:
+        return Hold(code=Code.AT_MAXIMUM) if decision.current >= decision.trace.max_replicas else None
+    return Hold(code=Code.AT_MINIMUM) if decision.current <= decision.trace.min_replicas else None
+
+
+def _rates(observation: Observation, decision: Decision, after: float, *, is_up: bool) -> Iterator[Hold]:
+    """Yield the scaling policies if they allow no change now, or none `after` the window.
+
+    They may allow a change now and none later: scale-ups leave their period and no longer offset scale-downs.
+    """
+    behavior = observation.hpa.spec.behavior
+    if behavior is None:
+        return
+    up, down = behavior.scale_up or DEFAULT_UP, behavior.scale_down or DEFAULT_DOWN
+    rules, current = (up if is_up else down), decision.current
+    if rules.select_policy == ScalingPolicySelect.DISABLED:
+        yield Hold(code=Code.UP_DISABLED if is_up else Code.DOWN_DISABLED)
+        rules = msgspec.structs.replace(rules, select_policy=ScalingPolicySelect.MAX)
+
+    def allows(moment: float) -> bool:
+        limit = rate_limit(current, decision.memory, rules, moment, observation.rules, is_up=is_up)
+        return limit.replicas > current if is_up else limit.replicas < current
+
+    begin = decision.now if allows(after) else after
+    if not allows(begin):
+        code = Code.UP_RATE if is_up else Code.DOWN_RATE
+        yield Hold(code=code, until=_first(allows, _ends(decision.memory, rules, begin)))
+
+
+def _ends(memory: Memory, rules: HPAScalingRules, now: float) -> Iterator[float]:
+    """Yield the times at which a scale event leaves the period of a policy, soonest first."""
+    events = (*memory.scale_up, *memory.scale_down)
+    ends = {event.at + policy.period_seconds for event in events for policy in rules.policies}
+    yield from sorted(end for end in ends if end > now)
+
+
+def _first(allows: Callable[[float], bool], moments: Iterable[float]) -> float:
+    return next((moment for moment in moments if allows(moment)), inf)
