@@ -489,7 +489,7 @@ async def test_a_misspelt_annotation_holds_and_says_so(stage, caplog, annotation
         told = str(explain(autoscaler.records[-1]))
         assert f"held: annotation {name} is '{value}', which is not known" in told
         message = (await stage.read_hpa("web"))["status"]["conditions"][0]["message"]
-        assert (await stage.conditions("web"))["AbleToScale"] == ("True", "UnknownAnnotation")
+        assert (await stage.conditions("web"))["AbleToScale"] == ("False", "UnknownAnnotation")
         assert f"annotation {name} is '{value}', which is not known" in message
         assert "would scale from 2 to 4" in message
         facts = [getattr(one, "facts", {}) for one in caplog.records if one.message == "nothing is scaled"]
@@ -538,7 +538,7 @@ async def test_two_different_strategies_hold_and_say_so(stage, annotations, fiel
         (autoscaler,) = actor.operator.hpas
         assert f"held: {places}" in str(explain(autoscaler.records[-1]))
         message = (await stage.read_hpa("web"))["status"]["conditions"][0]["message"]
-        assert (await stage.conditions("web"))["AbleToScale"] == ("True", "UnknownAnnotation")
+        assert (await stage.conditions("web"))["AbleToScale"] == ("False", "UnknownAnnotation")
         assert message.startswith(places)
         body = {"metadata": {"annotations": dict.fromkeys(annotations)}}
         await stage.client.patch(stage.resource.untyped(), "web", stage.namespace, body)

@@ -393,8 +393,8 @@ def _between(proposal: Proposal, ends: tuple[float, float]) -> str:
 
 
 def _lines(story: Explanation) -> list[str]:
-    dry_run = " (dry run: nothing is scaled)" if story.is_dry_run else ""
-    lines = [f"{story.reason}: {story.summary}{dry_run}"]
+    why = "held" if story.annotation_problem else "dry run" if story.is_dry_run else ""
+    lines = [f"{story.reason}: {story.summary}{f' ({why}: nothing is scaled)' if why else ''}"]
     if story.pods_counted is not None:
         lines.append(_pods_line(story))
     lines += [_metric_line(metric) for metric in story.metrics]

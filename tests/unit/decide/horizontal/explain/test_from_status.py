@@ -1,9 +1,11 @@
-"""`trimtab top` gives the reason that `trimtab explain` gives, also where plug-ins hold the replicas."""
+"""`trimtab top` gives the reason that `trimtab explain` gives, for both kinds, also where plug-ins hold the replicas."""
 
 from typing import Any
 
 import msgspec
 import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
 
 from tests.unit.decide.horizontal.builders import (
     NO_WINDOW,
@@ -24,10 +26,16 @@ from tests.unit.decide.horizontal.builders import (
     usage_of,
     value,
 )
+from tests.unit.decide.horizontal.test_properties import observations
+from trimtab.dashboard.pages.decision import decision_view
+from trimtab.decide.horizontal import Record, explain
 from trimtab.decide.horizontal.from_status import reason_from_status
 from trimtab.decide.horizontal.observation.plugin_answers import FilterAnswer, PolicyAnswer
 from trimtab.model.hpa.annotations import REASON_ANNOTATION
 from trimtab.model.hpa.types import ReplicaPolicySpec
+from trimtab.operator.horizontal.inputs.hpa_state import HpaState
+from trimtab.operator.horizontal.inputs.kinds import NATIVE_HPAS, OWN_HPAS
+from trimtab.operator.horizontal.writer import status_patch
 
 FILTER, PLAN, OTHER = "example.com/Filter", "example.com/Plan", "example.com/Other"
 POLICY = PolicyAnswer(plugin=PLAN, version="1.2", replicas=4, reason="by the plan: 4 at night")
@@ -114,3 +122,25 @@ def test_the_status_gives_the_reason_of_the_decision(hold, metrics, load, scalin
         assert story.summary == f"stays at 4: {found.message}"
     if found.word == "PluginFailed":
         assert (answer.failure if answer and answer.failure else policies[-1].failure) in found.message
+
+
+@settings(max_examples=1000, deadline=None)
+@given(observations(), st.booleans())
+def test_all_say_one_word(seen, is_native):
+    """H1: `top` and `explain` gave different words for 34 % of random HPAs."""
+    decision = run(seen)
+    record = Record(observation=seen, decision=decision)
+    words = {
+        str(explain(record).reason),
+        decision_view(record).reason,
+        status_patch_reason(seen, decision, is_native=is_native),
+        reason_from_status(stored(seen.hpa, decision, is_native=is_native)).word,
+    }
+    assert words == {str(decision.reason.code)}
+
+
+def status_patch_reason(seen, decision, *, is_native):
+    """Return the reason that the operator stores."""
+    state = HpaState(NATIVE_HPAS if is_native else OWN_HPAS, seen.hpa)
+    patch = status_patch(state, decision.status, decision)
+    return patch["metadata"]["annotations"][REASON_ANNOTATION] if is_native else patch["status"]["reason"]
