@@ -142,5 +142,5 @@ def test_all_say_one_word(seen, is_native):
 def status_patch_reason(seen, decision, *, is_native):
     """Return the reason that the operator stores."""
     state = HpaState(NATIVE_HPAS if is_native else OWN_HPAS, seen.hpa)
-    patch = status_patch(state, decision.status, decision)
+    patch = status_patch(state, decision.status, decision, "")
     return patch["metadata"]["annotations"][REASON_ANNOTATION] if is_native else patch["status"]["reason"]
