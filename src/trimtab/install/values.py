@@ -189,10 +189,10 @@ def _schema_at(path: Path) -> Schema | None:
 
 
 def _sentence(problem: Problem) -> str:
-    sentence = f"{'.'.join(problem.path) or 'the values'}: {problem.message}"
+    sentence = f"{'.'.join(map(str, problem.path)) or 'the values'}: {problem.message}"
     if not problem.known:
         return sentence
-    parent, dot, name = ".".join(problem.path).rpartition(".")
+    parent, dot, name = ".".join(map(str, problem.path)).rpartition(".")
     for near in difflib.get_close_matches(name, problem.known, 1, 0.75):
         return f"{sentence}; did you mean {parent}{dot}{near}?"
     known = f"known are: {', '.join(problem.known)}"

@@ -727,3 +727,25 @@ def test_a_digest_counts_more_than_a_tag():
     digest = f"sha256:{'0a' * 32}"
     for deployment in of_kind(manifests(set_values([f"image.digest={digest}"])), "Deployment"):
         assert deployment["spec"]["template"]["spec"]["containers"][0]["image"] == f"trimtab@{digest}"
+
+
+@pytest.mark.parametrize(
+    "values",
+    [["webhook-naming=upstream"], ["compat=vpa-1.8"], ["compat=vpa-1.8", "webhook-naming=trimtab"], []],
+)
+def test_webhook_configurations_have_the_name_that_admission_writes_to(values):
+    objects = manifests(set_values([f"settings.{value}" for value in values]))
+    given = dict(value.split("=") for value in values)
+    naming = Settings.of(
+        **{name.replace("-", "_"): text for name, text in given.items()}
+    ).admission.webhook_naming
+    names = {each["metadata"]["name"] for each in objects if each["kind"].endswith("WebhookConfiguration")}
+    assert names == {configuration_name("trimtab", naming)}
+
+
+def test_the_recommender_called_default_has_the_rights_of_the_one_without_a_name():
+    named, unnamed = (
+        [each for each in manifests(set_values(values)) if each["kind"] == "Role"]
+        for values in (["settings.recommender-name=default"], [])
+    )
+    assert named == unnamed

@@ -73,5 +73,6 @@ app.kubernetes.io/component: {{ . }}
 
 {{- /* The name of both webhook configurations, as admission looks for it. */}}
 {{- define "trimtab.webhookName" -}}
-{{ if contains "vpa-1.8" (get .Values.settings "compat") }}vpa-webhook-config{{ else }}{{ .Release.Namespace }}-vpa{{ end }}
+{{- $naming := get .Values.settings "webhook-naming" | default (ternary "upstream" "trimtab" (contains "vpa-1.8" (get .Values.settings "compat"))) }}
+{{- if eq $naming "upstream" }}vpa-webhook-config{{ else }}{{ .Release.Namespace }}-vpa{{ end }}
 {{- end }}
