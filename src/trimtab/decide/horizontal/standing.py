@@ -22,7 +22,7 @@ class Stored(NamedTuple):
     is_inherited: bool = False
     """Whether the process that decides has not stored anything yet."""
     has_other_reason: bool = False
-    """Whether the stored reason, in one word, is not that of the new decision. Native HPAs store none."""
+    """Whether the stored reason, in one word, is not that of the new decision."""
 
 
 class WriteReason(StrEnum):
