@@ -22,6 +22,7 @@ from trimtab.decide.horizontal.records.unchanged import UnchangedDecision
 from trimtab.metrics.queries import Query
 from trimtab.model.hpa.metric_kinds import measured_by
 from trimtab.model.hpa.types import HorizontalPodAutoscaler, MetricSpec
+from trimtab.operator.horizontal.clock_check import SET_SECONDS
 from trimtab.operator.horizontal.config import DecisionConfig
 from trimtab.operator.horizontal.inputs.freshness import Freshness
 from trimtab.operator.horizontal.inputs.hpa_state import HpaState, ReconcileRequest
@@ -90,6 +91,11 @@ class SnapshotBuilder:
         self._fetcher = fetcher
         self.clock_offset_at: Callable[[float, float], float] = lambda _now, _monotonic: 0.0
         """Returns the seconds to add to our clock for the age of samples, given what both of our clocks say."""
+
+    def _offset_of(self, moment: float) -> float:
+        """Return the seconds to add to an epoch's time for the ages of samples. A wall clock that was set moves no epoch."""
+        was_set_by = self._clock.now().timestamp() - moment
+        return self.clock_offset() + (round(was_set_by) if abs(was_set_by) > SET_SECONDS else 0.0)
 
     def clock_offset(self) -> float:
         """Return the seconds to add to our clock now for the age of samples."""
@@ -210,7 +216,7 @@ class SnapshotBuilder:
             self._targets.doubt(target)
             raise StaleObservation("the target may be older than what the last leader left behind")
         hpa_state.load_memory(epoch, replicas, self._config.quiet)
-        offset = self.clock_offset_at(moment, self._clock.monotonic())
+        offset = self._offset_of(moment)
         if not owners and self.is_unchanged(hpa_state, queries, matched, samples, moment, offset):
             return hpa_state.extend_decision(moment)
         observation = self.observe(hpa_state, queries, matched, samples, owners, memory.own, offset)
@@ -231,7 +237,7 @@ class SnapshotBuilder:
         if epoch is None or hpa_state.memory.epoch is not epoch or owners is None:
             return None
         moment = epoch.now()
-        offset = self.clock_offset_at(moment, self._clock.monotonic())
+        offset = self._offset_of(moment)
         observation = self.observe(hpa_state, queries, matched, samples, owners, hpa_state.memory.own, offset)
         return Snapshot(queries.target, observation, datetime.fromtimestamp(moment, UTC), epoch)
 
