@@ -70,7 +70,8 @@ class LeaderElections:
             leader, since = _next_leader(leader, ready), now
         self._leaders[key] = (leader, since)
         if election.every:
-            self.queue.add_after(key, since + election.every - now, is_deadline=True)
+            # At least a millisecond: a term that ends a rounding error from now would be asked for without end.
+            self.queue.add_after(key, max(since + election.every - now, 0.001), is_deadline=True)
         return leader
 
     async def _write_lease(self, namespace: str, name: str, leader: str) -> None:
