@@ -19,6 +19,7 @@ from trimtab.decide.vertical.update.actions import Action, ActionResult, Evict, 
 from trimtab.decide.vertical.update.refused_replacements import REFUSED_ANNOTATION
 from trimtab.model.author import Author
 from trimtab.model.core.pod import Pod
+from trimtab.model.status import Status
 from trimtab.operator.vertical.updater.replacement import REFUSED, Obstacle, ReplacementCheck
 from trimtab.pacing import TokenBucket
 
@@ -206,7 +207,7 @@ class UpdateActuator:
         meta = known.metadata
         now = await self.client.get(PODS, meta.name, meta.namespace)
         if now.metadata.uid != meta.uid or now.spec != known.spec:
-            status = errors.Status(message="the pod changed since the decision", code=409, reason="Conflict")
+            status = Status(message="the pod changed since the decision", code=409, reason="Conflict")
             raise errors.Conflict(f"resizing pod {meta.key}", status)
         return now
 
