@@ -14,7 +14,7 @@ from trimtab.decide.vertical.control.controllers import Controller, ControllerKe
 from trimtab.model.core.workloads import Scale
 from trimtab.model.json import wire
 from trimtab.model.status import Status
-from trimtab.operator.horizontal.inputs.kinds import SlimController, SlimWorkload
+from trimtab.operator.horizontal.kinds import SlimController, SlimWorkload
 from trimtab.operator.vertical.targets import (
     FOUND_SECONDS,
     MISSING_SECONDS,
