@@ -21,14 +21,13 @@ from trimtab import cli
 from trimtab.adapter.api.requests import CustomMetricQuery
 from trimtab.adapter.api.routes import is_metrics_path, route, split_path
 from trimtab.clock import SystemClock
-from trimtab.cluster.codec import list_decoder
-from trimtab.cluster.codec.list_decoder import ListDecoder
+from trimtab.cluster.codec import lists as list_reading
+from trimtab.cluster.codec.lists import ListDecoder
 from trimtab.cluster.codec.objects import decode_page, event_decoder
 from trimtab.cluster.config import load_kubeconfig
 from trimtab.cluster.errors import ClusterError, ConfigError
-from trimtab.cluster.http.errors import HttpProblem
-from trimtab.cluster.http.responses import ResponseParser
-from trimtab.cluster.transport.transport import LineTooLongError, lines
+from trimtab.cluster.http.messages import HttpProblem, ResponseParser
+from trimtab.cluster.transport import LineTooLongError, lines
 from trimtab.model.core.pod import Pod
 from trimtab.model.json import wire
 from trimtab.model.labels.selector import Selector, SelectorError
@@ -144,11 +143,11 @@ def lists(data: bytes) -> None:
             decoder.feed(piece)
         return decoder.finish_page("listing")
 
-    enough, list_decoder.SLICE = list_decoder.SLICE, 64
+    enough, list_reading.SLICE = list_reading.SLICE, 64
     try:
         streamed = _outcome(arriving)
     finally:
-        list_decoder.SLICE = enough
+        list_reading.SLICE = enough
     if isinstance(whole, str) or isinstance(streamed, str):
         return
     if body.count(b'"items"') <= 1 and body.count(b'"metadata"') == body.count(b'{"metadata"'):
@@ -272,7 +271,7 @@ _YAML = (b"&a ", b"*a", b"<<: *a\n", b"- ", b": ", b"\n  ", b"!!python/object ",
 TARGETS: dict[str, FuzzTarget] = {
     "http": FuzzTarget(http, (b"HTTP/1.1 ", b"HTTP/1.0 ", b"\r\n", b"\n", b"\r\n\r\n", b"Content-Length: ", b"Transfer-Encoding: chunked\r\n", b"chunked", b"gzip", b"0\r\n\r\n", b"Connection: close\r\n", b"Connection: upgrade\r\nUpgrade: x\r\n", b"100 Continue", b"101 Switching", b"103 Hints", b"204 No", b"304 Not", b"\r\n ", b"\x00", b" :", b";a=b", b"5\r\nhello\r\n")),
     "watch": FuzzTarget(watch, (*_JSON, b"\n", b"\r\n", b'"type":"ADDED"', b'"type":"BOOKMARK"', b'"type":"ERROR"', b'"resourceVersion":"')),
-    "lists": FuzzTarget(lists, (*_JSON, b'"items":[', b'"continue":"', b'"kind":"Status"')),
+    "lists": FuzzTarget(list_reading, (*_JSON, b'"items":[', b'"continue":"', b'"kind":"Status"')),
     "adapter": FuzzTarget(adapter, (b"/namespaces/", b"/metrics/", b"/*/", b"%2F", b"%2e%2e", b"%00", b"%25", b"//", b"labelSelector=", b"metricLabelSelector=", b"&", b"a%20in%20(b)", b"pods", b"statefulsets.apps", b"\xff", b"%C3%A9")),
     "selector": FuzzTarget(selector, (b" in (", b" notin (", b"!", b"!=", b"==", b"=", b",", b")", b">", b"<", b"a.b/c", b"in", b"notin", b" ", b"\t", "é".encode())),
     "quantity": FuzzTarget(quantity, (b"Ki", b"Ei", b"E", b"e", b"m", b"n", b"u", b"k", b".", b"-", b"+", b"e-9", b"E5", b"999999999", b"\xd9\xa1", b"\n", b" ", b"_")),
