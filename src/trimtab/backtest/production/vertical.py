@@ -52,7 +52,7 @@ from trimtab.operator.control_loop import ControlLoopMetrics
 from trimtab.operator.ownership import Ownership
 from trimtab.operator.settings.settings import Settings
 from trimtab.operator.vertical.admission.vpa_lookup import VpaLookup
-from trimtab.operator.vertical.cluster_view import ClusterView, compat_of
+from trimtab.operator.vertical.cluster_view import ClusterView, vpa_rules
 from trimtab.operator.vertical.estimation import Estimation
 from trimtab.operator.vertical.metrics import RecommenderMetrics, UpdaterMetrics
 from trimtab.operator.vertical.recommender.bootstrap import HistoryBootstrap
@@ -209,7 +209,7 @@ class View(ClusterView):
 
     def __init__(self, api: ApiServer, settings: Settings, estimators: Estimators = NO_ESTIMATORS) -> None:
         self.estimators = estimators
-        self.gates, self.compat, self.api = settings.gates, compat_of(settings.compat), api
+        self.gates, self.rules, self.api = settings.gates, vpa_rules(settings.compat), api
         self.share, self.discovery = Share(), cast("Discovery", _Discovery())
         self.pod_cache: _Informer[Pod] = _Informer(lambda: [pod.api for pod in api.workload.pods])
         self.vpa_cache: _Informer[VerticalPodAutoscaler] = _Informer(lambda: list(api.vpas.values()))
@@ -415,7 +415,7 @@ class _Kills:
 
     def on_pod(self, delta: Delta[Pod]) -> None:
         if delta.old is not None and delta.new is not None:
-            ooms = ooms_of_update(delta.old, delta.new, self._view.compat)
+            ooms = ooms_of_update(delta.old, delta.new, self._view.rules)
             self.waiting += tuple(Kill(oom, delta.new) for oom in ooms)
 
     def take(self) -> tuple[Kill, ...]:
@@ -445,7 +445,7 @@ class Recommender:
         self._states = ShardedClusterStates(
             lambda: ClusterState(
                 estimation.aggregation,
-                view.compat,
+                view.rules,
                 per_vpa_config=view.gates.per_vpa_config,
                 block_columns=64,
             ),

@@ -8,7 +8,7 @@ import pytest
 from tests.unit.decide.vertical.policy_builders import pod, raw_pod, recommended, vpa
 from trimtab.clock import VirtualClock
 from trimtab.cluster import errors
-from trimtab.decide.vertical.compat import DEFAULT
+from trimtab.decide.vertical.rules import Rules
 from trimtab.model.core.objects import Node
 from trimtab.model.core.server_rules import KUBERNETES_1_36
 from trimtab.model.json import wire
@@ -46,8 +46,8 @@ class World:
         view: Any = SimpleNamespace(
             discovery=self,
             limit_ranges=(),
-            compat=DEFAULT,
-            rules=KUBERNETES_1_36,
+            rules=Rules.TRIMTAB,
+            server_rules=KUBERNETES_1_36,
             nodes=nodes or [node("n1")],
             pods=[*others, self.pod],
         )

@@ -23,14 +23,14 @@ from trimtab.metrics.queries import ExternalMetric, MetricsError, ObjectMetric, 
 from trimtab.model.hpa.metric_kinds import measured_by
 from trimtab.model.json import wire
 from trimtab.model.metrics_api import ExternalMetricValueList, MetricValueList, PodMetricsList
-from trimtab.operator.horizontal.inputs.metric_queries import (
+from trimtab.operator.horizontal.queries import (
     MetricFetcher,
     build_queries,
     query_for,
     usage_in,
     usage_namespaces,
 )
-from trimtab.operator.horizontal.inputs.pod_usage import ALL_NAMESPACES, ClusterUsage, NamespaceUsage
+from trimtab.operator.horizontal.usage import ALL_NAMESPACES, ClusterUsage, NamespaceUsage
 
 EARLY, LATE = "2026-01-15T12:00:00Z", "2026-01-15T12:00:30Z"
 LATE_SECONDS = 1768478430.0

@@ -35,14 +35,14 @@ from trimtab.model.hpa.types import (
     PodsMetricSource,
 )
 from trimtab.model.labels.selector import LabelSelector, Selector, SelectorError
-from trimtab.operator.horizontal.inputs.pod_usage import (
+from trimtab.operator.horizontal.targets import ResolvedTarget
+from trimtab.operator.horizontal.usage import (
     ALL_NAMESPACES,
     ClusterUsage,
     ListAllPolicy,
     NamespaceUsage,
     namespace_usage,
 )
-from trimtab.operator.horizontal.inputs.targets import ResolvedTarget
 
 QuerySet = frozenset[Query]
 QueryResult = ClusterUsage | NamespaceUsage | MetricSamples
