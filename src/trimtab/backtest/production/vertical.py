@@ -41,6 +41,7 @@ from trimtab.model.json import wire
 from trimtab.model.labels.selector import Selector
 from trimtab.model.metrics_api import ContainerMetrics, MeasuredPod, PodMetrics, PodMetricsList
 from trimtab.model.quantity import Quantity
+from trimtab.model.status import Status, StatusCause, StatusDetails
 from trimtab.model.times import SECOND_NS, format_time
 from trimtab.model.vpa.types import (
     VerticalPodAutoscaler,
@@ -352,26 +353,26 @@ class _Client(Client):
     def _pod(self, name: str, preconditions: Preconditions = NO_PRECONDITIONS) -> SimulatedPod:
         pod = self._api.workload.pod(name)
         if pod is None:
-            raise errors.NotFound(f"pod {name}", errors.Status(code=404, reason="NotFound"))
+            raise errors.NotFound(f"pod {name}", Status(code=404, reason="NotFound"))
         meta = pod.api.metadata
         is_same = preconditions.uid in (None, meta.uid) and preconditions.resource_version in (
             None,
             meta.resource_version,
         )
         if not is_same:
-            raise errors.Conflict(f"pod {name}", errors.Status(code=409, reason="Conflict"))
+            raise errors.Conflict(f"pod {name}", Status(code=409, reason="Conflict"))
         return pod
 
     def _refuse(self, request: str, pod: str) -> None:
         refusal = self._api.refusal(request, pod)
         if refusal is not None:
             self._api.did("refused", pod)
-            causes = (errors.StatusCause(reason=refusal.cause),) if refusal.cause else ()
-            status = errors.Status(
+            causes = (StatusCause(reason=refusal.cause),) if refusal.cause else ()
+            status = Status(
                 kind="Status",
                 code=refusal.code,
                 message=refusal.message,
-                details=errors.StatusDetails(causes=causes),
+                details=StatusDetails(causes=causes),
             )
             raise errors.error_from_status(f"{request} pod {pod}", status)
 
