@@ -271,7 +271,7 @@ _YAML = (b"&a ", b"*a", b"<<: *a\n", b"- ", b": ", b"\n  ", b"!!python/object ",
 TARGETS: dict[str, FuzzTarget] = {
     "http": FuzzTarget(http, (b"HTTP/1.1 ", b"HTTP/1.0 ", b"\r\n", b"\n", b"\r\n\r\n", b"Content-Length: ", b"Transfer-Encoding: chunked\r\n", b"chunked", b"gzip", b"0\r\n\r\n", b"Connection: close\r\n", b"Connection: upgrade\r\nUpgrade: x\r\n", b"100 Continue", b"101 Switching", b"103 Hints", b"204 No", b"304 Not", b"\r\n ", b"\x00", b" :", b";a=b", b"5\r\nhello\r\n")),
     "watch": FuzzTarget(watch, (*_JSON, b"\n", b"\r\n", b'"type":"ADDED"', b'"type":"BOOKMARK"', b'"type":"ERROR"', b'"resourceVersion":"')),
-    "lists": FuzzTarget(list_reading, (*_JSON, b'"items":[', b'"continue":"', b'"kind":"Status"')),
+    "lists": FuzzTarget(lists, (*_JSON, b'"items":[', b'"continue":"', b'"kind":"Status"')),
     "adapter": FuzzTarget(adapter, (b"/namespaces/", b"/metrics/", b"/*/", b"%2F", b"%2e%2e", b"%00", b"%25", b"//", b"labelSelector=", b"metricLabelSelector=", b"&", b"a%20in%20(b)", b"pods", b"statefulsets.apps", b"\xff", b"%C3%A9")),
     "selector": FuzzTarget(selector, (b" in (", b" notin (", b"!", b"!=", b"==", b"=", b",", b")", b">", b"<", b"a.b/c", b"in", b"notin", b" ", b"\t", "é".encode())),
     "quantity": FuzzTarget(quantity, (b"Ki", b"Ei", b"E", b"e", b"m", b"n", b"u", b"k", b".", b"-", b"+", b"e-9", b"E5", b"999999999", b"\xd9\xa1", b"\n", b" ", b"_")),
