@@ -21,8 +21,7 @@ from tests.unit.decide.horizontal.builders import (
 )
 from tests.unit.decide.horizontal.builders import memory as memory_share
 from tests.unit.operator.horizontal.fakes import edit_spec, hpa_state, queries_of
-from trimtab.clock import VirtualClock
-from trimtab.cpu_time import CpuMeter
+from trimtab.clock import CpuMeter, VirtualClock
 from trimtab.decide.horizontal.decide import decide
 from trimtab.decide.horizontal.records.record import Record
 from trimtab.metrics.queries import PodUsage
