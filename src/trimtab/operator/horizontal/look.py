@@ -11,9 +11,8 @@ from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from math import ceil, inf
 
-from trimtab.clock import Clock
+from trimtab.clock import Clock, CpuMeter
 from trimtab.cluster.turns import take_turns
-from trimtab.cpu_time import CpuMeter
 from trimtab.metrics.queries import PodUsage
 from trimtab.operator.horizontal.batches import RECONCILES_AT_ONCE
 from trimtab.operator.horizontal.hpa_state import HpaState

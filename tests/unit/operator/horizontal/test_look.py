@@ -15,8 +15,7 @@ from tests.unit.decide.horizontal.builders import (
     value,
 )
 from tests.unit.operator.horizontal.fakes import edit_spec, hpa_state, queries_of
-from trimtab.clock import VirtualClock
-from trimtab.cpu_time import CpuMeter
+from trimtab.clock import CpuMeter, VirtualClock
 from trimtab.metrics.queries import PodUsage
 from trimtab.operator.horizontal.look import CheckCost, Looks, SyncPeriods, shortest_pause
 from trimtab.operator.horizontal.metrics import HpaControllerMetrics
