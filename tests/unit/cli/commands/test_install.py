@@ -43,13 +43,13 @@ def install(*assignments):
         ),
         (["settings.node-fit=bogus"], "settings.node-fit", "use free, allocatable or none"),
         (["settings.admission-check=guess"], "settings.admission-check", "probe, lease or none"),
-        (["settings.min-replicas=-1"], "settings.min-replicas", "use 0 to any"),
+        (["settings.min-replicas=-1"], "settings.min-replicas", "use 0 or more"),
         (["horizontal.settings.shards=17"], "horizontal.settings.shards", "17 is out of bounds; use 1 to 16"),
-        (["settings.webhook-timeout-seconds=4"], "settings.webhook-timeout-seconds", "use any to 3"),
+        (["settings.webhook-timeout-seconds=4"], "settings.webhook-timeout-seconds", "use at most 3"),
         (
             ["settings.horizontal-pod-autoscaler-sync-period=soon"],
             "settings.horizontal-pod-autoscaler-sync-period",
-            "'soon' is not a duration such as 15s",
+            "'soon' is not a duration of more than 0, such as 15s",
         ),
         (
             ["settings.horizontal-pod-autoscaler-sync-period=-15s"],
@@ -73,9 +73,9 @@ def test_a_value_that_stops_a_program_is_rejected_in_one_line(assignments, path,
     ("assignments", "path", "says"),
     [
         (
-            ["settings.compat=kubernetes-1.36,kubernetes-1.37"],
-            "settings.compat",
-            "name one version of Kubernetes",
+            ["settings.leader-elect-lease-duration=5s"],
+            "settings.leader-elect-renew-deadline",
+            "use less than --leader-elect-lease-duration",
         ),
         (
             [
