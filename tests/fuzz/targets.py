@@ -20,21 +20,20 @@ from tests.fuzz.engine import Target
 from trimtab import cli
 from trimtab.adapter.api.requests import CustomMetricQuery
 from trimtab.adapter.api.routes import is_metrics_path, route, split_path
-from trimtab.adapter.errors import AdapterError
 from trimtab.clock import SystemClock
-from trimtab.cluster.codec import list_decoder
-from trimtab.cluster.codec.list_decoder import ListDecoder
+from trimtab.cluster.codec import lists as list_reading
+from trimtab.cluster.codec.lists import ListDecoder
 from trimtab.cluster.codec.objects import decode_page, event_decoder
 from trimtab.cluster.config import load_kubeconfig
 from trimtab.cluster.errors import ClusterError, ConfigError
-from trimtab.cluster.http.errors import HttpProblem
-from trimtab.cluster.http.responses import ResponseParser
-from trimtab.cluster.transport.transport import LineTooLongError, lines
+from trimtab.cluster.http.messages import HttpProblem, ResponseParser
+from trimtab.cluster.transport import LineTooLongError, lines
 from trimtab.model.core.pod import Pod
 from trimtab.model.json import wire
 from trimtab.model.labels.selector import Selector, SelectorError
 from trimtab.model.quantity import Quantity
 from trimtab.model.quantity_syntax import MAX_DIGITS, MAX_TEXT, QuantityError
+from trimtab.model.status import StatusError
 
 DATA = Path(__file__).parents[1] / "data" / "fuzz"
 MAX_BODY = 1000
@@ -144,11 +143,11 @@ def lists(data: bytes) -> None:
             decoder.feed(piece)
         return decoder.finish_page("listing")
 
-    enough, list_decoder.SLICE = list_decoder.SLICE, 64
+    enough, list_reading.SLICE = list_reading.SLICE, 64
     try:
         streamed = _outcome(arriving)
     finally:
-        list_decoder.SLICE = enough
+        list_reading.SLICE = enough
     if isinstance(whole, str) or isinstance(streamed, str):
         return
     if body.count(b'"items"') <= 1 and body.count(b'"metadata"') == body.count(b'{"metadata"'):
@@ -170,7 +169,7 @@ def adapter(data: bytes) -> None:
         if not is_metrics_path(parts):
             return
         found = route(parts, query_string)
-    except AdapterError as error:
+    except StatusError as error:
         _check_length(str(error))
         return
     query = found.query

@@ -11,7 +11,7 @@ import msgspec
 
 from trimtab.clock import Clock
 from trimtab.cluster import errors
-from trimtab.cluster.cache.informers import InformerFactory, SharedInformers
+from trimtab.cluster.cache.shared import InformerFactory, SharedInformers
 from trimtab.cluster.client import Client, ListOptions
 from trimtab.cluster.discovery import Discovery
 from trimtab.cluster.resource import NODES
@@ -29,12 +29,7 @@ from trimtab.decide.vertical.input.checkpoints import load_checkpoint
 from trimtab.decide.vertical.recommend.plugin_estimates import NO_ESTIMATORS, saved_estimators
 from trimtab.decide.vertical.recommend.recommender import VPARecommendation, recommend_vpas
 from trimtab.decide.vertical.resources.limit_ranges import NamespaceRanges
-from trimtab.decide.vertical.update.actions import (
-    Action,
-    ActionResult,
-    Evict,
-    PodUpdateResult,
-)
+from trimtab.decide.vertical.update.actions import Action, ActionResult, Evict, PodUpdateResult
 from trimtab.decide.vertical.update.loop import UpdateResult, update_loop
 from trimtab.decide.vertical.update.loop_state import UpdaterState
 from trimtab.model import times
@@ -45,14 +40,10 @@ from trimtab.model.times import format_time
 from trimtab.model.vpa.defaults import recommender_of
 from trimtab.model.vpa.types import VerticalPodAutoscaler, VPAConditionType
 from trimtab.operator.settings.settings import Settings
-from trimtab.operator.vertical.cluster_view import ClusterView, ControlSnapshot, compat_of
+from trimtab.operator.vertical.cluster_view import ClusterView, ControlSnapshot, vpa_rules
 from trimtab.operator.vertical.estimation import Estimation
 from trimtab.operator.vertical.kinds import CHECKPOINTS
-from trimtab.operator.vertical.recommender.feeder import (
-    UnsupportedConfig,
-    is_served_by,
-    usable_selector,
-)
+from trimtab.operator.vertical.recommender.feeder import UnsupportedConfig, is_served_by, usable_selector
 from trimtab.operator.vertical.updater.controller import updater_settings
 from trimtab.operator.vertical.updater.replacement import Obstacle, ReplacementCheck
 
@@ -103,7 +94,7 @@ class Explainer:
             Discovery(client),
             informers,
             gates=settings.gates,
-            compat=compat_of(settings.compat),
+            rules=vpa_rules(settings.compat),
         ).size_pods()
         self._checkpoints = CheckpointReader(client.clock, client, self._view, settings)
 
@@ -159,7 +150,7 @@ class Explainer:
             control.index,
             control.owners,
             control.nodes,
-            SizingRules(ranges, self._view.compat, self._view.rules),
+            SizingRules(ranges, self._view.rules, self._view.server_rules),
             verdicts.get(pod.metadata.key),
         )
         lines = [line.replace("last update loop:", "next update:") for line in pod_lines(explanation)]
@@ -298,10 +289,10 @@ async def preview_updates(
         now,
         updater_settings(settings.updater, settings.namespace_rules),
         view.gates,
-        view.compat,
+        view.rules,
     )
     check = None
-    if view.compat.sizes_are_admissible and settings.updater.node_fit != "none":
+    if view.rules.ours and settings.updater.node_fit != "none":
         check = ReplacementCheck(
             client, view, creates=False, node_fit=settings.updater.node_fit, sees_all_pods=sees_all_pods
         )

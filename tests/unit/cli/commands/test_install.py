@@ -10,8 +10,6 @@ from trimtab.install import manifests, set_values
 from trimtab.model.crds import all_crds
 from trimtab.operator.settings.settings import declared
 
-ADAPTER = ["adapter.enabled=true", "adapter.caBundle=eA=="]
-
 
 def install(*assignments):
     return answer(["install", *(part for assignment in assignments for part in ("--set", assignment))])
@@ -36,11 +34,6 @@ def install(*assignments):
             "each part is a gate that exists, as Name=true",
         ),
         (["settings.log-format=xyz"], "settings.log-format", "'xyz' is not known; use text or json"),
-        (
-            [*ADAPTER, "horizontal.enabled=false", "vertical.enabled=false", "settings.log-format=xyz"],
-            "settings.log-format",
-            "'xyz' is not known; use text or json",
-        ),
         (["settings.node-fit=bogus"], "settings.node-fit", "use free, allocatable or none"),
         (["settings.admission-check=guess"], "settings.admission-check", "probe, lease or none"),
         (["settings.min-replicas=-1"], "settings.min-replicas", "use 0 or more"),
@@ -99,30 +92,6 @@ def test_a_flag_that_stops_a_program_is_rejected_in_one_line(assignments, path, 
     assert "could not start: " in err
     assert says in err
     assert f"correct --set {path}" in err
-
-
-@pytest.mark.parametrize(
-    "assignments",
-    [
-        [],
-        ADAPTER,
-        ["settings.compat=kubernetes-1.36,vpa-1.8", "dashboard.enabled=true"],
-        ["settings.compat=kubernetes-1.37", "settings.feature-gates=HPAConfigurableTolerance=true"],
-        [
-            "horizontal.settings.shards=4",
-            "vertical.recommender.settings.shards=2",
-            "settings.recommender-name=mine",
-        ],
-        ["settings.watch-namespaces=shop,search", "settings.dry-run=true", "settings.native-hpas=true"],
-        ["vertical.admission.certificateSecret=mine", "settings.webhook-timeout-seconds=3"],
-        ["settings.in-place-skip-disruption-budget=true", "vertical.updater.settings.kube-api-qps=5"],
-        ["vertical.updater.settings.v=2", "settings.metrics-max-bytes=104857600"],
-    ],
-    ids=" ".join,
-)
-def test_values_with_which_programs_start_are_accepted(assignments, capsys):
-    assert install(*assignments) == 0
-    assert "kind: Deployment" in capsys.readouterr().out
 
 
 def test_the_environment_of_this_machine_does_not_count(monkeypatch, capsys):

@@ -4,7 +4,7 @@ VPAs are indexed by target, so a review reads two or three of them however many 
 """
 
 from trimtab.cluster import errors
-from trimtab.cluster.cache.subscriptions import Delta
+from trimtab.cluster.cache.store import Delta
 from trimtab.cluster.client import Client
 from trimtab.decide.vertical.admission.admit import AdmissionContext
 from trimtab.decide.vertical.control.controllers import ControllerKey, topmost_controller
@@ -43,10 +43,10 @@ class VpaLookup:
             view.node_labels() if targeted else {},
             {namespace: NamespaceRanges(ranges).of(namespace)},
             view.gates,
-            view.compat,
+            view.rules,
             self._max_boost_cpu,
             await self._serves_resize(),
-            view.rules,
+            view.server_rules,
         )
 
     async def _serves_resize(self) -> bool:

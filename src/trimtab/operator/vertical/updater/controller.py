@@ -15,20 +15,14 @@ import msgspec
 
 from trimtab.clock import Clock
 from trimtab.cluster import errors
-from trimtab.cluster.cache.subscriptions import CacheEvent, Delta
+from trimtab.cluster.cache.store import CacheEvent, Delta
 from trimtab.cluster.client import Client
 from trimtab.cluster.events import EventRecorder
 from trimtab.cluster.leases.fence import Fence
 from trimtab.decide.vertical.control.control import CONFLICT_REASON
 from trimtab.decide.vertical.control.controllers import ControllerKey, creator_of
 from trimtab.decide.vertical.records import RecordedResult, UpdateRecord, recorded_loop
-from trimtab.decide.vertical.update.actions import (
-    Action,
-    ActionResult,
-    Evict,
-    PodUpdateResult,
-    UpdateEvent,
-)
+from trimtab.decide.vertical.update.actions import Action, ActionResult, Evict, PodUpdateResult, UpdateEvent
 from trimtab.decide.vertical.update.disruption_ledger import is_available
 from trimtab.decide.vertical.update.eviction_limits import EvictionLimits, EvictionLimitSettings
 from trimtab.decide.vertical.update.in_place.resize_request import PROGRESS_REASONS
@@ -195,11 +189,11 @@ class Updater(ControlLoop):
             author=self._deps.author(),
         )
         loop = recorded_loop(
-            observation, self._state, self._clock.now(), self._updating, self._view.gates, self._view.compat
+            observation, self._state, self._clock.now(), self._updating, self._view.gates, self._view.rules
         )
         recorded = await _carry_out(loop, actuator, timer)
         self._apply_result(recorded, actuator)
-        if self._view.compat.sizes_are_admissible and not self._client.is_dry_run:
+        if self._view.rules.ours and not self._client.is_dry_run:
             await self._write_refusal_notes(recorded, actuator)
         timer.step("EvictPods")
         timer.total()

@@ -1,49 +1,16 @@
-"""Back-off after failures, waiting after a 429, and an optional rate limit."""
+"""Lanes: kinds of requests that cannot delay each other.
+
+Each lane has connections, turns and a rate limiter of its own. A lane that is full, throttled or hanging delays no
+request of another lane. See docs/decisions/isolate-leases-writes-watches-and-metrics-sources.md.
+"""
 
 import asyncio
 import random
 from contextlib import suppress
+from dataclasses import dataclass
 
 from trimtab.clock import Clock
-
-
-class Backoff:
-    """Delays that double with each failure and reset after a time without failures.
-
-    The defaults are client-go's for lists and watches: 0.8 s doubling to 30 s, up to as much again as jitter, and a reset
-    after 2 minutes.
-    """
-
-    def __init__(
-        self,
-        clock: Clock,
-        jitter: random.Random,
-        *,
-        first: float = 0.8,
-        longest: float = 30.0,
-        reset_after: float = 120.0,
-    ) -> None:
-        self._clock = clock
-        self._random = jitter
-        self._first = first
-        self._longest = longest
-        self._reset_after = reset_after
-        self._next = first
-        self._last: float | None = None
-
-    def delay(self) -> float:
-        """Return the delay after this failure."""
-        now = self._clock.monotonic()
-        if self._last is not None and now - self._last > self._reset_after + self._next:
-            self._next = self._first
-        self._last = now
-        base, self._next = self._next, min(self._next * 2, self._longest)
-        return min(base * (1.0 + self._random.random()), max(self._longest, base))
-
-    def reset(self) -> None:
-        """Reset the delay."""
-        self._next = self._first
-
+from trimtab.pacing import Backoff, Breaker, TokenBucket
 
 _SPACING_SECONDS = 1.0
 """Time between two requests to a server that answered 429, until it answers otherwise."""
@@ -79,10 +46,7 @@ class RateLimiter:
         self._clock = clock
         self._random = jitter
         self._longest_wait = longest_wait
-        self._qps = qps
-        self._burst = burst
-        self._tokens = float(burst)
-        self._filled = clock.monotonic()
+        self._tokens = None if qps is None else TokenBucket(clock, 1 / qps, burst)
         self._is_throttled = False
         self._is_overloaded = False
         self._not_before = 0.0
@@ -99,11 +63,12 @@ class RateLimiter:
 
     def may_pass(self, key: str) -> bool:
         """Return whether a request goes at once: no limit is set, and no 429 holds it back."""
-        return self._qps is None and not self._is_throttled and key not in self._held
+        return self._tokens is None and not self._is_throttled and key not in self._held
 
     async def admit(self, key: str) -> None:
         """Wait until a request may go."""
-        await self._take_token()
+        if self._tokens is not None and (wait := self._tokens.take()) > 0:
+            await self._clock.sleep(wait)
         while (wait := self._hold_of(key)) > 0:
             await self._wait(wait)
         if not self._is_throttled:
@@ -155,16 +120,6 @@ class RateLimiter:
         while now - self._held[oldest := next(iter(self._held))] > _FORGET_SECONDS:
             del self._held[oldest]
 
-    async def _take_token(self) -> None:
-        if self._qps is None:
-            return
-        now = self._clock.monotonic()
-        self._tokens = min(self._tokens + (now - self._filled) * self._qps, float(self._burst))
-        self._filled = now
-        self._tokens -= 1.0  # below zero is a place in the queue
-        if self._tokens < 0:
-            await self._clock.sleep(-self._tokens / self._qps)
-
     def _hold_of(self, key: str) -> float:
         return self._held.get(key, 0.0) - self._clock.monotonic()
 
@@ -187,3 +142,61 @@ class RateLimiter:
         with suppress(TimeoutError):
             async with asyncio.timeout(seconds):
                 await lifted.wait()
+
+
+@dataclass(frozen=True, slots=True)
+class LaneLimits:
+    """The name and the limits of a lane."""
+
+    name: str
+    turns: int
+    """Reads in flight, and as many writes. Further requests wait."""
+    longest_wait: float
+    """The longest Retry-After that the lane observes, in seconds."""
+    has_own_pace: bool = False
+    """Whether its callers send on time even if the server cannot be reached."""
+
+
+TRIPS = 3
+"""Requests in a row without a connection after which requests fail at once. Errors of a server that answers do not count,
+because they may concern one kind or namespace only."""
+
+_FIRST_PROBE_SECONDS = 0.5
+_PROBE_SECONDS = 2.0
+"""Time between two probes. It bounds how long a recovery stays unnoticed."""
+
+
+OBJECTS = LaneLimits("objects", turns=32, longest_wait=10.0)
+"""All requests that no other lane takes. Its watches need no turn, because they stay open."""
+
+LEASES = LaneLimits("leases", turns=16, longest_wait=2.0, has_own_pace=True)
+"""The Leases of elections. A renewal waits at most for the time between two renewals."""
+
+METRICS = LaneLimits("metrics", turns=80, longest_wait=10.0)
+"""The metrics APIs. More turns than slots of all sources, so that no source waits for another one's requests."""
+
+
+class Lane:
+    """The turns and the rate limiter of one lane of a client."""
+
+    def __init__(
+        self,
+        clock: Clock,
+        jitter: random.Random,
+        limits: LaneLimits,
+        *,
+        qps: float | None = None,
+        burst: int = 10,
+    ) -> None:
+        self.name = limits.name
+        self.limiter = RateLimiter(clock, jitter, qps=qps, burst=burst, longest_wait=limits.longest_wait)
+        probes = Backoff(clock, first=_FIRST_PROBE_SECONDS, longest=_PROBE_SECONDS, jitter=jitter)
+        self.breaker = None if limits.has_own_pace else Breaker(probes, trips=TRIPS)
+        """Closed while the server can be reached. In an outage every sync would send its requests in vain, and all of them
+        at once to a server that comes back."""
+        self._reads = asyncio.Semaphore(limits.turns)
+        self._writes = asyncio.Semaphore(limits.turns)
+
+    def turns(self, method: str) -> asyncio.Semaphore:
+        """Return the turns of reads or of writes. Lists that hang do not keep a write waiting."""
+        return self._reads if method == "GET" else self._writes
