@@ -49,29 +49,26 @@ class HpaMemory:
     _stored: Memory | None = EMPTY
     """What `_text` says, once it was parsed."""
 
-    def load(self, epoch: Epoch, owner: Owner, replicas: int | None, quiet: float) -> bool:
-        """Load `own` for an epoch and the current replicas, and return whether it changed."""
-        now = epoch.now()
+    def load(self, epoch: Epoch, owner: Owner, replicas: int | None, quiet: float | None) -> bool:
+        """Load `own` for an epoch and the current replicas, and return whether it changed.
+
+        Without `quiet` nothing outlives an epoch, as upstream has it.
+        """
         if self.epoch is not epoch:
-            stored = self.read_stored()
+            stored = EMPTY if quiet is None else self.read_stored()
             self.is_confirmed, self.is_first_write, self._is_untried = not epoch.follows, True, True
+            if quiet is None:
+                self.own, self.epoch = stored, epoch
             # An HPA whose target was edited starts afresh in its decision, which sees the old owner.
-            if replicas is None or (stored.owner != owner and stored.owner.uid == owner.uid):
+            elif replicas is None or (stored.owner != owner and stored.owner.uid == owner.uid):
                 self.own, self.epoch = stored, None if replicas is None else epoch
             else:
-                self.own, self.epoch = memories.resume(stored, owner, replicas, now, quiet), epoch
+                self.own, self.epoch = memories.resume(stored, owner, replicas, epoch.now(), quiet), epoch
             return True
-        if self._is_in_doubt and replicas is not None:
-            self.own, self._is_in_doubt = memories.found(self.own, replicas, now), False
+        if self._is_in_doubt and replicas is not None and quiet is not None:
+            self.own, self._is_in_doubt = memories.found(self.own, replicas, epoch.now()), False
             return True
         return False
-
-    def start_over(self, epoch: Epoch) -> bool:
-        """Start an epoch without memory, as upstream does, and return whether it is new."""
-        if self.epoch is epoch:
-            return False
-        self.own, self.epoch, self.is_confirmed, self._is_untried = EMPTY, epoch, not epoch.follows, True
-        return True
 
     @property
     def is_first_decision(self) -> bool:
@@ -314,11 +311,7 @@ class HpaState:
 
     def load_memory(self, epoch: Epoch, replicas: int | None, quiet: float | None) -> None:
         """Load the memory for a decision. Without `quiet`, memories do not outlive an epoch."""
-        if quiet is None:
-            is_new = self.memory.start_over(epoch)
-        else:
-            is_new = self.memory.load(epoch, owner_of(self.hpa), replicas, quiet)
-        if is_new:
+        if self.memory.load(epoch, owner_of(self.hpa), replicas, quiet):
             self.standing = None
 
     def update_stored_memory(self, stored: str) -> None:
