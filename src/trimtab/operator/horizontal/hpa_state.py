@@ -7,6 +7,7 @@ made. The first decision of an epoch starts from what the stored copy is worth. 
 import asyncio
 from collections.abc import Sequence
 from dataclasses import dataclass, field
+from enum import Enum, auto
 from math import inf
 from typing import overload
 from zlib import crc32
@@ -22,7 +23,7 @@ from trimtab.decide.horizontal.observation.samples import FetchFailure, MetricSa
 from trimtab.decide.horizontal.plugin_calls import names_plugins
 from trimtab.decide.horizontal.records.compact import PackedRecord, pack, unpack
 from trimtab.decide.horizontal.records.record import Fate, Record, decide_and_complete
-from trimtab.decide.horizontal.standing import Standing, find_standing, next_edge
+from trimtab.decide.horizontal.standing import Standing, find_standing, find_standing_after_write, next_edge
 from trimtab.metrics.queries import Query
 from trimtab.model.hpa.dry_run import is_dry_run
 from trimtab.model.hpa.types import HorizontalPodAutoscaler, HorizontalPodAutoscalerSpec
@@ -176,6 +177,15 @@ class RecordHistory(Sequence[Record]):
 FIRST_STATUS_RETRY = 1.0
 LONGEST_STATUS_RETRY = 30.0
 """Seconds before a status that the server failed to write is tried again. They double with each failure."""
+
+
+class StatusWrite(Enum):
+    """What became of the status of a decision."""
+
+    NOT_DUE = auto()
+    DONE = auto()
+    OWED = auto()
+    """It failed, or waits for the sync although it is due."""
 
 
 @dataclass(slots=True, eq=False)
@@ -343,19 +353,24 @@ class HpaState:
         return decide_and_complete(seen, own.at, Fate(is_dry_run=last.is_dry_run, author=last.author))
 
     def record_decision(
-        self, record: Record, monotonic: float, *, shown_until: float = -inf, is_written: bool = False
+        self,
+        record: Record,
+        monotonic: float,
+        *,
+        shown_until: float = -inf,
+        status: StatusWrite = StatusWrite.NOT_DUE,
     ) -> None:
-        """Keep what a decision leaves after it was written.
-
-        `is_written`: whether its status was written, or still has to be, so that the next decision sees another object.
-        """
+        """Keep what a decision leaves after it was written."""
         seen, decision = record.observation, record.decision
         self.memory.keep(decision.memory)
         self.records.append(record)
         if decision.action != "none":
             self.scaled_at = monotonic
-        self._newer_samples = ()
-        self.standing = None if is_written else find_standing(seen, decision, shown_until)
+        self._newer_samples, self.standing = (), None
+        if status is StatusWrite.DONE:
+            self.standing = find_standing_after_write(seen, decision, self.hpa, shown_until)
+        elif status is StatusWrite.NOT_DUE:
+            self.standing = find_standing(seen, decision, shown_until)
         if seen.rules.ours:
             self.edge_at = monotonic + next_edge(seen, decision) - decision.now
 
