@@ -5,15 +5,15 @@ pods it has. A failed read is cached as well. That an owner was not found is cac
 """
 
 import asyncio
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Mapping
 from contextlib import suppress
 from dataclasses import dataclass
+from types import MappingProxyType
 from typing import Any
 
 from trimtab.clock import Clock
 from trimtab.cluster import errors
-from trimtab.cluster.cache.informers import SharedInformers
-from trimtab.cluster.cache.namespaced_informer import NamespacedInformer
+from trimtab.cluster.cache.shared import NamespacedInformer, SharedInformers
 from trimtab.cluster.client import Client
 from trimtab.cluster.codec.objects import PartialObject
 from trimtab.cluster.discovery import Discovery, Served, UnknownKindError
@@ -30,11 +30,7 @@ from trimtab.decide.horizontal.observation.owners import (
 from trimtab.decide.horizontal.observation.pods import PodSnapshot
 from trimtab.decide.horizontal.selection.owners import owners_to_find
 from trimtab.model.core.meta import OwnerReference
-from trimtab.operator.horizontal.kinds import (
-    CACHED_TARGETS,
-    SlimController,
-    SlimWorkload,
-)
+from trimtab.operator.horizontal.kinds import CACHED_TARGETS, SlimController, SlimWorkload
 
 WATCHED: dict[tuple[str, str], Resource[Any]] = {
     **CACHED_TARGETS,
@@ -92,11 +88,15 @@ class OwnerCache:
         return found
 
     def find_cached(
-        self, pods: Iterable[PodSnapshot], targets: Iterable[Target], namespace: str
+        self,
+        pods: Iterable[PodSnapshot],
+        targets: Iterable[Target],
+        namespace: str,
+        read: Mapping[str, OwnerLookup] = MappingProxyType({}),
     ) -> dict[str, OwnerLookup] | None:
-        """Find the same owners, or return None if an owner is not cached."""
+        """Find the same owners among those just read, or cached. Return None if an owner is neither."""
         pods = tuple(pods)
-        found: dict[str, OwnerLookup] = {}
+        found: dict[str, OwnerLookup] = dict(read)
         while needed := _needed(pods, targets, found):
             for key, reference in needed.items():
                 owner = self._cached(reference, namespace)

@@ -10,7 +10,7 @@ import pytest
 
 from tests.unit.cli.api_server import answering
 from trimtab.cli import answer
-from trimtab.cluster.transport.transport import Deadlines
+from trimtab.cluster.transport import Deadlines
 from trimtab.library.simulator import read_trace
 
 
