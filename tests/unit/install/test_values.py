@@ -166,6 +166,8 @@ def test_an_item_of_a_list_is_changed_in_a_later_assignment():
         pytest.param("image.tags=3", "there is no such value", id="a name inside a group"),
         pytest.param("replicas=three", "'three' is not a whole number", id="no number"),
         pytest.param("settings.dry-run=maybe", "'maybe' is not true or false", id="no switch"),
+        pytest.param("settings.dry-run=yes", "'yes' is not true or false", id="a switch of YAML 1.1"),
+        pytest.param("replicas=null", "replicas: is missing", id="a value that is taken away"),
         pytest.param("horizontal.customMetrics=a}", "'a}' is not the name of a metric", id="half a list"),
         pytest.param("horizontal.customMetrics=[a, 7]", "7 is not the name of a metric", id="no text"),
         pytest.param(
@@ -206,7 +208,7 @@ def test_an_item_of_a_list_is_changed_in_a_later_assignment():
         ),
         pytest.param("horizontal.settings.shards=17", "17 is out of bounds; use 1 to 16", id="17 shards"),
         pytest.param('commonLabels."a b"=foo', "is not the key of a label such as team", id="no key"),
-        pytest.param("tolerations=[", "is not YAML", id="broken YAML"),
+        pytest.param("tolerations=[", "tolerations.0: '\\[' is not a map", id="broken YAML"),
         pytest.param(
             "tolerations[x].key=gpu",
             r"--set tolerations\[x\].key: an index is a number, as tolerations\[0\]",
@@ -219,8 +221,10 @@ def test_an_item_of_a_list_is_changed_in_a_later_assignment():
             r"tolerations\[1\].key: the list has 0 items, so the next index is 0",
             id="an index past the end",
         ),
-        pytest.param("replicas[0]=3", r"replicas\[0\]: there is no such value", id="an index of a number"),
-        pytest.param("tolerations.key=gpu", "tolerations.key: there is no such value", id="a key of a list"),
+        pytest.param("replicas[0]=3", r"replicas: \[3\] is not a whole number", id="an index of a number"),
+        pytest.param(
+            "tolerations.key=gpu", "tolerations: {'key': 'gpu'} is not a list", id="a key of a list"
+        ),
         pytest.param("image..tag=3", "there is no such value", id="an empty name"),
         pytest.param("=3", "expected KEY=VALUE", id="no key"),
         pytest.param(

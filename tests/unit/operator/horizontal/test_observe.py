@@ -252,12 +252,12 @@ def test_a_look_where_nothing_stands_decides_only_on_newer_samples(fetched, is_d
     world = World(cached=target(4))
     world.state = hpa_state("web", "shop", cpu(50))
     world.matched = FOUR
-    first = look(world, usage(90), is_look=False)
+    first = take(world, usage(90))
     assert isinstance(first, Snapshot)
     decision = decide(first.observation, first.now)
     world.state.record_decision(Record(observation=first.observation, decision=decision), 0.0)
     assert world.state.standing is None
-    assert isinstance(look(world, fetched), Snapshot) is is_decided
+    assert is_worth_a_look(world, fetched) is is_decided
 
 
 def test_no_look_is_the_first_decision_of_an_epoch():
@@ -265,10 +265,9 @@ def test_no_look_is_the_first_decision_of_an_epoch():
     world = World(cached=target(4))
     world.state = hpa_state("web", "shop", cpu(50))
     world.matched = FOUR
-    assert look(world, usage(90)) is None
+    assert not is_worth_a_look(world, usage(90))
 
 
-def look(world, fetched, *, is_look=True):
-    request = world.state.start_reconcile(0.0, is_look=is_look)
-    request.queries = queries_of(world.state, world.cached_target)
-    return world.snapshots.snapshot(request, fetched)
+def is_worth_a_look(world, fetched):
+    queries = queries_of(world.state, world.cached_target)
+    return world.snapshots.is_worth_a_look(world.state, queries, fetched)
