@@ -158,12 +158,6 @@ def test_an_item_of_a_list_is_changed_in_a_later_assignment():
             id="a name that is not known",
         ),
         pytest.param("replica=3", "there is no such value; did you mean replicas?", id="a name nearly known"),
-        pytest.param(
-            "adapter.colour=blue",
-            "there is no such value; known are: enabled, custom, ",
-            id="a group that is known",
-        ),
-        pytest.param("image.tags=3", "there is no such value", id="a name inside a group"),
         pytest.param("replicas=three", "'three' is not a whole number", id="no number"),
         pytest.param("settings.dry-run=maybe", "'maybe' is not true or false", id="no switch"),
         pytest.param("settings.dry-run=yes", "'yes' is not true or false", id="a switch of YAML 1.1"),
@@ -176,37 +170,19 @@ def test_an_item_of_a_list_is_changed_in_a_later_assignment():
             id="no DNS label",
         ),
         pytest.param(
-            "settings.ignored-vpa-object-namespaces=a.b",
-            "'a.b' is not a list with commas, of which each part is a namespace",
-            id="no namespace",
-        ),
-        pytest.param(
             "settings.dry-runs=true",
             r"settings.dry-runs: there is no such value; did you mean settings.dry-run\?",
             id="a setting nearly known",
         ),
         pytest.param(
-            "vertical.updater.settings.shards=2",
-            "there is no such value; known are: v, kube-api-qps, kube-api-burst",
-            id="a setting that this program may not have for itself",
-        ),
-        pytest.param("settings.shards=2", "there is no such value", id="shards of all programs"),
-        pytest.param(
             "settings.password=secret",
             "there is no such value; docs/reference/flags.md lists them",
             id="a secret",
         ),
-        pytest.param("settings.port=80", "there is no such value", id="what the installation wires"),
         pytest.param("networkPolicy.apiServerPorts={https}", "'https' is not a whole number", id="no port"),
         pytest.param(
             "networkPolicy.apiServerPorts=443,[", r"'\[' is not a whole number", id="a port that is no YAML"
         ),
-        pytest.param(
-            "settings.max-evictions-per-minute=many",
-            "'many' is not a whole number",
-            id="no number of evictions",
-        ),
-        pytest.param("horizontal.settings.shards=17", "17 is out of bounds; use 1 to 16", id="17 shards"),
         pytest.param('commonLabels."a b"=foo', "is not the key of a label such as team", id="no key"),
         pytest.param("tolerations=[", "tolerations.0: '\\[' is not a map", id="broken YAML"),
         pytest.param(
