@@ -5,8 +5,7 @@ from datetime import timedelta
 from pathlib import Path
 
 from trimtab.adapter.config import ServingTls
-from trimtab.adapter.errors import ConfigurationError
-from trimtab.adapter.files import below
+from trimtab.adapter.files import ConfigurationError, below
 from trimtab.clock import Clock
 from trimtab.serving import tls
 from trimtab.serving.certificates import (
