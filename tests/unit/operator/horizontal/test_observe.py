@@ -206,25 +206,10 @@ def test_samples_are_aged_by_our_clock_unless_it_was_found_wrong():
     assert snapshot.observation.clock_offset == world.snapshots.clock_offset() == -120.0
 
 
-def test_queries_are_known_without_waiting_where_everything_is_cached():
+@pytest.mark.parametrize("more", [(), (QUEUE,)], ids=["alone", "of several"])
+def test_a_kind_that_has_to_be_looked_up_is_not_known_without_waiting(more):
     world = World(cached=target(4))
-    queries = world.snapshots.queries_for(world.state)
-    assert queries is not None
-    assert queries.queries == {ExternalMetric("shop", "queue")}
-    world.state.keep_queries(queries)
-    assert world.snapshots.queries_for(world.state) is queries
-    assert World(cached=None).snapshots.queries_for(world.state) is None
-
-
-def test_a_kind_that_has_to_be_looked_up_is_not_known_without_waiting():
-    world = World(cached=target(4))
-    edit_spec(world.state, metrics=(object_metric(value("10")),))
-    assert world.snapshots.queries_for(world.state) is None
-
-
-def test_several_metrics_of_which_one_has_to_be_looked_up_are_not_known_without_waiting():
-    world = World(cached=target(4))
-    edit_spec(world.state, metrics=(QUEUE, object_metric(value("10"))))
+    edit_spec(world.state, metrics=(*more, object_metric(value("10"))))
     assert world.snapshots.queries_for(world.state) is None
 
 
