@@ -68,6 +68,7 @@ from trimtab.operator.vertical.targets import Controllers, Unsupported
 from trimtab.operator.vertical.updater.controller import Updater as ProductionUpdater
 from trimtab.operator.vertical.updater.controller import UpdaterDeps
 from trimtab.operator.vertical.updater.replacement import ReplacementCheck
+from trimtab.operator.vertical.vpa_cache import VpaCache
 
 Checkpoints = tuple[VerticalPodAutoscalerCheckpoint, ...]
 T = TypeVar("T")
@@ -214,7 +215,7 @@ class View(ClusterView):
         self.pod_cache: _Informer[Pod] = _Informer(lambda: [pod.api for pod in api.workload.pods])
         self.vpa_cache: _Informer[VerticalPodAutoscaler] = _Informer(lambda: list(api.vpas.values()))
         self.pods = cast("NamespacedInformer[Pod]", self.pod_cache)
-        self.vpas = cast("NamespacedInformer[VerticalPodAutoscaler]", self.vpa_cache)
+        self.vpas = cast("VpaCache", self.vpa_cache)
         self.controllers = cast("Controllers", _Controllers(api))
         self.nodes = cast(
             "NamespacedInformer[Node]", _Informer(lambda: map(_node, api.workload.nodes.values()))

@@ -6,13 +6,13 @@ from typing import Any, TypeVar
 
 from trimtab.model.feature_gates import FeatureGates
 from trimtab.model.field_errors import FieldError, aggregate
+from trimtab.model.groups import OWN_GROUP
 from trimtab.model.json import wire
 from trimtab.model.json.shape import misfits
 from trimtab.model.vpa.defaults import default_patch, options_for
 from trimtab.model.vpa.types import VerticalPodAutoscaler, VPAScope
 from trimtab.model.vpa.validation import validate_scope, validate_vpa
 
-GROUP = "autoscaling.k8s.io"
 UNPROCESSABLE = 422
 
 T = TypeVar("T")
@@ -28,6 +28,7 @@ class Review:
     old_object: Any = None
     scopes: Collection[str] | None = None
     """Names of the VPAScopes in the namespace, or None to leave references unchecked."""
+    group: str = OWN_GROUP
 
 
 @dataclass(frozen=True)
@@ -48,7 +49,7 @@ def review_vpa(review: Review, gates: FeatureGates, *, checks_creates: bool = Tr
     """
     errors = misfits(review.object, VerticalPodAutoscaler)
     if errors:
-        return _reject("VerticalPodAutoscaler", review.name, errors)
+        return _reject(review, "VerticalPodAutoscaler", errors)
     vpa = wire.convert(review.object, VerticalPodAutoscaler)
     old = _read_old(review, VerticalPodAutoscaler)
     options = options_for(
@@ -59,7 +60,7 @@ def review_vpa(review: Review, gates: FeatureGates, *, checks_creates: bool = Tr
     )
     findings = validate_vpa(vpa, options)
     if findings.errors:
-        return _reject("VerticalPodAutoscaler", review.name, findings.errors, findings.warnings)
+        return _reject(review, "VerticalPodAutoscaler", findings.errors, findings.warnings)
     return ReviewResponse(allowed=True, patch=default_patch(vpa), warnings=findings.warnings)
 
 
@@ -67,7 +68,7 @@ def review_scope(review: Review) -> ReviewResponse:
     """Review a VPAScope that is created or updated."""
     errors = misfits(review.object, VPAScope)
     errors = errors or validate_scope(wire.convert(review.object, VPAScope))
-    return _reject("VPAScope", review.name, errors) if errors else ReviewResponse(allowed=True)
+    return _reject(review, "VPAScope", errors) if errors else ReviewResponse(allowed=True)
 
 
 def _names_another_scope(vpa: VerticalPodAutoscaler, old: VerticalPodAutoscaler | None) -> bool:
@@ -83,15 +84,16 @@ def _read_old(review: Review, kind: type[T]) -> T | None:
 
 
 def _reject(
-    kind: str, name: str, errors: Sequence[FieldError], warnings: Sequence[str] = ()
+    review: Review, kind: str, errors: Sequence[FieldError], warnings: Sequence[str] = ()
 ) -> ReviewResponse:
+    name, group = review.name, review.group
     causes = [{"reason": error.type.value, "message": error.body, "field": error.field} for error in errors]
     status = {
         "metadata": {},
         "status": "Failure",
-        "message": f'{kind}.{GROUP} "{name}" is invalid: {aggregate(errors)}',
+        "message": f'{kind}.{group} "{name}" is invalid: {aggregate(errors)}',
         "reason": "Invalid",
-        "details": {"name": name, "group": GROUP, "kind": kind, "causes": causes},
+        "details": {"name": name, "group": group, "kind": kind, "causes": causes},
         "code": UNPROCESSABLE,
     }
     return ReviewResponse(allowed=False, warnings=list(warnings), status=status)

@@ -39,6 +39,7 @@ Json = dict[str, Any]
 
 
 class _Kind(wire.Wire):
+    group: str = ""
     kind: str = ""
 
 
@@ -173,6 +174,7 @@ class Reviewer:
             object=_object(request.object),
             old_object=_object(request.old_object),
             scopes=self._lookup.view.scope_names(request.namespace),
+            group=request.kind.group,
         )
 
 
