@@ -163,8 +163,6 @@ def notes_of(found: FoundSettings, namespace: str = "") -> list[str]:
         notes.append("the operator does not act on rows of kind hpa: it runs without --native-hpas")
     if not settings.horizontal.own_hpas:
         notes.append("the operator does not act on rows of kind thpa: it runs with --no-own-hpas")
-    if not settings.native_vpas:
-        notes.append("the operator does not act on rows of kind vpa: it runs without --native-vpas")
     if settings.watch_namespaces and namespace not in settings.watch_namespaces:
         notes.append(f"the operator acts in {', '.join(settings.watch_namespaces)} only")
     return notes

@@ -11,7 +11,7 @@ from trimtab.model.groups import NATIVE_VPA_GROUP, OWN_GROUP, VPA_GROUPS, VPA_VE
 from trimtab.model.json.wire import Wire
 from trimtab.model.labels.selector import LabelSelector
 from trimtab.model.vpa.types import VerticalPodAutoscaler, VerticalPodAutoscalerCheckpoint, VPAScope
-from trimtab.operator.horizontal.inputs.kinds import CACHED_TARGETS, SlimMeta, SlimWorkload
+from trimtab.operator.horizontal.kinds import CACHED_TARGETS, SlimMeta, SlimWorkload
 from trimtab.operator.settings.settings import Settings
 
 

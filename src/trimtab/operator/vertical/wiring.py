@@ -8,14 +8,14 @@ from trimtab.cluster.leases.family import Family, ShardUser
 from trimtab.decide.vertical.recommend.plugin_estimates import loaded_estimators
 from trimtab.model.author import Author
 from trimtab.operator.control_loop import ControlLoop, ControlLoopMetrics
-from trimtab.operator.horizontal.inputs.pod_usage import ListAllPolicy
+from trimtab.operator.horizontal.usage import ListAllPolicy
 from trimtab.operator.ownership import shards_gauge, transitions_of
 from trimtab.operator.process import Component
 from trimtab.operator.runtime import Runtime
 from trimtab.operator.settings.compat import upstreams
 from trimtab.operator.settings.declare import reject_bad_values
 from trimtab.operator.settings.settings import Settings
-from trimtab.operator.vertical.cluster_view import ClusterView, compat_of
+from trimtab.operator.vertical.cluster_view import ClusterView, vpa_rules
 from trimtab.operator.vertical.estimation import Estimation
 from trimtab.operator.vertical.kinds import kinds_of
 from trimtab.operator.vertical.metrics import (
@@ -69,7 +69,7 @@ class VerticalRuntime:
             runtime.discovery,
             self.caches,
             gates=gates,
-            compat=compat_of(settings.compat),
+            rules=vpa_rules(settings.compat),
             kinds=kinds_of(settings),
         )
         if set(settings.components) - NEVER_SIZE:
