@@ -132,7 +132,7 @@ class OperatorVertical:
             hidden=tuple(
                 rights.explain_missing(part, kind)
                 for kind, part in parts.items()
-                if kind not in allowed and (kind != SCOPES or vpa.spec.vpa_scope is not None)
+                if kind not in allowed and (kind != SCOPES or vpa.scope_names)
             ),
         )
 
@@ -327,10 +327,10 @@ def _id_of(vpa: VerticalPodAutoscaler) -> str:
 
 
 def _row(vpa: VerticalPodAutoscaler, claim: VpaClaim | None = None) -> VerticalRow:
-    target, policy, scope = vpa.spec.target_ref, vpa.spec.update_policy, vpa.spec.vpa_scope
+    target, policy = vpa.spec.target_ref, vpa.spec.update_policy
     entries = _container_recommendations(vpa)
     state, summary = _state(vpa)
-    scope_name = f"scope {scope.name}" if scope is not None else "the whole target"
+    scope_name = f"scope {vpa.scope_names[0]}" if vpa.scope_names else "the whole target"
     return VerticalRow(
         id=_id_of(vpa),
         namespace=vpa.metadata.namespace,

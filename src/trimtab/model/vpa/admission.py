@@ -51,7 +51,7 @@ def review_vpa(review: Review, gates: FeatureGates, *, checks_creates: bool = Tr
     if errors:
         return _reject(review, "VerticalPodAutoscaler", errors)
     vpa = wire.convert(review.object, VerticalPodAutoscaler)
-    old = _read_old(review, VerticalPodAutoscaler)
+    old = _read(review.old_object, VerticalPodAutoscaler)
     options = options_for(
         gates,
         old,
@@ -64,6 +64,12 @@ def review_vpa(review: Review, gates: FeatureGates, *, checks_creates: bool = Tr
     return ReviewResponse(allowed=True, patch=default_patch(vpa), warnings=findings.warnings)
 
 
+def named_scopes(review: Review) -> tuple[str, ...]:
+    """Return the scopes that a VPA under review names, if it can be read."""
+    vpa = _read(review.object, VerticalPodAutoscaler)
+    return tuple(filter(None, vpa.scope_names)) if vpa is not None else ()
+
+
 def review_scope(review: Review) -> ReviewResponse:
     """Review a VPAScope that is created or updated."""
     errors = misfits(review.object, VPAScope)
@@ -73,14 +79,12 @@ def review_scope(review: Review) -> ReviewResponse:
 
 def _names_another_scope(vpa: VerticalPodAutoscaler, old: VerticalPodAutoscaler | None) -> bool:
     """Return whether the reference is new. An unchanged one to a deleted scope must not freeze the VPA."""
-    return old is None or vpa.spec.vpa_scope != old.spec.vpa_scope
+    return old is None or vpa.scope_names != old.scope_names
 
 
-def _read_old(review: Review, kind: type[T]) -> T | None:
-    """Return the stored object, if it exists and can be read."""
-    if not isinstance(review.old_object, dict) or misfits(review.old_object, kind):
-        return None
-    return wire.convert(review.old_object, kind)
+def _read(data: Any, kind: type[T]) -> T | None:
+    """Return an object, if there is one that can be read."""
+    return None if not isinstance(data, dict) or misfits(data, kind) else wire.convert(data, kind)
 
 
 def _reject(

@@ -15,6 +15,9 @@ from trimtab.model.quantity import Quantity
 _OWN = f"{OWN_GROUP}/{VPA_VERSION}"
 _NATIVE = f"{NATIVE_VPA_GROUP}/{VPA_VERSION}"
 
+SCOPE_ANNOTATION = f"{OWN_GROUP}/vpa-scope"
+"""On a native VPA: its VPAScope. Upstream's definition may lose the field `spec.vpaScope` at any time."""
+
 
 class UpdateMode(StrEnum):
     """When recommendations are applied to pods."""
@@ -194,6 +197,14 @@ class VerticalPodAutoscaler(Wire):
     def is_native(self) -> bool:
         """Return whether it is an object of upstream's kind."""
         return self.api_version == _NATIVE
+
+    @property
+    def scope_names(self) -> tuple[str, ...]:
+        """Return the VPAScope that it names, or nothing. Two names are the field and the annotation, which differ."""
+        field, annotation = self.spec.vpa_scope, self.metadata.annotations.get(SCOPE_ANNOTATION)
+        names = [field.name] if field is not None else []
+        names += [annotation] if annotation is not None and self.is_native else []
+        return tuple(dict.fromkeys(names))
 
     @property
     def update_mode(self) -> UpdateMode:

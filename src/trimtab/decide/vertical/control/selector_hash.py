@@ -39,7 +39,7 @@ def is_recommendation_current(claim: VpaClaim) -> bool:
     status = claim.vpa.status
     if status.observed_selector_hash is not None:
         return status.observed_selector_hash == selector_hash(claim)
-    if claim.vpa.spec.vpa_scope is None:
+    if not claim.vpa.scope_names:
         return True
     observed = status.observed_generation
     return observed is not None and observed >= claim.vpa.metadata.generation
