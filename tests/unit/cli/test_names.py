@@ -87,9 +87,9 @@ def test_top_prints_names_as_kubectl_does(tmp_path, capsys):
             "horizontalpodautoscaler.autoscaling/web",
         ]
         assert cli.answer(["top", "--output", "json", *where]) == 0
-        assert [row["kind"] for row in json.loads(capsys.readouterr().out)] == ["vpa", "thpa", "hpa"]
+        assert [row["kind"] for row in json.loads(capsys.readouterr().out)] == ["tvpa", "thpa", "hpa"]
         assert cli.answer(["top", "--no-headers", *where]) == 0
-        assert capsys.readouterr().out.split()[0] == "vpa/db"
+        assert capsys.readouterr().out.split()[0] == "tvpa/db"
 
 
 @pytest.mark.parametrize(

@@ -138,6 +138,13 @@ class _Informer(Generic[O]):
             subscriber(Delta(change, old, new))
 
 
+class _VpaInformer(_Informer[VerticalPodAutoscaler]):
+    """The VPAs. A candidate names each once."""
+
+    def is_superseded(self, _vpa: VerticalPodAutoscaler) -> bool:
+        return False
+
+
 class _Controllers(Mapping[ControllerKey, Controller]):
     """The simulated workload and, of a Deployment, its ReplicaSets."""
 
@@ -214,7 +221,7 @@ class View(ClusterView):
         self.gates, self.rules, self.api = settings.gates, vpa_rules(settings.compat), api
         self.share, self.discovery = Share(), cast("Discovery", _Discovery())
         self.pod_cache: _Informer[Pod] = _Informer(lambda: [pod.api for pod in api.workload.pods])
-        self.vpa_cache: _Informer[VerticalPodAutoscaler] = _Informer(lambda: list(api.vpas.values()))
+        self.vpa_cache = _VpaInformer(lambda: list(api.vpas.values()))
         self.pods = cast("NamespacedInformer[Pod]", self.pod_cache)
         self.vpas = cast("VpaCache", self.vpa_cache)
         self.controllers = cast("Controllers", _Controllers(api))
