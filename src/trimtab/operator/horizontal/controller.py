@@ -5,8 +5,8 @@ from typing import Any
 
 import msgspec
 
-from trimtab.cluster.cache.namespaced_informer import NamespacedInformer
-from trimtab.cluster.cache.share import ShardedShare
+from trimtab.cluster.cache.parts import ShardedShare
+from trimtab.cluster.cache.shared import NamespacedInformer
 from trimtab.cluster.leases.family import Family
 from trimtab.decide.horizontal.from_status import StatusReason, reason_from_status
 from trimtab.decide.horizontal.observation.observation import Observation
@@ -348,7 +348,6 @@ class HpaController:
 
     def _deleted(self, hpa_state: HpaState) -> None:
         self._matcher.forget(hpa_state)
-        self.runtime.guards.forget(hpa_state.key)
         meta = hpa_state.hpa.metadata
         self._metrics.forget(meta.namespace, meta.name)
 

@@ -5,37 +5,16 @@ one counts, so that a name stands for one VPA everywhere else.
 """
 
 from collections.abc import Callable, Iterator
-from typing import Protocol
 
-from trimtab.cluster.cache.namespaced_informer import NamespacedInformer
-from trimtab.cluster.cache.subscriptions import Delta
+from trimtab.cluster.cache.shared import NamespacedInformer
+from trimtab.cluster.cache.store import Delta
 from trimtab.model.vpa.types import VerticalPodAutoscaler
 from trimtab.operator.vertical.kinds import OWN, VpaKind, kind_of
 
 Subscriber = Callable[[Delta[VerticalPodAutoscaler]], None]
 
 
-class VpaNames(Protocol):
-    """Finds VPAs by name."""
-
-    def __iter__(self) -> Iterator[VerticalPodAutoscaler]:
-        """Yield every VPA that counts."""
-        ...
-
-    def get(self, name: str, namespace: str) -> VerticalPodAutoscaler | None:
-        """Return the VPA of a name, or None."""
-        ...
-
-    def is_superseded(self, vpa: VerticalPodAutoscaler) -> bool:
-        """Return whether it is a native VPA whose name an own one has."""
-        ...
-
-    def subscribe(self, subscriber: Subscriber) -> None:
-        """Call `subscriber` with every change."""
-        ...
-
-
-class VpaCache(VpaNames):
+class VpaCache:
     """The informers of the watched kinds."""
 
     def __init__(self) -> None:

@@ -13,7 +13,7 @@ from typing import Any, Self
 import msgspec
 
 from trimtab.cluster import errors
-from trimtab.cluster.cache.share import list_part
+from trimtab.cluster.cache.parts import list_part
 from trimtab.cluster.client import Client, PatchType, Preconditions
 from trimtab.cluster.resource import Resource
 from trimtab.model.core.meta import NamespacedName
