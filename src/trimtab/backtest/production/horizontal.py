@@ -27,8 +27,8 @@ from trimtab.decide.horizontal.limits import can_scale_from_zero
 from trimtab.decide.horizontal.memory import EMPTY, extend
 from trimtab.decide.horizontal.observation.pods import snapshot_pod
 from trimtab.decide.horizontal.plugin_calls import decide_with_plugins, failures_of, names_plugins
-from trimtab.decide.horizontal.records.unchanged import UnchangedDecision, find_unchanged
 from trimtab.decide.horizontal.rules import DEFAULT_SETTINGS
+from trimtab.decide.horizontal.standing import Standing, find_standing
 from trimtab.decide.horizontal.status.conditions import with_scaled_to_zero
 from trimtab.model.core.meta import ObjectMeta, OwnerReference
 from trimtab.model.core.pod import CPU
@@ -115,8 +115,8 @@ class HpaLoop:
             rules=candidate.rules,
             nodes={} if self._names_plugins else None,  # simulated pods are on no node
         )
-        self._steady: UnchangedDecision | None = None
-        """Until when the last decision is unchanged."""
+        self._standing: Standing | None = None
+        """For how long the last decision holds."""
         self._failure = ""
         self._in_transit: list[tuple[float, tuple[MetricSamples, ...]]] = []
         self._arrived: tuple[MetricSamples, ...] = (NOT_YET,) * len(metrics)
@@ -155,7 +155,7 @@ class HpaLoop:
         if self._version != self._workload.version:
             self._observe()
         seen = msgspec.structs.replace(self._seen, samples=readings)
-        if self._steady is not None and self._steady.still_valid(seen, at):
+        if self._standing is not None and self._standing.holds(seen, at):
             self._seen = msgspec.structs.replace(seen, memory=extend(seen.memory, at))
             return None
         if self._names_plugins:
@@ -163,7 +163,7 @@ class HpaLoop:
             self._failure = "; ".join(failures_of(seen))
         else:
             decision = decide(seen, datetime.fromtimestamp(at, UTC))
-        self._steady = find_unchanged(seen, decision)
+        self._standing = find_standing(seen, decision)
         record = None
         if decision.scale_to is not None:
             decision = after_scale(seen, decision, None)

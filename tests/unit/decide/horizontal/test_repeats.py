@@ -1,6 +1,8 @@
 """A decision that would only repeat itself may be left out: whoever leaves it out decides as whoever does not."""
 
 from datetime import UTC, datetime
+from math import inf
+from random import Random
 from typing import Any
 
 import msgspec
@@ -47,37 +49,48 @@ from trimtab.decide.horizontal import (
     decide,
 )
 from trimtab.decide.horizontal.memory import Recommendation, ScaleEvent, extend
-from trimtab.decide.horizontal.records.unchanged import (
-    UnchangedDecision,
-    find_unchanged,
-)
+from trimtab.decide.horizontal.standing import Standing, Stored, find_standing, must_write, without_values
 
 STEPS = st.sampled_from([0.5, 1.0, 15.0, 15.0, 15.0, 15.0, 30.0, 100.0, 299.99, 300.0, 1800.0, 3599.0])
 
 
-class Driver:
-    """One life of an autoscaler: what it remembers and last wrote; `skips` leaves out what would repeat itself."""
+AGES = [-100, -59.995, 0, 20, 29.99, 30, 31, 119.99, 120, 121, 299.99, 300, 301, 400]
 
-    def __init__(self, autoscaler, *, skips: bool) -> None:
+
+class Driver:
+    """One life of an autoscaler: what it remembers and last wrote; `skips` leaves out what would repeat itself.
+
+    With `max_age`, values that moved wait until the stored ones are as old.
+    """
+
+    def __init__(self, autoscaler, *, skips: bool, max_age: float | None = None) -> None:
         self.hpa = autoscaler
         self.memory = settled(4)
-        self.steady: UnchangedDecision | None = None
-        self.skips = skips
+        self.standing: Standing | None = None
+        self.skips, self.max_age = skips, max_age
+        self.stored: Memory = self.memory
         self.skipped = 0
 
     def step(self, inputs: dict[str, Any], now: float) -> tuple[Any, ...]:
         """Return what this step does to the world and leaves in the memory."""
-        seen = Observation(hpa=self.hpa, memory=self.memory, gates=EVERY_GATE, **inputs)
-        if self.skips and self.steady is not None and self.steady.still_valid(seen, now):
+        readings = inputs["samples"][: len(self.hpa.spec.metrics)]
+        seen = Observation(
+            hpa=self.hpa, memory=self.memory, gates=EVERY_GATE, **inputs | {"samples": readings}
+        )
+        if self.skips and self.standing is not None and self.standing.holds(seen, now):
             self.skipped += 1
             self.memory = extend(self.memory, now)
-            last = self.steady.decision
+            last = self.standing.decision
             return (last.desired, None, self.hpa.status, (), self.memory, last.computations, last.action)
         made = after_scale(seen, decide(seen, datetime.fromtimestamp(now, UTC)))
-        self.steady = find_unchanged(seen, made)
         self.memory = made.memory
-        if made.status_changed:
+        stored = Stored(self.hpa.status, lambda: self.stored)
+        is_written = must_write(stored, made, keeps_memory=self.max_age is not None, max_age=self.max_age)
+        if is_written:
             self.hpa = msgspec.structs.replace(self.hpa, status=made.status)
+            self.stored = made.memory
+        shown_until = -inf if self.max_age is None else self.stored.at + self.max_age - 1.0
+        self.standing = None if is_written else find_standing(seen, made, shown_until)
         scaled = made.desired if made.action != "none" else None
         return (
             made.desired,
@@ -99,7 +112,7 @@ class World:
         self.pods = pods(4)
         self.usage = 50
         self.queue = 400
-        self.age = 20.0
+        self.age: float = 20.0
         self.is_failing = False
 
     def inputs(self) -> dict[str, Any]:
@@ -131,26 +144,7 @@ class World:
             )
             self.pods = (*pods(4), young)
         elif what == "age":
-            self.age = draw(
-                st.sampled_from(
-                    [
-                        -100.0,
-                        -59.995,
-                        0.0,
-                        20.0,
-                        29.99,
-                        30.0,
-                        31.0,
-                        119.99,
-                        120.0,
-                        121.0,
-                        299.99,
-                        300.0,
-                        301.0,
-                        400.0,
-                    ]
-                )
-            )
+            self.age = draw(st.sampled_from(AGES))
         elif what == "failure":
             self.is_failing = not self.is_failing
         elif what == "follow":
@@ -192,6 +186,45 @@ def test_leaving_out_what_repeats_itself_changes_nothing(data, rates, has_queue,
             world.replicas = want[1]
 
 
+@settings(max_examples=300, deadline=None)
+@given(
+    st.data(),
+    st.sampled_from(BEHAVIORS),
+    st.booleans(),
+    st.lists(st.sampled_from([20, 30, 44, 45, 46, 50, 54, 55, 56, 90, 110]), min_size=1, max_size=3),
+)
+def test_usage_within_its_bands_changes_neither_scales_nor_conditions_nor_events(
+    data, rates, has_queue, levels
+):
+    metrics = (cpu(50), external(average(100))) if has_queue else (cpu(50),)
+    autoscaler = hpa(*metrics, low=1, high=10, behavior=rates)
+    world, always = World(), Driver(autoscaler, skips=False)
+    sparing = Driver(autoscaler, skips=True, max_age=75.0)
+    for _ in range(data.draw(st.integers(5, 40))):
+        world.now += data.draw(STEPS)
+        world.change(data.draw)
+        world.usage = data.draw(st.sampled_from(levels)) + data.draw(st.integers(-1, 1))
+        inputs = world.inputs()
+        want, got = always.step(inputs, world.now), sparing.step(inputs, world.now)
+        assert (got[0], got[1], got[3], got[4]) == (want[0], want[1], want[3], want[4])
+        assert without_values(got[2]) == without_values(want[2])
+        assert got[5:] == want[5:]
+        if want[1] is not None:
+            world.replicas = want[1]
+            world.pods = pods(min(world.replicas, 12))
+
+
+def test_noise_within_the_band_is_decided_only_when_the_stored_values_are_old():
+    """Most of the decisions about a noisy workload asked for what the last one had asked for."""
+    driver, draw = Driver(hpa(cpu(50)), skips=True, max_age=75.0), Random(1)
+    world = World()
+    for _ in range(240):
+        world.now += 15
+        world.usage = draw.randint(47, 54)
+        driver.step(world.inputs(), world.now)
+    assert 240 - driver.skipped <= 100, "every 75 s one writes the values, and the next sees them written"
+
+
 @pytest.mark.parametrize("usage", [10, 90], ids=["down", "up"])
 def test_rate_policies_let_go_at_the_same_moment(usage):
     slowly = behavior(rules(("Pods", 1, 60), window=0), rules(("Pods", 1, 60), window=0))
@@ -229,11 +262,11 @@ def quiet(autoscaler=None, **fields):
 
 def test_a_workload_at_its_target_is_steady_for_ever():
     seen, decision, now = quiet()
-    held = find_unchanged(seen, decision)
+    held = find_standing(seen, decision)
     assert held is not None
     assert held.until == float("inf")
     again = msgspec.structs.replace(seen, memory=decision.memory, samples=(usage_of(seen.pods, 50, age=-10),))
-    assert held.still_valid(again, now.timestamp() + 30)
+    assert held.holds(again, now.timestamp() + 30)
 
 
 @pytest.mark.parametrize(
@@ -250,15 +283,15 @@ def test_a_workload_at_its_target_is_steady_for_ever():
 def test_a_sample_that_its_metric_refuses_is_decided_on(max_age, age, is_covered):
     aged = msgspec.structs.replace(cpu(50), max_age_seconds=max_age)
     seen, decision, now = quiet(hpa(aged))
-    held = find_unchanged(seen, decision)
+    held = find_standing(seen, decision)
     assert held is not None
     moment = now.timestamp() + 15
     taken = moment - age
     again = msgspec.structs.replace(
         seen, memory=decision.memory, samples=(usage_of(seen.pods, 50, age=T - taken),)
     )
-    assert held.still_valid(again, moment) is is_covered
-    assert held.accepts((taken, taken), moment) is is_covered
+    assert held.holds(again, moment) is is_covered
+    assert held.accepts_ages((taken, taken), moment) is is_covered
 
 
 def test_a_higher_recommendation_ends_it_when_it_leaves_its_window():
@@ -267,7 +300,7 @@ def test_a_higher_recommendation_ends_it_when_it_leaves_its_window():
     )
     seen = observe(hpa(cpu(50), high=9), 9, usage_of(pods(9), 20), memory=before)
     again, now = later(seen, run(seen), replicas=9)
-    held = find_unchanged(again, run(again, now))
+    held = find_standing(again, run(again, now))
     assert held is not None
     assert held.until == pytest.approx(T - 200 + 299.5, abs=0.1)
 
@@ -281,7 +314,7 @@ def test_a_scale_event_ends_it_when_it_leaves_its_period():
     )
     slow = hpa(cpu(50), behavior=behavior(rules(("Pods", 2, 60))))
     seen, decision, now = quiet(slow, memory=before)
-    held = find_unchanged(seen, decision)
+    held = find_standing(seen, decision)
     assert held is not None
     assert now.timestamp() < held.until <= T + 55
 
@@ -297,21 +330,21 @@ def test_a_scale_event_ends_it_when_it_leaves_its_period():
 )
 def test_what_is_never_steady(fields):
     seen, decision, _ = quiet(**fields)
-    assert find_unchanged(seen, decision) is None
+    assert find_standing(seen, decision) is None
 
 
 def test_a_young_pod_does_not_matter_to_memory():
     chosen = (*pods(3), pod("web-4", age=100.0))
     seen = observe(hpa(memory(50)), 4, usage_of(chosen, 500_000), pods=chosen)
     again, now = later(seen, run(seen), pods=chosen)
-    assert find_unchanged(again, run(again, now)) is not None
+    assert find_standing(again, run(again, now)) is not None
 
 
 def test_a_decision_that_writes_is_not_steady():
     seen = observe(hpa(cpu(50)), 4, usage_of(pods(4), 50))
     first = run(seen)
     assert first.status_changed
-    assert find_unchanged(seen, first) is None
+    assert find_standing(seen, first) is None
 
 
 @pytest.mark.parametrize(
@@ -332,17 +365,17 @@ def test_a_decision_that_writes_is_not_steady():
 )
 def test_what_a_steady_decision_covers(change, is_covered):
     seen, decision, now = quiet()
-    held = find_unchanged(seen, decision)
+    held = find_standing(seen, decision)
     assert held is not None
     again = msgspec.structs.replace(seen, **({"memory": decision.memory} | change))
-    assert held.still_valid(again, now.timestamp() + 15) is is_covered
+    assert held.holds(again, now.timestamp() + 15) is is_covered
 
 
 def test_a_clock_that_went_back_is_not_covered():
     seen, decision, _ = quiet()
-    held = find_unchanged(seen, decision)
+    held = find_standing(seen, decision)
     assert held is not None
-    assert not held.still_valid(msgspec.structs.replace(seen, memory=decision.memory), NOW.timestamp())
+    assert not held.holds(msgspec.structs.replace(seen, memory=decision.memory), NOW.timestamp())
 
 
 def two_metrics(queue=(4,), **how):
@@ -368,10 +401,10 @@ def two_metrics(queue=(4,), **how):
 )
 def test_every_series_must_be_the_same_and_trusted(change, is_covered):
     seen, decision, now = two_metrics()
-    held = find_unchanged(seen, decision)
+    held = find_standing(seen, decision)
     assert held is not None
     again = msgspec.structs.replace(seen, memory=decision.memory, samples=(seen.samples[0], change))
-    assert held.still_valid(again, now.timestamp() + 15) is is_covered
+    assert held.holds(again, now.timestamp() + 15) is is_covered
 
 
 @pytest.mark.parametrize("order", [1, -1], ids=["odd last", "odd first"])
@@ -384,7 +417,7 @@ def test_one_metric_with_rejected_samples_keeps_a_decision_from_being_repeated(o
     seen, now = later(first, run(first), pods=pods(4))
     decision = run(seen, now)
     assert decision.scale_to is None
-    assert find_unchanged(seen, decision) is None
+    assert find_standing(seen, decision) is None
 
 
 @pytest.mark.parametrize(
@@ -401,13 +434,13 @@ def test_one_metric_with_rejected_samples_keeps_a_decision_from_being_repeated(o
 )
 def test_what_a_steady_decision_covers_without_pods_and_samples(change, is_covered):
     seen, decision, now = quiet()
-    held = find_unchanged(seen, decision)
+    held = find_standing(seen, decision)
     assert held is not None
     given = {"hpa": seen.hpa, "scale": seen.scale, "clock_offset": 0.0, "after": 15.0} | change
     moment = now.timestamp() + given.pop("after")
-    assert held.still_valid_alone(memory=decision.memory, now=moment, **given) is is_covered
+    assert held.holds_alone(memory=decision.memory, now=moment, **given) is is_covered
     equal_scale = msgspec.structs.replace(seen.scale)
-    assert held.still_valid_alone(seen.hpa, equal_scale, decision.memory, now.timestamp() + 15)
+    assert held.holds_alone(seen.hpa, equal_scale, decision.memory, now.timestamp() + 15)
 
 
 def test_an_event_that_may_be_repeated_ends_a_steady_decision():
@@ -418,7 +451,7 @@ def test_an_event_that_may_be_repeated_ends_a_steady_decision():
         last_event_times={"Said": T - 100},
     )
     seen, decision, _ = quiet(memory=told)
-    held = find_unchanged(seen, decision)
+    held = find_standing(seen, decision)
     assert held is not None
     assert held.until == pytest.approx(T - 100 + 300, abs=0.1)
 
@@ -432,4 +465,4 @@ def test_an_event_that_may_be_repeated_ends_a_steady_decision():
 def test_one_young_pod_is_enough_to_decide_again(order, age, is_steady):
     chosen = (*pods(3), pod("web-4", age=900.0, started=T - age))[::order]
     seen, decision, _ = quiet(pods=chosen)
-    assert (find_unchanged(seen, decision) is not None) is is_steady
+    assert (find_standing(seen, decision) is not None) is is_steady

@@ -1,9 +1,9 @@
-"""Checks the usage of pods between two syncs, and scales at once where the replicas would change.
+"""Looks at the usage of pods between two syncs.
 
-Usage may jump right after a sync. The list of usage is one cheap request, and for most HPAs the sum over their pods
-shows that nothing changes. Only a decision that scales is written; a status waits for the sync. Without `behavior`,
-replicas may at most double per sync, so an HPA without it is not scaled again before its next sync. Other metrics are not
-checked, because their sources may be expensive to query.
+Usage may jump right after a sync. The list of usage is one cheap request, and for most HPAs the sum over their pods shows that
+the last decision still holds. A look is a reconcile with newer samples, and has no rules of its own. What it writes is a scale: a
+status waits for the sync. Without `behavior`, replicas may at most double per sync, so an HPA without it is not scaled again before
+its next sync. Other metrics are not looked at, because their sources may be expensive to query.
 """
 
 import asyncio
@@ -11,10 +11,8 @@ from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from math import ceil, inf
 
-from trimtab.clock import Clock
+from trimtab.clock import Clock, CpuMeter
 from trimtab.cluster.turns import take_turns
-from trimtab.cpu_time import CpuMeter
-from trimtab.decide.horizontal.records.usage_bands import counted_pods
 from trimtab.metrics.queries import PodUsage
 from trimtab.operator.horizontal.batches import RECONCILES_AT_ONCE
 from trimtab.operator.horizontal.hpa_state import HpaState
@@ -24,11 +22,9 @@ from trimtab.operator.horizontal.queries import (
     MetricFetcher,
     MetricQueries,
     Samples,
-    usage_in,
 )
 from trimtab.operator.horizontal.reconciler import Reconciler
-from trimtab.operator.horizontal.schedule import SyncPeriods
-from trimtab.operator.horizontal.usage import ALL_NAMESPACES, NamespaceUsage
+from trimtab.operator.horizontal.usage import ALL_NAMESPACES
 
 MOST_CPU_SHARE = 0.10
 """The largest share of one core that usage checks may take, on average."""
@@ -40,7 +36,37 @@ LEAST_REQUESTS_PER_SECOND = 1.0
 """How many of these are left for checks where the syncs need all of them."""
 
 
-_Checked = tuple[HpaState, MetricQueries]
+SLOT_SECONDS = 2.0
+"""The longest slot where usage is not looked at between syncs. With looks, a slot is as long as their period."""
+
+_LookedAt = tuple[HpaState, MetricQueries]
+
+
+@dataclass(frozen=True, slots=True)
+class SyncPeriods:
+    """The sync period, and the time between two usage checks, in seconds."""
+
+    sync: float
+    usage_check: float
+    has_timers: bool = False
+    """Whether each HPA has a timer of its own, as upstream's do."""
+
+    @property
+    def has_usage_checks(self) -> bool:
+        """Return whether usage is checked between two syncs."""
+        return 0 < self.usage_check < self.sync
+
+    @property
+    def slots(self) -> int:
+        """Return into how many slots the sync period is divided."""
+        if self.has_timers:
+            return 1
+        return ceil(self.sync / (self.usage_check if self.has_usage_checks else SLOT_SECONDS))
+
+    @property
+    def slot(self) -> float:
+        """Return the length of a slot in seconds."""
+        return self.sync / self.slots
 
 
 @dataclass(frozen=True, slots=True)
@@ -69,8 +95,8 @@ def shortest_pause(cost: CheckCost, periods: SyncPeriods) -> tuple[float, str]:
     return pauses[limit], limit
 
 
-class UsageMonitor:
-    """Checks the usage of pods between syncs, and scales HPAs whose usage left its bands."""
+class Looks:
+    """Looks at the usage of pods between syncs, and reconciles each HPA whose usage shows that it may need another size."""
 
     def __init__(
         self,
@@ -150,7 +176,7 @@ class UsageMonitor:
             and queries.is_only_usage
         ]
         lists = self._fetcher.usage_lists(queries for _, queries in checked)
-        by_list: dict[PodUsage, list[_Checked]] = {usage: [] for usage in lists}
+        by_list: dict[PodUsage, list[_LookedAt]] = {usage: [] for usage in lists}
         for hpa_state, queries in checked:
             assert queries.usage is not None, "its only query is usage"
             usage = ALL_NAMESPACES if ALL_NAMESPACES in by_list else queries.usage
@@ -161,7 +187,7 @@ class UsageMonitor:
         )
         return len(lists)
 
-    async def _check_list(self, usage: PodUsage, checked: list[_Checked], started_at: float) -> None:
+    async def _check_list(self, usage: PodUsage, checked: list[_LookedAt], started_at: float) -> None:
         """Fetch a list of usage, and check the HPAs whose pods it has."""
         samples = await self._fetcher.fetch([usage])
         if len(checked) > RECONCILES_AT_ONCE:
@@ -169,7 +195,7 @@ class UsageMonitor:
         for number, (hpa_state, queries) in enumerate(checked, start=1):
             # While the samples were fetched, a sync may have run, or the HPA may have changed.
             if self._may_scale(hpa_state, started_at) and queries.is_for(hpa_state.hpa, queries.target):
-                self._reconciler.attempt(hpa_state, self._check_one, hpa_state, queries, samples)
+                self._reconciler.attempt(hpa_state, self._look_at, hpa_state, queries, samples)
             if number % RECONCILES_AT_ONCE == 0:
                 await asyncio.sleep(0)
 
@@ -182,23 +208,7 @@ class UsageMonitor:
             and self._owns(hpa_state.key)
         )
 
-    def _check_one(self, hpa_state: HpaState, queries: MetricQueries, samples: Samples) -> None:
-        if _is_within_bands(hpa_state, queries, samples):
-            return
-        self._reconciler.scale_between_syncs(hpa_state, queries, samples)
-
-
-def _is_within_bands(hpa_state: HpaState, queries: MetricQueries, samples: Samples) -> bool:
-    """Return whether no scale is due, as far as usage can be read."""
-    usage = usage_in(queries.usage, samples) if queries.usage else None
-    if not isinstance(usage, NamespaceUsage):
-        return True
-    if not len(hpa_state.records):
-        return False
-    last = hpa_state.records[-1]
-    bands, pods = hpa_state.usage_bands(), counted_pods(last.observation, last.decision)
-    return bool(bands) and all(
-        (values := usage.values(pods, band.resource, band.container)) is not None
-        and band.low <= sum(values) <= band.high
-        for band in bands
-    )
+    def _look_at(self, hpa_state: HpaState, queries: MetricQueries, samples: Samples) -> None:
+        request = hpa_state.start_reconcile(self._clock.monotonic(), is_look=True)
+        request.queries = queries
+        self._reconciler.reconcile(request, samples)

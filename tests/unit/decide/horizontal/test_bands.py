@@ -24,9 +24,21 @@ from tests.unit.decide.horizontal.builders import (
     usage_of,
     value,
 )
-from trimtab.decide.horizontal.records.usage_bands import counted_pods, usage_bands
+from trimtab.decide.horizontal.standing import Band, counted_pods, find_standing
 
 TOLERANT = behavior(rules(("Pods", 4, 15), tolerance="0.3"), rules(("Pods", 4, 15), tolerance="0.01"))
+
+
+def settled(seen):
+    """Return the second of two decisions in a row on the same inputs, with what it was made on."""
+    chosen, readings = seen.pods, seen.samples
+    again, now = later(seen, run(seen), pods=chosen, samples=readings)
+    return again, run(again, now)
+
+
+def bands_of(seen) -> list[Band | None]:
+    standing = find_standing(*settled(seen))
+    return [] if standing is None else list(standing.bands)
 
 
 @settings(max_examples=300, deadline=None)
@@ -39,23 +51,39 @@ def test_usage_inside_its_band_never_scales(used, metric, rates):
     start = {"target": 7} if metric == cpu(7) else {"target": 50}
     chosen = pods(4)
     first = observe(hpa(metric, behavior=rates), 4, usage_of(chosen, start["target"]), pods=chosen)
-    decision = run(first)
-    [band] = usage_bands(first, decision)
+    [band] = bands_of(first)
+    assert band is not None
     amounts = {one.name: milli for one, milli in zip(chosen, used, strict=True)}
-    seen, now = later(first, decision, pods=chosen, samples=(samples(amounts),))
-    if band.low <= sum(used) <= band.high:
+    seen, now = later(first, run(first), pods=chosen, samples=(samples(amounts),))
+    if band.covers(used):
         assert run(seen, now).desired == 4
 
 
-@pytest.mark.parametrize(
-    ("used", "is_inside"),
-    [(45, False), (46, True), (50, True), (55, True), (56, False)],
-)
-def test_a_band_is_nearly_as_wide_as_the_tolerance(used, is_inside):
+@settings(max_examples=300, deadline=None)
+@given(st.integers(1, 12), st.integers(1, 400), st.data())
+def test_usage_inside_a_band_beyond_the_tolerance_asks_for_the_same(many, percent, data):
+    """At the maximum, at the minimum, or held by a window: the proposal is another number than the replicas."""
+    chosen = pods(many)
+    first = observe(hpa(cpu(50), low=many, high=many), many, usage_of(chosen, percent), pods=chosen)
+    asked = run(first).trace.proposals[0].replicas
+    for band in bands_of(first):
+        if band is None or int(band.low) + 1 > band.high:
+            continue
+        total = data.draw(st.integers(int(band.low) + 1, int(band.high)))
+        shares = [total // many + (place < total % many) for place in range(many)]
+        assert band.covers(shares)
+        amounts = {one.name: share for one, share in zip(chosen, shares, strict=True)}
+        seen, now = later(first, run(first), pods=chosen, samples=(samples(amounts),))
+        assert run(seen, now).trace.proposals[0].replicas == asked
+
+
+def test_a_negative_value_is_in_no_band():
+    """It is rejected, although the sum is what it was."""
     chosen = pods(4)
-    seen = observe(hpa(cpu(50)), 4, usage_of(chosen, 50), pods=chosen)
-    [band] = usage_bands(seen, run(seen))
-    assert (band.low <= 4 * used <= band.high) is is_inside
+    [band] = bands_of(observe(hpa(cpu(50)), 4, usage_of(chosen, 50), pods=chosen))
+    assert band is not None
+    assert band.covers([100, 100, 0, 0])
+    assert not band.covers([100, 101, -1, 0])
 
 
 def test_a_band_is_about_the_pods_that_count():
@@ -63,10 +91,9 @@ def test_a_band_is_about_the_pods_that_count():
     chosen = (*pods(4, owners=(DEPLOYMENT,)), pod("foreign", owners=()))
     amounts = {one.name: 50 for one in chosen[:4]} | {"foreign": 9_000}
     seen = observe(hpa(cpu(50), selection_strategy="OwnerReference"), 4, samples(amounts), pods=chosen)
-    decision = run(seen)
     alone = observe(hpa(cpu(50)), 4, usage_of(pods(4), 50), pods=pods(4))
-    assert usage_bands(seen, decision) == usage_bands(alone, run(alone)) != ()
-    assert counted_pods(seen, decision) == chosen[:4]
+    assert bands_of(seen) == bands_of(alone) != [None]
+    assert counted_pods(seen, run(seen)) == chosen[:4]
 
 
 @pytest.mark.parametrize(
@@ -84,4 +111,4 @@ def test_a_band_is_about_the_pods_that_count():
 )
 def test_what_takes_a_decision_has_no_band(metrics, readings, chosen):
     seen = observe(hpa(*metrics, high=20), 4, *readings, pods=chosen)
-    assert usage_bands(seen, run(seen)) == ()
+    assert not any(bands_of(seen))

@@ -1,4 +1,4 @@
-"""Usage alone shows that a decision still holds only where a whole comparison shows it."""
+"""Usage alone shows that a decision still holds only where a whole comparison shows it, and a look asks the same."""
 
 from typing import Any
 
@@ -64,8 +64,8 @@ class Life:
         per_metric = [query_for(metric, namespace, "app=web") for metric in self.hpa.spec.metrics]
         return build_queries(self.hpa, self.target, tuple(query for query in per_metric if query))
 
-    def settle(self) -> None:
-        calm = samples(self.pods, [CALM] * 4, 20, self.hpa.metadata.namespace)
+    def settle(self, calm=None) -> None:
+        calm = calm or samples(self.pods, [CALM] * 4, 20, self.hpa.metadata.namespace)
         for _ in range(2):
             decision = run(self.observe(self.pods, calm))
             self.state.memory.keep(decision.memory)
@@ -79,11 +79,12 @@ class Life:
             self.state, self.queries, MatchedPods(chosen, ()), fetched, {}, self.state.memory.own, 0.0
         )
 
-    def is_unchanged(self, chosen, fetched):
+    def is_standing(self, chosen, fetched, *, is_look=False):
         now = NOW.timestamp() + 15
-        return self.snapshots.is_unchanged(
-            self.state, self.queries, MatchedPods(chosen, ()), fetched, now, 0.0
+        found = self.snapshots.values_within(
+            self.state, self.queries, MatchedPods(chosen, ()), fetched, now, 0.0, is_look=is_look
         )
+        return found is not None
 
 
 @given(
@@ -101,23 +102,53 @@ def test_usage_alone_shows_it_only_where_the_whole_comparison_does(metrics, usag
     life = Life(metrics)
     life.stale = (StaleInput(input="pods", message="pods"),) if is_stale else ()
     fetched, chosen = samples(life.pods, usages, age, life.hpa.metadata.namespace), life.pods[:many]
-    last = life.state.unchanged
-    whole = last is not None and last.still_valid(life.observe(chosen, fetched), NOW.timestamp() + 15)
-    assert whole or not life.is_unchanged(chosen, fetched)
+    last = life.state.standing
+    whole = last is not None and last.holds(life.observe(chosen, fetched), NOW.timestamp() + 15)
+    assert whole or not life.is_standing(chosen, fetched)
 
 
 @pytest.mark.parametrize("metrics", [[cpu(50)], [cpu(50), memory(50)]])
 @pytest.mark.parametrize(
-    ("last_pod", "is_unchanged"),
+    ("last_pod", "is_standing"),
     [
         pytest.param(CALM, True, id="the same usage"),
         pytest.param({"cpu": "51m", "memory": "0"}, False, id="another usage of one pod"),
         pytest.param(None, False, id="no sample of one pod"),
     ],
 )
-def test_usage_that_stays_the_same_needs_no_observation(metrics, last_pod, is_unchanged):
+def test_usage_that_stays_the_same_needs_no_observation(metrics, last_pod, is_standing):
     life = Life(metrics)
     fetched = samples(life.pods, [CALM] * 3 + [last_pod], 20, life.hpa.metadata.namespace)
-    assert life.is_unchanged(life.pods, fetched) is is_unchanged
+    assert life.is_standing(life.pods, fetched) is is_standing
     life.stale = (StaleInput(input="pods", message="pods"),)
-    assert not life.is_unchanged(life.pods, fetched)
+    assert not life.is_standing(life.pods, fetched)
+
+
+@pytest.mark.parametrize(
+    ("usage", "is_inside"),
+    [(184, True), (220, True), (183, False), (221, False)],
+    ids=["at its lower edge", "at its upper edge", "just below", "just above"],
+)
+def test_a_look_leaves_alone_what_is_within_its_band(usage, is_inside):
+    life = Life([cpu(50)])
+    shares = [{"cpu": f"{usage // 4 + (place < usage % 4)}m", "memory": "0"} for place in range(4)]
+    fetched = samples(life.pods, shares, 20, life.hpa.metadata.namespace)
+    assert life.is_standing(life.pods, fetched, is_look=True) is is_inside
+    assert not life.is_standing(life.pods, fetched), "a sync shows the new values"
+
+
+@pytest.mark.parametrize(
+    ("cpu_milli", "memory_bytes", "is_inside"),
+    [
+        pytest.param(50, 500_000, True, id="both at their target"),
+        pytest.param(90, 500_000, False, id="only the first above it"),
+        pytest.param(50, 900_000, False, id="only the second above it"),
+    ],
+)
+def test_one_of_two_metrics_outside_its_band_is_decided_about(cpu_milli, memory_bytes, is_inside):
+    life = Life([cpu(50), memory(50)])
+    at_target = samples(life.pods, [{"cpu": "50m", "memory": "500"}] * 4, 20, life.hpa.metadata.namespace)
+    life.settle(at_target)
+    shares = [{"cpu": f"{cpu_milli + place % 2}m", "memory": f"{memory_bytes // 1000}"} for place in range(4)]
+    fetched = samples(life.pods, shares, 20, life.hpa.metadata.namespace)
+    assert life.is_standing(life.pods, fetched, is_look=True) is is_inside

@@ -9,28 +9,16 @@ import pytest
 from prometheus_client import CollectorRegistry
 
 from tests.unit.decide.horizontal.builders import (
-    NOW,
     behavior,
-    cpu,
     external,
-    observe,
-    pods,
     unreadable,
-    usage_of,
     value,
 )
-from tests.unit.decide.horizontal.builders import memory as memory_share
 from tests.unit.operator.horizontal.fakes import edit_spec, hpa_state, queries_of
-from trimtab.clock import VirtualClock
-from trimtab.cpu_time import CpuMeter
-from trimtab.decide.horizontal.decide import decide
-from trimtab.decide.horizontal.records.record import Record
+from trimtab.clock import CpuMeter, VirtualClock
 from trimtab.metrics.queries import PodUsage
-from trimtab.model.json import wire
-from trimtab.model.metrics_api import PodMetrics
-from trimtab.operator.horizontal.early_scaling import CheckCost, UsageMonitor, shortest_pause
+from trimtab.operator.horizontal.look import CheckCost, Looks, SyncPeriods, shortest_pause
 from trimtab.operator.horizontal.metrics import HpaControllerMetrics
-from trimtab.operator.horizontal.schedule import SyncPeriods
 from trimtab.operator.horizontal.usage import NamespaceUsage
 
 PERIODS = SyncPeriods(15.0, 5.0)
@@ -62,7 +50,7 @@ class World:
         self.decoding = CpuMeter(lambda: self.cpu_clock)
         self.registry = CollectorRegistry()
         collaborator: Any = self
-        self.monitor = UsageMonitor(
+        self.monitor = Looks(
             self.clock,
             collaborator,
             collaborator,
@@ -112,10 +100,11 @@ class World:
     def count(self, name: str, **labels: str) -> float:
         return self.registry.get_sample_value(name, labels) or 0.0
 
-    def scale_between_syncs(self, state: Any, _queries: Any, _samples: Any) -> None:
-        self.scaled.append(state.key)
-        self.scaled_at.append((state.key, self.clock.monotonic()))
-        state.start_reconcile(self.clock.monotonic())
+    def reconcile(self, request: Any, _samples: Any) -> None:
+        assert request.is_look
+        assert request.queries is not None
+        self.scaled.append(request.hpa_state.key)
+        self.scaled_at.append((request.hpa_state.key, self.clock.monotonic()))
 
     def until_next(self) -> float:
         return self.monitor.next_at - self.clock.monotonic()
@@ -137,27 +126,6 @@ def test_policies_limit_an_hpa_with_behavior_and_it_is_not_deferred():
     world.state.scaled_at = world.clock.monotonic() - 1.0
     assert world.check().scaled == ["shop/web"]
     assert world.state.next_sync_at == -inf
-
-
-@pytest.mark.parametrize(
-    "samples",
-    [
-        pytest.param({PodUsage("shop"): unreadable()}, id="failed"),
-        pytest.param({}, id="not fetched"),
-        pytest.param({PodUsage("other"): USAGE[PodUsage("shop")]}, id="of another namespace"),
-    ],
-)
-def test_without_readable_usage_nothing_is_scaled_before_the_sync(samples):
-    assert World(samples).check().scaled == []
-
-
-def test_a_pod_without_usage_is_decided_about_again():
-    world = World()
-    observation = observe(world.state.hpa, 4)
-    record = Record(observation=observation, decision=decide(observation, world.clock.now()))
-    world.state.record_decision(record, -inf)
-    world.state.scaled_at = -inf
-    assert world.check().scaled == ["shop/web"]
 
 
 @pytest.mark.parametrize(
@@ -294,51 +262,6 @@ def test_a_check_joins_a_sync_in_the_second_half_of_its_pause(passed, is_near):
 )
 def test_the_longest_of_three_pauses_counts(cost, want):
     assert shortest_pause(cost, PERIODS) == want
-
-
-@pytest.mark.parametrize(
-    ("cpu_milli", "memory", "scales"),
-    [
-        pytest.param(50, 500, False, id="both at their target"),
-        pytest.param(90, 500, True, id="only the first above it"),
-        pytest.param(50, 900, True, id="only the second above it"),
-    ],
-)
-def test_one_of_two_metrics_outside_its_band_is_decided_about(cpu_milli, memory, scales):
-    chosen = pods(4)
-    items = {
-        pod.name: wire.convert(
-            {"containers": [{"name": "c", "usage": {"cpu": f"{cpu_milli}m", "memory": str(memory)}}]},
-            PodMetrics,
-        )
-        for pod in chosen
-    }
-    world = World({PodUsage("shop"): NamespaceUsage(items, (0.0, 0.0))})
-    world.state = hpa_state("web", "shop", cpu(50), memory_share(50))
-    seen = observe(world.state.hpa, 4, usage_of(chosen, 50), usage_of(chosen, 500_000), pods=chosen)
-    world.state.records.append(Record(observation=seen, decision=decide(seen, NOW)))
-    assert len(world.state.usage_bands()) == 2
-    assert bool(world.check().scaled) is scales
-
-
-@pytest.mark.parametrize(
-    ("usage", "scales"),
-    [(184, False), (220, False), (183, True), (221, True)],
-    ids=["at its lower edge", "at its upper edge", "just below", "just above"],
-)
-def test_usage_at_the_edge_of_its_band_is_inside(usage, scales):
-    chosen = pods(4)
-    shares = [usage // 4 + (place < usage % 4) for place in range(4)]
-    items = {
-        pod.name: wire.convert({"containers": [{"name": "c", "usage": {"cpu": f"{share}m"}}]}, PodMetrics)
-        for pod, share in zip(chosen, shares, strict=True)
-    }
-    world = World({PodUsage("shop"): NamespaceUsage(items, (0.0, 0.0))})
-    seen = observe(world.state.hpa, 4, usage_of(chosen, 50), pods=chosen)
-    world.state.records.append(Record(observation=seen, decision=decide(seen, NOW)))
-    (band,) = world.state.usage_bands()
-    assert [band.low, band.high] == pytest.approx([184.0, 220.0])
-    assert bool(world.check().scaled) is scales
 
 
 def test_a_check_that_leaves_none_out_counts_none():
