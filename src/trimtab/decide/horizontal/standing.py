@@ -56,14 +56,13 @@ class Band(Wire):
     low: float
     high: float
 
-    def covers(self, values: Iterable[int]) -> bool:
+    def covers(self, values: list[int]) -> bool:
         """Return whether these values of the counted pods are within the band, and none of them is rejected."""
-        total = 0
-        for value in values:
-            if value < 0:
-                return False
-            total += value
-        return self.low <= total <= self.high
+        return min(values) >= 0 and self.low <= sum(values) <= self.high
+
+
+Reader = Callable[[str, str], list[int] | None]
+"""Returns the value of each counted pod, of a resource and a container. None if there is a pod without a sample."""
 
 
 class Standing(Wire):
@@ -81,11 +80,11 @@ class Standing(Wire):
     """The values of each metric, in the order of the counted pods; None if its samples are no pods' or one is missing."""
     bands: tuple[Band | None, ...]
     shown_until: float
-    """How long the stored values may be shown while others are measured. A look does not ask."""
+    """How long the stored values may be shown while others are measured."""
     fresh_for: float
     """How old a sample may be that no metric rejects."""
 
-    def holds(self, seen: Observation, now: float, *, is_look: bool = False) -> bool:
+    def holds(self, seen: Observation, now: float) -> bool:
         """Return whether a decision on `seen` would leave the same."""
         last = self.seen
         return (
@@ -98,7 +97,7 @@ class Standing(Wire):
             and seen.nodes == last.nodes
             and seen.clock_offset == last.clock_offset
             and not seen.stale_inputs
-            and self._have_same_samples(seen, now, is_look=is_look)
+            and self._have_same_samples(seen, now)
         )
 
     def holds_alone(
@@ -126,16 +125,19 @@ class Standing(Wire):
         oldest, latest = self._dates(now)
         return oldest <= span[0] and span[1] <= latest
 
-    def values_within(
-        self, read: Callable[[str, str], list[int] | None], now: float, *, is_look: bool = False
-    ) -> tuple[list[int], ...] | None:
-        """Return the values of all metrics if they leave the same, else None.
-
-        `read` returns the values of the counted pods, of a resource.
-        """
-        may_differ, found = self._may_differ(now, is_look=is_look), []
+    def values_within(self, read: Reader, now: float) -> tuple[list[int], ...] | None:
+        """Return the values of all metrics if usage alone leaves the same, else None."""
+        may_differ = now < self.shown_until
         if not may_differ and self.decision.status_changed:
             return None
+        return self._values_within(read, may_differ=may_differ)
+
+    def is_within_bands(self, read: Reader) -> bool:
+        """Return whether usage asks for the same, however old the stored values are."""
+        return self._values_within(read, may_differ=True) is not None
+
+    def _values_within(self, read: Reader, *, may_differ: bool) -> tuple[list[int], ...] | None:
+        found = []
         for metric, before, band in zip(self.seen.hpa.spec.metrics, self.values, self.bands, strict=True):
             values = read(*measured_by(metric))
             if values is None or before is None:
@@ -145,12 +147,8 @@ class Standing(Wire):
             found.append(values)
         return tuple(found)
 
-    def _may_differ(self, now: float, *, is_look: bool) -> bool:
-        """Return whether the stored values may be others than the measured ones."""
-        return is_look or now < self.shown_until
-
-    def _have_same_samples(self, seen: Observation, now: float, *, is_look: bool) -> bool:
-        may_differ = self._may_differ(now, is_look=is_look)
+    def _have_same_samples(self, seen: Observation, now: float) -> bool:
+        may_differ = now < self.shown_until
         if len(seen.samples) != len(self.values) or (not may_differ and self.decision.status_changed):
             return False
         oldest, latest = self._dates(now)

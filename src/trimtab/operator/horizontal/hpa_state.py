@@ -330,15 +330,13 @@ class HpaState:
         """Drop the last decision, so that the next reconcile decides anew."""
         self.standing = None
 
-    def extend_decision(self, now: float, samples: tuple[MetricSamples, ...] | None = None) -> Standing:
+    def extend_decision(self, now: float, samples: tuple[MetricSamples, ...]) -> Standing:
         """Leave everything as the last decision left it, only later, and return it.
 
-        `samples` are shown from now on, or those of the decision if there are none. Without them nothing changes.
+        `samples` are shown from now on, or those of the decision if there are none.
         """
         assert self.standing is not None
-        self.memory.own = extend(self.memory.own, now)
-        if samples is not None:
-            self._newer_samples = samples
+        self.memory.own, self._newer_samples = extend(self.memory.own, now), samples
         return self.standing
 
     def newest_record(self) -> Record | None:

@@ -209,6 +209,8 @@ class Looks:
         )
 
     def _look_at(self, hpa_state: HpaState, queries: MetricQueries, samples: Samples) -> None:
+        if not self._snapshots.is_worth_a_look(hpa_state, queries, samples):
+            return
         request = hpa_state.start_reconcile(self._clock.monotonic(), is_look=True)
         request.queries = queries
         self._reconciler.reconcile(request, samples)

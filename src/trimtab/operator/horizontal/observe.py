@@ -188,8 +188,7 @@ class SnapshotBuilder:
     def snapshot(self, request: ReconcileRequest, samples: Samples | None) -> Snapshot | Standing | None:
         """Return what the decision depends on, or the last decision if it still holds.
 
-        None if the HPA was deleted or belongs to another replica, or if a look finds no newer sample. Raise `NotRead` if
-        something has to be read first.
+        None if the HPA was deleted or belongs to another replica. Raise `NotRead` if something has to be read first.
         """
         hpa_state, queries = request.hpa_state, request.queries
         epoch = self._ownership.epoch_for(hpa_state.key)
@@ -199,8 +198,6 @@ class SnapshotBuilder:
             raise NotRead
         matched = self.matching_pods(hpa_state)
         owners = self._cached_owners(request, matched)
-        if request.is_look and not self._is_worth_a_look(hpa_state, queries, matched, samples, epoch):
-            return None
         moment, target = epoch.now(), queries.target
         replicas = None if target.scale is None else target.scale.spec.replicas
         memory = hpa_state.memory
@@ -210,17 +207,14 @@ class SnapshotBuilder:
             request.queries = None
             raise NotRead
         hpa_state.load_memory(epoch, replicas, self._config.quiet)
-        offset, is_look = self._offset_of(moment), request.is_look
-        standing = hpa_state.standing
+        offset, standing = self._offset_of(moment), hpa_state.standing
         if standing is not None and not owners:
-            found = self.values_within(hpa_state, queries, matched, samples, moment, offset, is_look=is_look)
-            if found is not None and is_look:
-                return hpa_state.extend_decision(moment)
+            found = self.values_within(hpa_state, queries, matched, samples, moment, offset)
             if found is not None:
                 newer = () if found == standing.values else _select_samples(queries, samples, matched.pods)
                 return hpa_state.extend_decision(moment, newer)
         observation = self.observe(hpa_state, queries, matched, samples, owners, memory.own, offset)
-        if standing is not None and standing.holds(observation, moment, is_look=is_look):
+        if standing is not None and standing.holds(observation, moment):
             return hpa_state.extend_decision(moment, observation.samples)
         hpa_state.invalidate()
         return Snapshot(target, observation, datetime.fromtimestamp(moment, UTC), epoch)
@@ -236,22 +230,20 @@ class SnapshotBuilder:
             raise NotRead
         return owners
 
-    def _is_worth_a_look(
-        self,
-        hpa_state: HpaState,
-        queries: MetricQueries,
-        matched: MatchedPods,
-        samples: Samples,
-        epoch: Epoch,
-    ) -> bool:
-        """Return whether a look may decide: in its epoch, on usage that was read, and where nothing holds, on newer samples."""
-        if hpa_state.memory.epoch is not epoch or queries.usage is None:
+    def is_worth_a_look(self, hpa_state: HpaState, queries: MetricQueries, samples: Samples) -> bool:
+        """Return whether usage that was read left its bands, or where the last decision does not stand, a sample moved."""
+        usage = None if queries.usage is None else usage_in(queries.usage, samples)
+        if not isinstance(usage, NamespaceUsage):
             return False
-        if not isinstance(usage_in(queries.usage, samples), NamespaceUsage):
+        standing = hpa_state.standing
+        if standing is not None and standing.is_within_bands(partial(usage.values, standing.pods)):
             return False
-        if hpa_state.standing is not None or not hpa_state.records:
+        if hpa_state.memory.epoch is not self._ownership.epoch_for(hpa_state.key):
+            return False  # what the last leader left is read in a sync
+        if standing is not None or not hpa_state.records:
             return True
-        return _select_samples(queries, samples, matched.pods) != hpa_state.records[-1].observation.samples
+        pods = self.matching_pods(hpa_state).pods
+        return _select_samples(queries, samples, pods) != hpa_state.records[-1].observation.samples
 
     def observe(
         self,
@@ -295,8 +287,6 @@ class SnapshotBuilder:
         samples: Samples,
         now: float,
         clock_offset: float,
-        *,
-        is_look: bool = False,
     ) -> tuple[list[int], ...] | None:
         """Return the values of an HPA's metrics if the usage of pods alone shows that its last decision still holds.
 
@@ -321,7 +311,7 @@ class SnapshotBuilder:
             or not standing.accepts_ages(usage.span, now)
         ):
             return None
-        return standing.values_within(partial(usage.values, standing.pods), now, is_look=is_look)
+        return standing.values_within(partial(usage.values, standing.pods), now)
 
     def _stale_inputs(self, hpa_state: HpaState, queries: MetricQueries) -> tuple[StaleInput, ...]:
         return self._freshness.stale_inputs(

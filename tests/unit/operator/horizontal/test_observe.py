@@ -206,25 +206,10 @@ def test_samples_are_aged_by_our_clock_unless_it_was_found_wrong():
     assert snapshot.observation.clock_offset == world.snapshots.clock_offset() == -120.0
 
 
-def test_queries_are_known_without_waiting_where_everything_is_cached():
+@pytest.mark.parametrize("more", [(), (QUEUE,)], ids=["alone", "of several"])
+def test_a_kind_that_has_to_be_looked_up_is_not_known_without_waiting(more):
     world = World(cached=target(4))
-    queries = world.snapshots.queries_for(world.state)
-    assert queries is not None
-    assert queries.queries == {ExternalMetric("shop", "queue")}
-    world.state.keep_queries(queries)
-    assert world.snapshots.queries_for(world.state) is queries
-    assert World(cached=None).snapshots.queries_for(world.state) is None
-
-
-def test_a_kind_that_has_to_be_looked_up_is_not_known_without_waiting():
-    world = World(cached=target(4))
-    edit_spec(world.state, metrics=(object_metric(value("10")),))
-    assert world.snapshots.queries_for(world.state) is None
-
-
-def test_several_metrics_of_which_one_has_to_be_looked_up_are_not_known_without_waiting():
-    world = World(cached=target(4))
-    edit_spec(world.state, metrics=(QUEUE, object_metric(value("10"))))
+    edit_spec(world.state, metrics=(*more, object_metric(value("10"))))
     assert world.snapshots.queries_for(world.state) is None
 
 
@@ -252,12 +237,12 @@ def test_a_look_where_nothing_stands_decides_only_on_newer_samples(fetched, is_d
     world = World(cached=target(4))
     world.state = hpa_state("web", "shop", cpu(50))
     world.matched = FOUR
-    first = look(world, usage(90), is_look=False)
+    first = take(world, usage(90))
     assert isinstance(first, Snapshot)
     decision = decide(first.observation, first.now)
     world.state.record_decision(Record(observation=first.observation, decision=decision), 0.0)
     assert world.state.standing is None
-    assert isinstance(look(world, fetched), Snapshot) is is_decided
+    assert is_worth_a_look(world, fetched) is is_decided
 
 
 def test_no_look_is_the_first_decision_of_an_epoch():
@@ -265,10 +250,9 @@ def test_no_look_is_the_first_decision_of_an_epoch():
     world = World(cached=target(4))
     world.state = hpa_state("web", "shop", cpu(50))
     world.matched = FOUR
-    assert look(world, usage(90)) is None
+    assert not is_worth_a_look(world, usage(90))
 
 
-def look(world, fetched, *, is_look=True):
-    request = world.state.start_reconcile(0.0, is_look=is_look)
-    request.queries = queries_of(world.state, world.cached_target)
-    return world.snapshots.snapshot(request, fetched)
+def is_worth_a_look(world, fetched):
+    queries = queries_of(world.state, world.cached_target)
+    return world.snapshots.is_worth_a_look(world.state, queries, fetched)

@@ -44,8 +44,9 @@ class Life:
         self.target = ResolvedTarget(served=None, scale=scale(4))
         config = DecisionConfig(*(getattr(observe(), name) for name in ("settings", "gates", "rules")))
         matcher = PodMatcher(config.gates, UNUSED, UNUSED, UNUSED)
+        ownership: Any = self
         self.snapshots = SnapshotBuilder(
-            UNUSED, config, UNUSED, InputCaches(UNUSED, matcher, UNUSED, self.freshness(), UNUSED), UNUSED
+            UNUSED, config, ownership, InputCaches(UNUSED, matcher, UNUSED, self.freshness(), UNUSED), UNUSED
         )
         self.settle()
 
@@ -79,12 +80,18 @@ class Life:
             self.state, self.queries, MatchedPods(chosen, ()), fetched, {}, self.state.memory.own, 0.0
         )
 
-    def is_standing(self, chosen, fetched, *, is_look=False):
+    def is_standing(self, chosen, fetched):
         now = NOW.timestamp() + 15
         found = self.snapshots.values_within(
-            self.state, self.queries, MatchedPods(chosen, ()), fetched, now, 0.0, is_look=is_look
+            self.state, self.queries, MatchedPods(chosen, ()), fetched, now, 0.0
         )
         return found is not None
+
+    def is_worth_a_look(self, fetched):
+        return self.snapshots.is_worth_a_look(self.state, self.queries, fetched)
+
+    def epoch_for(self, _key):
+        return self.state.memory.epoch
 
 
 @given(
@@ -133,7 +140,7 @@ def test_a_look_leaves_alone_what_is_within_its_band(usage, is_inside):
     life = Life([cpu(50)])
     shares = [{"cpu": f"{usage // 4 + (place < usage % 4)}m", "memory": "0"} for place in range(4)]
     fetched = samples(life.pods, shares, 20, life.hpa.metadata.namespace)
-    assert life.is_standing(life.pods, fetched, is_look=True) is is_inside
+    assert life.is_worth_a_look(fetched) is not is_inside
     assert not life.is_standing(life.pods, fetched), "a sync shows the new values"
 
 
@@ -151,4 +158,4 @@ def test_one_of_two_metrics_outside_its_band_is_decided_about(cpu_milli, memory_
     life.settle(at_target)
     shares = [{"cpu": f"{cpu_milli + place % 2}m", "memory": f"{memory_bytes // 1000}"} for place in range(4)]
     fetched = samples(life.pods, shares, 20, life.hpa.metadata.namespace)
-    assert life.is_standing(life.pods, fetched, is_look=True) is is_inside
+    assert life.is_worth_a_look(fetched) is not is_inside

@@ -15,11 +15,7 @@ from trimtab.cluster.client import Client
 from trimtab.cluster.events import EventRecorder
 from trimtab.decide.vertical.cluster_state.cluster import ClusterState
 from trimtab.decide.vertical.cluster_state.garbage import AggregateCollector
-from trimtab.decide.vertical.control.control import (
-    CONFLICT_REASON,
-    ScopeConflict,
-    unreported_conflicts,
-)
+from trimtab.decide.vertical.control.control import CONFLICT_REASON, ScopeConflict, unreported_conflicts
 from trimtab.decide.vertical.estimate_records import dumps
 from trimtab.decide.vertical.recommend.quality import expectations_of
 from trimtab.decide.vertical.recommend.recommender import VPARecommendation
