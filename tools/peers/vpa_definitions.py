@@ -17,8 +17,7 @@ def native_definitions(*, has_scopes: bool = False) -> list[dict[str, Any]]:
     ]
     for definition in definitions:
         definition["metadata"]["annotations"] = _APPROVED
-    properties = definitions[0]["spec"]["versions"][0]["schema"]["openAPIV3Schema"]["properties"]
-    del properties["status"]["properties"]["observedSelectorHash"]
+    schema = definitions[0]["spec"]["versions"][0]["schema"]["openAPIV3Schema"]
     if not has_scopes:
-        del properties["spec"]["properties"]["vpaScope"]
+        del schema["properties"]["spec"]["properties"]["vpaScope"]
     return definitions

@@ -16,7 +16,7 @@ from typing import Any, Final, TypeVar
 
 import yaml
 
-from trimtab.manifests.writing import to_yaml
+from trimtab.library.documents import to_yaml
 
 Scope = ChainMap[str, Any]
 """The variables of the blocks around an action, innermost first, with the dot as `.` and the root as `$`."""

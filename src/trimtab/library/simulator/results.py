@@ -1,22 +1,19 @@
 """Backtests HPAs on recorded load, and sums up replica-hours, scale changes, and time above target."""
 
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
-from trimtab.backtest.life import Life
-from trimtab.backtest.load import RecordedLoad
-from trimtab.backtest.model import MetricModel, Model, ModelError, model_metrics, replicas_for
-from trimtab.backtest.production.horizontal import Candidate, HpaLoop, SyncStep
-from trimtab.backtest.trace import Trace
-from trimtab.backtest.workload import Behaviour, SimulatedNode, Workload
 from trimtab.decide.horizontal import Record
+from trimtab.library.simulator.hpa_runs import Candidate, HpaLoop, SyncStep
+from trimtab.library.simulator.life import Life
+from trimtab.library.simulator.load import RecordedLoad
+from trimtab.library.simulator.model import MetricModel, Model, ModelError, model_metrics, replicas_for
+from trimtab.library.simulator.workload import Behaviour, SimulatedNode, Workload
+from trimtab.library.trace import Trace
 from trimtab.model.hpa.metric_kinds import measured_by
 from trimtab.model.hpa.types import HorizontalPodAutoscalerSpec
 from trimtab.model.quantity import Quantity
-
-OnProgress = Callable[[str, float], None]
-"""Takes what is in progress, and the share of the whole that is done."""
 
 HOUR = 3600.0
 MILLI = 1000.0

@@ -6,19 +6,32 @@ empty cell is a metric that could not be read at that time. The column `POD/labe
 empty cell there is a pod without the label.
 """
 
+import asyncio
 import csv
 import math
-import re
 from bisect import bisect_right
 from collections.abc import Iterable, Iterator, Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field, replace
-from datetime import UTC, datetime
+from datetime import UTC, datetime, timedelta
+from os import PathLike
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
 
-from trimtab.metrics.range_queries import Range, RangeSeries
+from trimtab.clock import SystemClock
+from trimtab.library.frames import column_names, column_values, dataframe
+from trimtab.library.progress import progress_line
 from trimtab.model.labels.names import label_value_problems
 from trimtab.model.quantity import milli_value_of
 from trimtab.model.readable import counted
-from trimtab.model.times import format_time, parse_time
+from trimtab.model.times import format_time, parse_long_duration, parse_time
+
+if TYPE_CHECKING:
+    import pandas as pd
+
+DATAFRAME = "dataframe"
+"""What errors call a dataframe."""
+TIME = "time"
 
 RELATIVE_BELOW = 1e8
 """Seconds below this (1973) count from `RELATIVE_START`."""
@@ -40,12 +53,85 @@ class TraceError(ValueError):
 
 @dataclass(frozen=True, slots=True, repr=False)
 class Trace:
-    """Ascending Unix times, and the total of each metric at each time, in thousandths."""
+    """The total load of a workload over time, by metric, to simulate autoscalers with.
+
+    `times` are ascending Unix times, and `columns` has the values of each metric in thousandths, None where it could not be read.
+    """
 
     times: Sequence[float]
     columns: Mapping[str, Sequence[int | None]]
     labels: Mapping[str, Sequence[str]] = field(default_factory=dict)
     """Values of labels over time, by column `POD/label/KEY`."""
+
+    @staticmethod
+    def from_csv(path: str | PathLike[str]) -> "Trace":
+        """Read a CSV whose first column is the time and whose other columns are the totals of metrics.
+
+        Times are RFC 3339 or seconds. Values are quantities such as `1500m` or `64Mi`. An empty cell is a metric that
+        could not be read. Raise TraceError with the line that is wrong.
+        """
+        try:
+            with Path(path).open(encoding="utf-8-sig", newline="") as lines:
+                return read_trace(lines, str(path))
+        except UnicodeDecodeError as error:
+            raise TraceError(f"{path}: is not UTF-8 text: {error.reason}") from error
+
+    @staticmethod
+    def from_dataframe(frame: Any, *, time: str = "") -> "Trace":
+        """Read a dataframe of pandas, polars or pyarrow, or a dictionary of lists.
+
+        Each column is the total of a metric, in cores, bytes or whatever the metric counts, as numbers or quantities. `time`
+        names the column of times; without it the column `time` is used, or the index of a dataframe that has times
+        there. Times without a zone are in UTC. Raise TraceError with the row that is wrong.
+        """
+        names = column_names(frame)
+        if time and time not in names:
+            raise TraceError(f"{DATAFRAME}: has no column {time!r}; its columns are {', '.join(names)}")
+        time = time or (TIME if TIME in names else "")
+        moments = column_values(frame[time]) if time else _times_of_index(frame)
+        metrics = [name for name in names if name != time]
+        check_header([time or TIME, *metrics], DATAFRAME)
+        columns = [moments, *(column_values(frame[name]) for name in metrics)]
+        if len({len(column) for column in columns}) > 1:
+            raise TraceError(f"{DATAFRAME}: has columns of different lengths")
+        rows = ((f"{DATAFRAME}: row {number}", row) for number, row in enumerate(zip(*columns, strict=True)))
+        return trace_of_rows([time or TIME, *metrics], rows, DATAFRAME)
+
+    @staticmethod
+    def from_prometheus(
+        url: str,
+        queries: Mapping[str, str],
+        *,
+        since: str | timedelta = "7d",
+        step: str | timedelta = "1m",
+        token_file: str | PathLike[str] = "",
+    ) -> "Trace":
+        """Read the last days from Prometheus, as `trimtab trace` does.
+
+        `queries` has the PromQL of each column, as in `{"cpu": "sum(rate(...[5m]))"}`. `since` is how far back and `step`
+        the distance between rows, as a duration or a text such as `7d` and `1m`. `token_file` has a bearer token.
+        Raise TraceError if a query fails or does not return a single series.
+        """
+        # Only this way in needs a client, whose import takes longer than most traces.
+        from trimtab.adapter.config import ServerAddress  # noqa: PLC0415
+        from trimtab.library.prometheus import range_until, record_load  # noqa: PLC0415
+
+        if not queries:
+            raise TraceError("queries: name at least one column and its PromQL")
+        clock, address = SystemClock(), ServerAddress(url=url, token_file=str(token_file))
+        wanted = range_until(clock, _span(since, "since"), _span(step, "step"))
+        with progress_line() as on_progress, ThreadPoolExecutor(max_workers=1) as thread:
+            # A notebook runs an event loop already, and a thread runs a single one.
+            recording = record_load(clock, address, queries, wanted, on_progress)
+            return thread.submit(asyncio.run, recording).result()
+
+    def to_pandas(self) -> "pd.DataFrame":
+        """Return the trace as a dataframe with times in UTC as its index. Needs `trimtab[notebook]`."""
+        values = {
+            name: [None if value is None else value / 1000 for value in column]
+            for name, column in self.columns.items()
+        }
+        return dataframe({TIME: self.times, **values}, index=TIME)
 
     def __repr__(self) -> str:
         first, last = (format_time(datetime.fromtimestamp(moment, UTC)) for moment in (self.start, self.end))
@@ -53,10 +139,12 @@ class Trace:
 
     @property
     def start(self) -> float:
+        """Return the time of the first row."""
         return self.times[0]
 
     @property
     def end(self) -> float:
+        """Return the time of the last row."""
         return self.times[-1]
 
     def at(self, column: str, moment: float) -> int | None:
@@ -216,81 +304,19 @@ def _number(cell: object) -> float:
     return number
 
 
-PER_POD, ROLES = "POD/", "POD/label/"
-"""What the names of columns begin with that stand for a column per pod, and for the values of a label of each pod."""
+def _times_of_index(frame: Any) -> list[Any]:
+    index = getattr(frame, "index", None)
+    moments = [] if index is None or callable(index) else column_values(index)
+    if not moments or not isinstance(moments[0], datetime):
+        raise TraceError(f"{DATAFRAME}: has no column {TIME!r}; name the column of times with time=NAME")
+    return moments
 
 
-def series_by_pod(column: str, series: Sequence[RangeSeries]) -> dict[str, RangeSeries]:
-    """Return the series of `POD/CONTAINER/memory` or `POD/NAME/memory` by their columns.
-
-    The labels `pod` and `container` of a series name it.
-    """
-    found: dict[str, RangeSeries] = {}
-    for one in series:
-        pod, container = one.labels.get("pod", ""), one.labels.get("container", "")
-        name = column.replace("POD", pod, 1).replace("CONTAINER", container, 1)
-        if not pod or ("CONTAINER" in column and not container) or name in found:
-            raise TraceError(
-                f"{column}: the query must give one series per pod and container: wrap it in sum by (pod, container) (...)"
-            )
-        found[name] = one
-    return found
-
-
-def label_series(column: str, series: Sequence[RangeSeries]) -> dict[str, tuple[RangeSeries, str]]:
-    """Return the series of `POD/label/KEY` with the value of the label that each stands for.
-
-    A pod has a value while the series with it has samples, as those of `kube_pod_labels` do.
-    """
-    key = column.removeprefix(ROLES)
-    label = "label_" + re.sub(r"[^a-zA-Z0-9_]", "_", key)
-    found = {}
-    for number, one in enumerate(series):
-        if "pod" not in one.labels or label not in one.labels:
-            raise TraceError(f"{column}: the query must give series with the labels pod and {label}")
-        found[f"{one.labels['pod']}/label/{key}#{number}"] = one, one.labels[label]
-    return found
-
-
-def single_series(column: str, series: Sequence[RangeSeries]) -> RangeSeries:
-    """Return the only series of a query.
-
-    Several are an error, since only the query can say how to add them up.
-    """
-    if len(series) == 1:
-        return series[0]
-    if not series:
-        raise TraceError(f"{column}: the query found nothing in that time")
-    raise TraceError(
-        f"{column}: the query gives {len(series)} series where one total is needed: wrap it in sum(...)"
-    )
-
-
-def trace_from_series(
-    series: Mapping[str, RangeSeries],
-    wanted: Range,
-    labels: Mapping[str, tuple[RangeSeries, str]] | None = None,
-) -> Trace:
-    """Return a trace with one column per series and one row per step of the range."""
-    start = wanted.start.timestamp()
-    times = [start + number * wanted.step for number in range(wanted.steps)]
-    values: dict[str, list[str]] = {}
-    for title, (one, value) in (labels or {}).items():
-        column = values.setdefault(title.rpartition("#")[0], [""] * wanted.steps)
-        for row, sample in enumerate(_aligned(title, one, wanted, start)):
-            if sample is not None:
-                column[row] = value
-    return Trace(
-        times, {column: _aligned(column, one, wanted, start) for column, one in series.items()}, values
-    )
-
-
-def _aligned(column: str, series: RangeSeries, wanted: Range, start: float) -> list[int | None]:
-    values: list[int | None] = [None] * wanted.steps
-    for at, value in zip(series.at, series.values, strict=True):
-        if value < 0:
-            raise TraceError(f"{column}: {value:g} at {at:.0f}: load is never negative")
-        row = round((at - start) / wanted.step)
-        if 0 <= row < wanted.steps:
-            values[row] = round(value * 1000)
-    return values
+def _span(given: str | timedelta, name: str) -> timedelta:
+    try:
+        span = given if isinstance(given, timedelta) else parse_long_duration(given)
+    except ValueError as error:
+        raise TraceError(f"{name}: {error}") from error
+    if span <= timedelta():
+        raise TraceError(f"{name}: {given!r} must be longer than nothing")
+    return span

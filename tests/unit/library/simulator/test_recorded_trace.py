@@ -5,8 +5,8 @@ from datetime import UTC, datetime, timedelta
 
 import pytest
 
-from trimtab.backtest import TraceError
-from trimtab.backtest.trace import single_series, trace_from_series
+from trimtab.library.prometheus import single_series, trace_from_series
+from trimtab.library.simulator import TraceError
 from trimtab.metrics.range_queries import Range, RangeSeries
 
 START = datetime(2026, 1, 5, tzinfo=UTC)

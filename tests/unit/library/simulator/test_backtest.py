@@ -6,10 +6,10 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from tests.unit.backtest.builders import CPU, GATES, HALF_CORE, candidate, minutes, queue
-from trimtab.backtest import Model, ModelError, backtest, run
+from tests.unit.library.simulator.builders import CPU, GATES, HALF_CORE, candidate, minutes, queue
 from trimtab.decide.horizontal import Rules, replay
 from trimtab.decide.horizontal.records.record import dumps
+from trimtab.library.simulator import Model, ModelError, backtest, run
 from trimtab.model.feature_gates import FeatureGates
 
 

@@ -2,7 +2,7 @@
 
 import pytest
 
-from trimtab.backtest.workload import Behaviour, SimulatedNode, Workload
+from trimtab.library.simulator.workload import Behaviour, SimulatedNode, Workload
 from trimtab.model.core.pod import PodSpec
 from trimtab.model.json import wire
 

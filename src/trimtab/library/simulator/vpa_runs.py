@@ -13,7 +13,6 @@ from typing import Any, Generic, NamedTuple, Protocol, TypeVar, cast
 import msgspec
 from prometheus_client import CollectorRegistry
 
-from trimtab.backtest.workload import NEVER, SimulatedNode, SimulatedPod, Used, Workload, moment_of
 from trimtab.cluster import errors
 from trimtab.cluster.cache.parts import Share
 from trimtab.cluster.cache.shared import NamespacedInformer
@@ -33,6 +32,7 @@ from trimtab.decide.vertical.recommend.quality import expectations_of
 from trimtab.decide.vertical.update.disruption_ledger import START_TIMEOUT
 from trimtab.decide.vertical.update.resize.annotation import read_resize_annotation
 from trimtab.decide.vertical.update.resize.status import ResizeStatus, differs_from_status, resize_status
+from trimtab.library.simulator.workload import NEVER, SimulatedNode, SimulatedPod, Used, Workload, moment_of
 from trimtab.model import times
 from trimtab.model.core.meta import NamespacedName, ObjectMeta
 from trimtab.model.core.objects import LimitRange, Node, NodeStatus, ObjectReference

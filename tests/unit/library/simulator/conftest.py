@@ -7,7 +7,7 @@ import pytest
 
 from tests import reasons
 
-MODULE = import_module("trimtab.backtest.production.horizontal")
+MODULE = import_module("trimtab.library.simulator.hpa_runs")
 
 
 @pytest.fixture(autouse=True)

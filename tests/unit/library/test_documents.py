@@ -5,9 +5,9 @@ import json
 
 import pytest
 
-from trimtab.manifests import documents
-from trimtab.manifests.documents import parse_documents, read_documents
-from trimtab.manifests.yaml_nodes import MAX_ALIASES, MAX_DEPTH, DocumentError
+from trimtab.library import documents
+from trimtab.library.documents import parse_documents, read_documents
+from trimtab.library.yaml_nodes import MAX_ALIASES, MAX_DEPTH, DocumentError
 
 MANIFEST = """\
 # a comment

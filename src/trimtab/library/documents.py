@@ -1,4 +1,4 @@
-"""Reads manifests from files and standard input, as YAML or JSON documents.
+"""Reads manifests from files and standard input, as YAML or JSON documents, and writes YAML.
 
 Scalars mean what they mean to kubectl. YAML 1.1 words such as `yes` and `on` are booleans, a time or a sexagesimal
 number is text, and keys are always text. Tags never construct objects. Sizes, depth, aliases and their expansion are
@@ -8,13 +8,13 @@ bounded, so that every input ends in documents or in a `DocumentError`.
 import json
 import re
 import sys
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from pathlib import Path
-from typing import IO
+from typing import IO, Any
 
 import yaml
 
-from trimtab.manifests.yaml_nodes import Document, DocumentError, Place, compose
+from trimtab.library.yaml_nodes import Document, DocumentError, Place, compose
 
 MAX_BYTES = 10 * 1024 * 1024
 """Maximum size of an input in bytes, three times the limit of an API server's request."""
@@ -116,3 +116,29 @@ def unpacked(document: Document) -> Iterator[Document]:
         return
     for position in range(len(document.data["items"])):
         yield from unpacked(document.item("items", str(position)))
+
+
+class _Dumper(getattr(yaml, "CSafeDumper", yaml.SafeDumper)):  # type: ignore[misc]  # which of the two is known at run time
+    """A YAML dumper that indents lists like kubectl and writes no aliases."""
+
+    def ignore_aliases(self, data: Any) -> bool:
+        return True
+
+
+def to_yaml(data: Any) -> str:
+    """Return a document as YAML. Keys keep their order."""
+    return to_yaml_stream([data])
+
+
+def to_yaml_stream(documents: Sequence[Any]) -> str:
+    """Return several documents as YAML, separated by `---`."""
+    return str(
+        yaml.dump_all(
+            documents,
+            Dumper=_Dumper,
+            sort_keys=False,
+            allow_unicode=True,
+            width=1000,
+            explicit_start=len(documents) > 1,
+        )
+    )

@@ -4,9 +4,9 @@ from bisect import bisect_right
 from collections.abc import Callable, Hashable, Mapping, Sequence
 from typing import NamedTuple
 
-from trimtab.backtest.model import ModelError
-from trimtab.backtest.trace import Trace
-from trimtab.backtest.workload import NEVER, SimulatedPod, Used, Workload
+from trimtab.library.simulator.model import ModelError
+from trimtab.library.simulator.workload import NEVER, SimulatedPod, Used, Workload
+from trimtab.library.trace import Trace
 from trimtab.model.core.pod import CPU, MEMORY
 
 NOTHING: Used = {}

@@ -7,7 +7,6 @@ from typing import TYPE_CHECKING
 
 import msgspec
 
-from trimtab.backtest.model import MetricModel, Model
 from trimtab.decide.horizontal import (
     FetchFailure,
     HpaSettings,
@@ -30,6 +29,7 @@ from trimtab.decide.horizontal.plugin_calls import decide_with_plugins, failures
 from trimtab.decide.horizontal.rules import DEFAULT_SETTINGS
 from trimtab.decide.horizontal.standing import Standing, find_standing
 from trimtab.decide.horizontal.status.conditions import with_scaled_to_zero
+from trimtab.library.simulator.model import MetricModel, Model
 from trimtab.model.core.meta import ObjectMeta, OwnerReference
 from trimtab.model.core.pod import CPU
 from trimtab.model.core.workloads import Scale, ScaleSpec, ScaleStatus
@@ -39,7 +39,7 @@ from trimtab.plugins.guard import Guards
 from trimtab.plugins.registry import NO_PLUGINS
 
 if TYPE_CHECKING:
-    from trimtab.backtest.life import Life
+    from trimtab.library.simulator.life import Life
 
 DEFAULT_GATES = FeatureGates()
 NO_GUARDS = Guards(NO_PLUGINS)

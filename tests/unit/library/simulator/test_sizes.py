@@ -6,9 +6,9 @@ from hypothesis import strategies as st
 
 from tests.unit.decide.vertical.policy_builders import vpa
 from tests.unit.decide.vertical.usage_builders import START_NS, Load, Recommender, member
-from trimtab.backtest import Model, ModelError, Trace, read_trace
-from trimtab.backtest.life import settings_of
-from trimtab.backtest.sizes import SizeCandidate, run_sizes
+from trimtab.library.simulator import Model, ModelError, Trace, read_trace
+from trimtab.library.simulator.life import settings_of
+from trimtab.library.simulator.sizes import SizeCandidate, run_sizes
 from trimtab.model.times import SECOND_NS
 
 MIB = 2**20

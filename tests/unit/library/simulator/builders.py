@@ -1,6 +1,6 @@
 """A workload of half-core pods, and load in whole cores by the minute."""
 
-from trimtab.backtest import Candidate, Model, read_trace
+from trimtab.library.simulator import Candidate, Model, read_trace
 from trimtab.model import hpa as rules
 from trimtab.model.feature_gates import FeatureGates
 from trimtab.model.hpa.types import HorizontalPodAutoscaler

@@ -4,7 +4,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from trimtab.manifests.yaml_nodes import Document, Place
+from trimtab.library.yaml_nodes import Document, Place
 from trimtab.model.bundle import bundle_findings
 from trimtab.model.manifest import Manifest
 

@@ -5,11 +5,11 @@ from datetime import timedelta
 import pytest
 
 from tests.support.objects import scope, target_of, vpa
-from trimtab.backtest.life import UPSTREAM_RULES, Life, settings_of
-from trimtab.backtest.load import LoadByFunction
-from trimtab.backtest.production.vertical import Refusal, Updater
-from trimtab.backtest.trace import RELATIVE_START
-from trimtab.backtest.workload import Workload
+from trimtab.library.simulator.life import UPSTREAM_RULES, Life, settings_of
+from trimtab.library.simulator.load import LoadByFunction
+from trimtab.library.simulator.vpa_runs import Refusal, Updater
+from trimtab.library.simulator.workload import Workload
+from trimtab.library.trace import RELATIVE_START
 from trimtab.model.json import wire
 from trimtab.model.vpa.types import VerticalPodAutoscaler, VPAScope
 

@@ -4,7 +4,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from math import inf
 
-from trimtab.backtest.trace import Trace
+from trimtab.library.trace import Trace
 from trimtab.model.hpa.metric_kinds import WAKING, identifier_of, measured_by, name_of, target_of
 from trimtab.model.hpa.types import (
     HorizontalPodAutoscaler,

@@ -2,8 +2,8 @@
 
 import pytest
 
-from tests.unit.backtest.builders import HALF_CORE, candidate, minutes
-from trimtab.backtest import run
+from tests.unit.library.simulator.builders import HALF_CORE, candidate, minutes
+from trimtab.library.simulator import run
 
 
 @pytest.mark.parametrize(

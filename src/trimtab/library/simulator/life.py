@@ -12,9 +12,9 @@ from typing import TYPE_CHECKING, Any
 
 import msgspec
 
-from trimtab.backtest.load import Load
-from trimtab.backtest.trace import RELATIVE_START
-from trimtab.backtest.workload import NEVER, ContainerSize, SimulatedPod, Used, Workload
+from trimtab.library.simulator.load import Load
+from trimtab.library.simulator.workload import NEVER, ContainerSize, SimulatedPod, Used, Workload
+from trimtab.library.trace import RELATIVE_START
 from trimtab.model.core.objects import LimitRange
 from trimtab.model.core.pod import CPU, MEMORY, Pod
 from trimtab.model.feature_gates import with_own_features
@@ -22,8 +22,8 @@ from trimtab.model.vpa.types import VerticalPodAutoscaler, VPAScope
 from trimtab.operator.settings.settings import Settings
 
 if TYPE_CHECKING:
-    from trimtab.backtest.production.vertical import Checkpoints, Recommender, Refusal, Sample, Updater, View
     from trimtab.decide.vertical.recommend.plugin_estimates import Estimators
+    from trimtab.library.simulator.vpa_runs import Checkpoints, Recommender, Refusal, Sample, Updater, View
 
 HOUR, MINUTE = 3600.0, 60.0
 UPSTREAM_RULES = "vpa-1.8,kubernetes-1.37"
@@ -290,21 +290,21 @@ class Life:
         if program == "webhook":
             self.serves_webhook = True
             return
-        from trimtab.backtest.production import vertical  # noqa: PLC0415 - it needs numpy
+        from trimtab.library.simulator import vpa_runs  # noqa: PLC0415 - it needs numpy
 
         view = self._begin_vertical()
         if program == "updater":
-            self.updater, self._quiet_until = vertical.Updater(view, self.settings), -NEVER
+            self.updater, self._quiet_until = vpa_runs.Updater(view, self.settings), -NEVER
             return
         found = next((saved for at, saved in reversed(self._saved) if at <= self.now - age), ())
         kept = {"fresh": found, "half": found[::2], "none": ()}[checkpoints]
-        self.recommender = vertical.Recommender(view, self.settings, kept)
+        self.recommender = vpa_runs.Recommender(view, self.settings, kept)
 
     # The API server and the metrics API.
 
     def refusal(self, request: str, pod: str) -> "Refusal | None":
         """Return why the API server refuses to `resize` or to `evict` a pod now."""
-        from trimtab.backtest.production.vertical import Refusal  # noqa: PLC0415 - it needs numpy
+        from trimtab.library.simulator.vpa_runs import Refusal  # noqa: PLC0415 - it needs numpy
 
         found = self.refusals.get(request)
         if found is None and request == "evict" and self.min_available is not None:
@@ -337,7 +337,7 @@ class Life:
         return self.now + self._metrics_period
 
     def _take_samples(self, at: float) -> None:
-        from trimtab.backtest.production.vertical import Sample  # noqa: PLC0415 - it needs numpy
+        from trimtab.library.simulator.vpa_runs import Sample  # noqa: PLC0415 - it needs numpy
 
         measured = [
             Sample(pod.name, at, used)
@@ -361,10 +361,10 @@ class Life:
 
     def _begin_vertical(self) -> "View":
         if self._view is None:
-            from trimtab.backtest.production import vertical  # noqa: PLC0415 - it needs numpy
+            from trimtab.library.simulator import vpa_runs  # noqa: PLC0415 - it needs numpy
 
-            self._view = vertical.View(self, self.settings, self._estimators)
-            self.workload.admit = vertical.admission(self._view)
+            self._view = vpa_runs.View(self, self.settings, self._estimators)
+            self.workload.admit = vpa_runs.admission(self._view)
             self.begin("recommender")
             self.begin("updater")
             self._take_samples(self.now - self.metrics_delay)  # the first loop has a measurement

@@ -1,8 +1,8 @@
 """Backtest autoscalers: run the production code on recorded or invented load, in virtual time.
 
-Reading order: `candidates` (manifests to try), `trace` (recorded load), `model` (assumptions), `workload` (pods and nodes), `load`
-(what pods use), `production` (what is needed of production code), `life` (one happening after another, and what came of it),
-`results` (the figures of HPAs), `sizes` (those of VPAs), `chart` (the pictures).
+Reading order: `model` (assumptions), `workload` (pods and nodes), `load` (what pods use), `hpa_runs` and `vpa_runs` (production code in
+the order of its programs; the latter alone needs numpy), `life` (one happening after another, and what came of it), `results` (the
+figures of HPAs), `sizes` (those of VPAs), `chart` (the pictures).
 
 A life with happenings:
 
@@ -20,10 +20,10 @@ A life with happenings:
 What belongs here: how a simulated workload responds to a decision. What does not: rules that decide, and any I/O.
 """
 
-from trimtab.backtest.model import Model, ModelError
-from trimtab.backtest.production.horizontal import Candidate
-from trimtab.backtest.results import Figures, LoadFigures, Results, backtest, run
-from trimtab.backtest.trace import Trace, TraceError, read_trace
+from trimtab.library.simulator.hpa_runs import Candidate
+from trimtab.library.simulator.model import Model, ModelError
+from trimtab.library.simulator.results import Figures, LoadFigures, Results, backtest, run
+from trimtab.library.trace import Trace, TraceError, read_trace
 
 __all__ = [
     "Candidate",

@@ -2,8 +2,8 @@
 
 import pytest
 
-from trimtab.backtest import Trace, TraceError, read_trace
-from trimtab.backtest.trace import RELATIVE_START
+from trimtab.library.simulator import Trace, TraceError, read_trace
+from trimtab.library.trace import RELATIVE_START
 
 
 def test_values_are_quantities_and_an_empty_cell_is_no_value():

@@ -8,14 +8,14 @@ from html import escape
 from itertools import pairwise
 from typing import TYPE_CHECKING
 
-from trimtab.backtest.model import Model, model_metrics, replicas_for
-from trimtab.backtest.production.horizontal import Candidate
-from trimtab.backtest.results import Results
-from trimtab.backtest.trace import Trace
+from trimtab.library.simulator.hpa_runs import Candidate
+from trimtab.library.simulator.model import Model, model_metrics, replicas_for
+from trimtab.library.simulator.results import Results
+from trimtab.library.trace import Trace
 from trimtab.model.core.pod import CPU
 
 if TYPE_CHECKING:
-    from trimtab.backtest.sizes import SizeResults
+    from trimtab.library.simulator.sizes import SizeResults
 
 WIDTH, HEIGHT = 960, 360
 LEFT, RIGHT, TOP, BOTTOM = 48, 40, 40, 32

@@ -4,20 +4,20 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING
 
-from trimtab.backtest.life import Life, Outcomes
-from trimtab.backtest.load import RecordedLoad, UsageColumn, usage_columns
-from trimtab.backtest.model import Model, ModelError, model_metrics
-from trimtab.backtest.production.horizontal import Candidate, HpaLoop, SyncStep
-from trimtab.backtest.results import (
-    OnProgress,
+from trimtab.library.progress import OnProgress
+from trimtab.library.simulator.hpa_runs import Candidate, HpaLoop, SyncStep
+from trimtab.library.simulator.life import Life, Outcomes
+from trimtab.library.simulator.load import RecordedLoad, UsageColumn, usage_columns
+from trimtab.library.simulator.model import Model, ModelError, model_metrics
+from trimtab.library.simulator.results import (
     Results,
     first_replicas,
     new_results,
     run_with_progress,
     workload_of,
 )
-from trimtab.backtest.trace import Trace, with_totals
-from trimtab.backtest.workload import SimulatedNode, Workload
+from trimtab.library.simulator.workload import SimulatedNode, Workload
+from trimtab.library.trace import Trace, with_totals
 from trimtab.model.core.pod import CPU, MEMORY
 from trimtab.model.quantity import Quantity
 from trimtab.model.readable import readable_amount
