@@ -9,7 +9,7 @@ import pytest
 import trustme
 
 from tests.adapter.conftest import CUSTOM, HPA, Caller, Front, running, write_configuration
-from trimtab.adapter.errors import ConfigurationError
+from trimtab.adapter.files import ConfigurationError
 from trimtab.serving.server import ClientLimits
 
 QUEUE = f"{CUSTOM}/namespaces/default/statefulsets.apps/foo/queue_length"

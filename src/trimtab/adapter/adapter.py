@@ -12,22 +12,19 @@ from pathlib import Path
 from typing import Any
 
 from trimtab.adapter.api.app import AdapterApp, Auth
-from trimtab.adapter.auth.authentication import Authenticator
-from trimtab.adapter.auth.authorization import SubjectAccessAuthorizer
+from trimtab.adapter.auth.access import Authenticator, SubjectAccessAuthorizer
 from trimtab.adapter.auth.front_proxy import FrontProxyTrust
 from trimtab.adapter.auth.tls import ReloadingTls
 from trimtab.adapter.config import AdapterConfiguration, SourceSettings, connection_to, load_configuration
-from trimtab.adapter.errors import ConfigurationError
-from trimtab.adapter.files import below, seconds
+from trimtab.adapter.files import ConfigurationError, below, seconds
 from trimtab.adapter.metrics import AdapterMetrics
 from trimtab.adapter.sources.forward import ForwardSource
 from trimtab.adapter.sources.objects import ClusterObjects
-from trimtab.adapter.sources.plugin.source import SourcePlugins
+from trimtab.adapter.sources.plugin import SourcePlugins
 from trimtab.adapter.sources.prometheus.source import PrometheusSource
 from trimtab.adapter.sources.router import Router
 from trimtab.adapter.sources.source import Source
-from trimtab.adapter.sources.testing.admin import AdminApp, load_token
-from trimtab.adapter.sources.testing.source import TestingSource
+from trimtab.adapter.sources.testing import AdminApp, TestingSource, load_token
 from trimtab.clock import Clock
 from trimtab.cluster.client import Client
 from trimtab.cluster.http import HttpTransport

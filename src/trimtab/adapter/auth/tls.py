@@ -12,8 +12,7 @@ from pathlib import Path
 
 from trimtab.adapter.auth.front_proxy import Trust
 from trimtab.adapter.config import ServingTls
-from trimtab.adapter.errors import ConfigurationError
-from trimtab.adapter.files import below
+from trimtab.adapter.files import ConfigurationError, below
 from trimtab.clock import Clock
 from trimtab.serving import tls
 from trimtab.serving.certificates import CertificateError, KeyPair, PairOrigin, issue_with_own_authority
