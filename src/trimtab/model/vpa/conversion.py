@@ -33,11 +33,8 @@ class ScopeConflictError(ValueError):
 
 def is_vpa_kind(data: Any) -> bool:
     """Return whether an object is a VPA, a scope or a checkpoint of either group."""
-    return (
-        isinstance(data, Mapping)
-        and data.get("kind") in KINDS
-        and group_of(str(data.get("apiVersion", ""))) in VPA_GROUPS
-    )
+    kind = data.get("kind") if isinstance(data, Mapping) else None
+    return isinstance(kind, str) and kind in KINDS and group_of(str(data.get("apiVersion"))) in VPA_GROUPS
 
 
 def decode_errors(data: Mapping[str, Any]) -> list[FieldError]:
