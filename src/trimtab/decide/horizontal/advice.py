@@ -74,7 +74,7 @@ class Hold(Wire):
 
 
 _UNREAD = {Code.METRICS_FAILED, Code.METRICS_INCOMPLETE, Code.LOSS_POLICY}
-_GAPS = {Act.READY_POD, Act.SAMPLES}
+_GAPS = {Act.READY_POD, Act.SAMPLES, Act.LATER_SAMPLES}
 """Acts that help, beside which other ones do."""
 
 

@@ -89,13 +89,13 @@ def propose(seen: Observation, now: float) -> Proposed:
     selection, extra = select_pods(seen, strategy), 0
     if rules.ours and strategy == SelectionStrategy.LABEL_SELECTOR:
         extra = count_extra_pods(selection.pods, expected_pods(scale))
-    context = proposal_context(seen, scale, selection, now)
+    context = proposal_context(seen, scale, selection, memory, now)
     proposes = partial(proposes, selection=selection, extra_pods=extra, tolerance=context.tolerance)
     if problem := check_selector(seen, scale.status.selector, selection):
         return proposes(
             Reason(code=problem.code), problem=problem, metrics=MetricsResult(error=problem.error)
         )
-    metrics = compute_replicas(seen, context, memory)
+    metrics = compute_replicas(seen, context)
     return proposes(asked_by(metrics, (), selection, current), metrics=metrics)
 
 

@@ -380,6 +380,8 @@ def _notes(proposal: Proposal, edges: Edges) -> list[str]:
     if proposal.rejected_samples:
         name, rule = proposal.rejected_samples[0]
         notes.append(f"{counted(len(proposal.rejected_samples), 'sample')} refused, first {name}: {rule}")
+    if proposal.removed:
+        notes.append(f"measured while there were {proposal.removed} more")
     if proposal.activation is not None:
         notes.append(f"nothing up to {format_activation(proposal)}, its activation")
     if not proposal.value:
@@ -461,6 +463,7 @@ _ACTS = {
     Act.RESUME: "set replicas to 1 or more to resume",
     Act.READY_POD: "a pod must become ready",
     Act.SAMPLES: "the missing samples must come",
+    Act.LATER_SAMPLES: "wait for samples that begin after the last scale-down",
     Act.FIRST_SAMPLES: "wait for the first samples, which usually come within a minute",
 }
 

@@ -46,6 +46,7 @@ class Code(StrEnum):
     WITHIN_TOLERANCE = "WithinTolerance"
     WITHIN_AFTER_FILLING = "WithinToleranceOnceGapsAreFilled"
     DIRECTION_UNSURE = "DirectionUnsureBecauseOfGaps"
+    MEASURED_BEFORE = "MeasuredBeforeScaleDown"
     NO_READY_PODS = "NoReadyPods"
     IDLE_AT_ZERO = "IdleAtZero"
     ENOUGH = "AsManyAsNeeded"
@@ -250,6 +251,8 @@ class Act(StrEnum):
     """The pods without usable samples are measured."""
     FIRST_SAMPLES = "FirstSamples"
     """Pods that just started are measured."""
+    LATER_SAMPLES = "LaterSamples"
+    """The pods are measured anew."""
 
 
 class Set(NamedTuple):
@@ -489,6 +492,11 @@ ROWS: dict[Code, Row] = {
     ),
     Code.DIRECTION_UNSURE: Row(
         says="pods without usable samples leave open which way to go", act=Act.SAMPLES
+    ),
+    Code.MEASURED_BEFORE: Row(
+        says="the samples began before the last scale-down, when more pods carried the load",
+        means="Fewer may follow from samples that begin after it.",
+        act=Act.LATER_SAMPLES,
     ),
     Code.NO_READY_PODS: Row(says="no pod is ready yet to take the load", act=Act.READY_POD),
     Code.IDLE_AT_ZERO: Row(says="nothing asks for a pod", means="The target is at zero.", state=State.STEADY),

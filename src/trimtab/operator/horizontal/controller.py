@@ -103,6 +103,7 @@ class HpaController:
         list_all = ListAllPolicy(runtime.clock, self._caches)
         is_strict = self._config.rules.ours
         return MetricFetcher(
+            runtime.clock,
             runtime.metrics,
             runtime.discovery,
             list_all,

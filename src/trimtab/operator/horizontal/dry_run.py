@@ -19,6 +19,7 @@ from trimtab.operator.horizontal.inputs.metric_queries import (
     QuerySet,
     Samples,
 )
+from trimtab.operator.horizontal.inputs.sample_moves import Dating
 from trimtab.operator.horizontal.inputs.targets import ResolvedTarget
 from trimtab.operator.horizontal.snapshot import SnapshotBuilder
 from trimtab.plugins.guard import Guards
@@ -84,9 +85,11 @@ class DryRunDecider:
     ) -> tuple[Observation, Decision]:
         matched = self._snapshots.matching_pods(hpa_state)
         owners = await self._snapshots.find_owners(hpa_state, matched)
-        memory = hpa_state.memory.preview(self._clock.now().timestamp())
+        now = self._clock.now().timestamp()
+        memory = hpa_state.memory.preview(now)
+        dating = Dating(now - self._clock.monotonic(), is_only_shown=True)
         observation = self._snapshots.observe(
-            hpa_state, queries, matched, samples, owners, memory, self._snapshots.clock_offset()
+            hpa_state, queries, matched, samples, owners, memory, self._snapshots.clock_offset(), dating
         )
         if hpa_state.names_plugins:
             return decide_with_plugins(observation, self._guards, self._clock.now())

@@ -39,6 +39,7 @@ from trimtab.operator.horizontal.inputs.metric_queries import (
 from trimtab.operator.horizontal.inputs.nodes import NodeCache
 from trimtab.operator.horizontal.inputs.owners import OwnerCache
 from trimtab.operator.horizontal.inputs.pod_usage import NamespaceUsage
+from trimtab.operator.horizontal.inputs.sample_moves import Dating
 from trimtab.operator.horizontal.inputs.targets import ResolvedTarget, TargetCache
 from trimtab.operator.ownership import Ownership
 
@@ -96,6 +97,10 @@ class SnapshotBuilder:
         """Return the seconds to add to an epoch's time for the ages of samples. A wall clock that was set moves no epoch."""
         was_set_by = self._clock.now().timestamp() - moment
         return self.clock_offset() + (round(was_set_by) if abs(was_set_by) > SET_SECONDS else 0.0)
+
+    def _dating(self, moment: float) -> Dating:
+        """Return how the times when samples were first seen become those of an epoch whose time is `moment`."""
+        return Dating(moment - self._clock.monotonic())
 
     def clock_offset(self) -> float:
         """Return the seconds to add to our clock now for the age of samples."""
@@ -219,7 +224,8 @@ class SnapshotBuilder:
         offset = self._offset_of(moment)
         if not owners and self.is_unchanged(hpa_state, queries, matched, samples, moment, offset):
             return hpa_state.extend_decision(moment)
-        observation = self.observe(hpa_state, queries, matched, samples, owners, memory.own, offset)
+        dating = self._dating(moment)
+        observation = self.observe(hpa_state, queries, matched, samples, owners, memory.own, offset, dating)
         if hpa_state.unchanged is not None and hpa_state.unchanged.still_valid(observation, moment):
             return hpa_state.extend_decision(moment)
         hpa_state.invalidate()
@@ -238,7 +244,8 @@ class SnapshotBuilder:
             return None
         moment = epoch.now()
         offset = self._offset_of(moment)
-        observation = self.observe(hpa_state, queries, matched, samples, owners, hpa_state.memory.own, offset)
+        dating, own = self._dating(moment), hpa_state.memory.own
+        observation = self.observe(hpa_state, queries, matched, samples, owners, own, offset, dating)
         return Snapshot(queries.target, observation, datetime.fromtimestamp(moment, UTC), epoch)
 
     def observe(
@@ -250,6 +257,7 @@ class SnapshotBuilder:
         owners: Owners,
         memory: Memory,
         clock_offset: float,
+        dating: Dating,
     ) -> Observation:
         """Freeze everything that a decision depends on."""
         if not owners and self._matcher.has_extra_pods(hpa_state, matched):
@@ -266,7 +274,7 @@ class SnapshotBuilder:
             if hpa_state.names_plugins
             else None,
             conflicting_hpas=matched.conflicting,
-            samples=_select_samples(queries, samples, matched.pods),
+            samples=_select_samples(queries, samples, matched.pods, dating),
             stale_inputs=self._stale_inputs(hpa_state, queries),
             memory=memory,
             settings=self._config.settings,
@@ -343,12 +351,12 @@ class SnapshotBuilder:
 
 
 def _select_samples(
-    queries: MetricQueries, samples: Samples, pods: tuple[PodSnapshot, ...]
+    queries: MetricQueries, samples: Samples, pods: tuple[PodSnapshot, ...], dating: Dating
 ) -> tuple[MetricSamples, ...]:
     if not queries.per_metric:
         return ()
     return tuple(
-        query if isinstance(query, FetchFailure) else samples_for(metric, query, samples, pods)
+        query if isinstance(query, FetchFailure) else samples_for(metric, query, samples, pods, dating)
         for metric, query in zip(queries.spec.metrics, queries.per_metric, strict=True)
     )
 

@@ -123,7 +123,9 @@ class MetricsResult(Wire):
     """Index of the replica policy that asks for the most, if no metric asks for as many."""
 
 
-def proposal_context(observation: Observation, scale: Scale, selection: Selection, now: float) -> Context:
+def proposal_context(
+    observation: Observation, scale: Scale, selection: Selection, memory: Memory, now: float
+) -> Context:
     """Return the state of the target that every proposal is computed from."""
     settings, rules = observation.settings, observation.rules
     return Context(
@@ -137,6 +139,7 @@ def proposal_context(observation: Observation, scale: Scale, selection: Selectio
         settings=settings,
         rules=rules,
         limits=limits_at(now, settings, rules, observation.clock_offset),
+        memory=memory,
         # A pod that the strategy leaves out, or that cannot be shown to be owned, is not averaged in as a stray.
         averages_strays=not rules.ours and selection.strategy == SelectionStrategy.LABEL_SELECTOR,
         may_sleep=observation.hpa.spec.min_replicas == 0 and observation.gates.hpa_scale_to_zero,
@@ -154,8 +157,9 @@ def _describe_left_out(selection: Selection, rules: Rules) -> str:
     return f"{text}, first {first.pod}: {first.reason}" if is_plugin_name(selection.strategy) else text
 
 
-def compute_replicas(observation: Observation, context: Context, memory: Memory) -> MetricsResult:
+def compute_replicas(observation: Observation, context: Context) -> MetricsResult:
     """Let every metric propose replicas, and combine the proposals."""
+    memory = context.memory
     proposals: list[Result] = []
     failures: list[Failure] = []
     statuses: list[MetricStatus] = []
@@ -392,6 +396,7 @@ _OUTCOMES = {
     ProposalOutcome.WITHIN_AFTER_FILLING: Code.WITHIN_AFTER_FILLING,
     ProposalOutcome.DIRECTION_UNSURE: Code.DIRECTION_UNSURE,
     ProposalOutcome.NO_READY_PODS: Code.NO_READY_PODS,
+    ProposalOutcome.MEASURED_BEFORE: Code.MEASURED_BEFORE,
     ProposalOutcome.FROM_ZERO: Code.IDLE_AT_ZERO,
     ProposalOutcome.BELOW_ACTIVATION: Code.IDLE_AT_ZERO,
     ProposalOutcome.PROPOSED: Code.ENOUGH,

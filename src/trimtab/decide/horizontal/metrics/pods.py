@@ -11,8 +11,9 @@ from sys import float_info
 from typing import NamedTuple
 
 from trimtab.decide.horizontal.arithmetic import int32_of, quotient, ratio_of, round_up
+from trimtab.decide.horizontal.memory import EMPTY, Memory
 from trimtab.decide.horizontal.observation.pods import MissingRequestError, PodSnapshot
-from trimtab.decide.horizontal.observation.samples import PodSamples, Sample
+from trimtab.decide.horizontal.observation.samples import Move, PodSamples, Sample, earliest_beginning
 from trimtab.decide.horizontal.observation.staleness import ANYTHING_GOES, SampleAgeLimits
 from trimtab.decide.horizontal.rules import HpaSettings, Rules
 from trimtab.model.feature_gates import FeatureGates
@@ -110,6 +111,7 @@ class Context(Wire):
     settings: HpaSettings
     rules: Rules
     limits: SampleAgeLimits
+    memory: Memory = EMPTY
     averages_strays: bool = False
     """Whether samples of pods that are not counted are averaged in, as upstream does."""
     may_sleep: bool = False
@@ -121,6 +123,15 @@ class Context(Wire):
     def ready_pods(self) -> int:
         """Return how many of the counted pods are running and ready."""
         return sum(pod.is_ready for pod in self.pods)
+
+    def removed_since(self, samples: Iterable[Sample], moves: tuple[Move, ...]) -> int:
+        """Return how many replicas were removed since the earliest of these samples began, less those added."""
+        memory = self.memory
+        if not memory.scale_down or not self.rules.ours:
+            return 0
+        began = earliest_beginning(samples, moves, self.now)
+        added = sum(event.change for event in memory.scale_up if event.at > began)
+        return max(sum(event.change for event in memory.scale_down if event.at > began) - added, 0)
 
 
 class Groups:
@@ -358,6 +369,7 @@ class ProposalOutcome(StrEnum):
     WITHIN_AFTER_FILLING = "WithinToleranceOnceGapsAreFilled"
     DIRECTION_UNSURE = "DirectionUnsureBecauseOfGaps"
     NO_READY_PODS = "NoReadyPods"
+    MEASURED_BEFORE = "MeasuredBeforeScaleDown"
     FROM_ZERO = "FromZero"
     BELOW_ACTIVATION = "BelowActivation"
 
@@ -368,21 +380,39 @@ class RatioResult(NamedTuple):
     replicas: int
     outcome: ProposalOutcome
     filled_ratio: float | None = None
+    removed: int = 0
+    """Replicas that were removed since the samples began, and that count as measured."""
 
 
-def replicas_from_ratio(usage: Usage, context: Context) -> RatioResult:
+def times(ratio: float, pods: int, removed: int, current: int) -> RatioResult:
+    """Multiply a ratio by the pods. Below 1 the load was carried by those, too, that were removed since the samples began."""
+    asked = int32_of(round_up(ratio * pods))
+    if ratio >= 1.0 or not removed:
+        return RatioResult(asked, ProposalOutcome.PROPOSED)
+    carried = min(int32_of(round_up(ratio * (pods + removed))), current)
+    if carried <= asked:
+        return RatioResult(asked, ProposalOutcome.PROPOSED)
+    outcome = ProposalOutcome.MEASURED_BEFORE if carried == current else ProposalOutcome.PROPOSED
+    return RatioResult(carried, outcome, removed=removed)
+
+
+def replicas_from_ratio(usage: Usage, context: Context, removed: int = 0) -> RatioResult:
     """Turn a ratio over the ready pods into replicas. Filled gaps never reverse the direction."""
     ratio, groups, current, covers = usage.ratio, usage.groups, context.current, context.tolerance.covers
     counts_unready = bool(groups.unready) and ratio > 1.0
     if not counts_unready and not groups.missing:
         if covers(ratio):
             return RatioResult(current, ProposalOutcome.WITHIN_TOLERANCE)
-        return RatioResult(int32_of(round_up(ratio * len(groups.ready))), ProposalOutcome.PROPOSED)
+        return times(ratio, len(groups.ready), removed, current)
     filled, samples = usage.with_gaps(counts_unready=counts_unready)
     if covers(filled):
         return RatioResult(current, ProposalOutcome.WITHIN_AFTER_FILLING, filled)
-    replicas = int32_of(round_up(filled * samples))
+    result = times(filled, samples, removed, current)
     is_reversed = (ratio < 1.0 < filled) or (filled < 1.0 < ratio)
-    if is_reversed or (filled < 1.0 and replicas > current) or (filled > 1.0 and replicas < current):
+    if (
+        is_reversed
+        or (filled < 1.0 and result.replicas > current)
+        or (filled > 1.0 and result.replicas < current)
+    ):
         return RatioResult(current, ProposalOutcome.DIRECTION_UNSURE, filled)
-    return RatioResult(replicas, ProposalOutcome.PROPOSED, filled)
+    return result._replace(filled_ratio=filled)

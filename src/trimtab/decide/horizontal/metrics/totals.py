@@ -15,6 +15,7 @@ from trimtab.decide.horizontal.metrics.pods import (
     RatioResult,
     Rejected,
     UnusableMetric,
+    times,
 )
 from trimtab.decide.horizontal.observation.samples import MetricSamples, Series, failure_of
 
@@ -26,7 +27,7 @@ class Total(NamedTuple):
     timestamp: float
 
 
-def replicas_for_value(total: int, target: int, context: Context) -> RatioResult:
+def replicas_for_value(total: int, target: int, context: Context, removed: int = 0) -> RatioResult:
     """Return the replicas that bring a value to its target."""
     ratio = ratio_of(total, target)
     if not context.current:  # from zero neither pods nor tolerance matter
@@ -39,7 +40,7 @@ def replicas_for_value(total: int, target: int, context: Context) -> RatioResult
     if not ready and total > 0 and context.rules.ours:
         # No pod is ready yet to take the load; 0 times any ratio would scale the workload to zero again.
         return RatioResult(max(context.current, 1), ProposalOutcome.NO_READY_PODS)
-    return RatioResult(int32_of(round_up(ratio * ready)), ProposalOutcome.PROPOSED)
+    return times(ratio, ready, removed, context.current)
 
 
 def replicas_for_average(total: int, target: int, context: Context) -> RatioResult:

@@ -131,7 +131,10 @@ def _is_repeatable(observation: Observation, decision: Decision) -> bool:
         and not trace.selection_fallback
         and not observation.stale_inputs
         and not observation.policy_answers  # a policy may depend on the time
-        and all(isinstance(result, Proposal) and not result.rejected_samples for result in trace.proposals)
+        and all(
+            isinstance(result, Proposal) and not result.rejected_samples and not result.removed
+            for result in trace.proposals
+        )
     )
 
 

@@ -9,6 +9,7 @@ from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
 from math import inf, isfinite
 
+from trimtab.clock import Clock
 from trimtab.cluster import errors
 from trimtab.cluster.discovery import Discovery
 from trimtab.decide.horizontal.arithmetic import NEVER
@@ -17,6 +18,7 @@ from trimtab.decide.horizontal.observation.samples import (
     Asked,
     FetchFailure,
     MetricSamples,
+    PodSamples,
     Series,
     read_external_metric,
     read_object_metric,
@@ -42,6 +44,7 @@ from trimtab.operator.horizontal.inputs.pod_usage import (
     NamespaceUsage,
     namespace_usage,
 )
+from trimtab.operator.horizontal.inputs.sample_moves import Dating, SampleMoves, dates_of, with_moves
 from trimtab.operator.horizontal.inputs.targets import ResolvedTarget
 
 QuerySet = frozenset[Query]
@@ -116,6 +119,7 @@ class MetricFetcher:
 
     def __init__(
         self,
+        clock: Clock,
         reader: MetricsReader,
         discovery: Discovery,
         list_all: ListAllPolicy,
@@ -124,8 +128,10 @@ class MetricFetcher:
         on_samples: Callable[[str, float], None] = lambda _source, _newest: None,
     ) -> None:
         self.list_all = list_all
+        self.moves = SampleMoves(clock)
         self.decoding = reader.decoding
         """The CPU time that lists of usage took to decode and index."""
+        self._clock = clock
         self._reader = reader
         self._discovery = discovery
         self._is_strict = is_strict
@@ -170,11 +176,24 @@ class MetricFetcher:
 
     async def fetch_one(self, query: Query) -> QueryResult:
         """Send one query, and return a `FetchFailure` if the source fails."""
-        result = await self._fetch_one(query)
+        asked_at = self._clock.monotonic()
+        result = self._with_moves(query, await self._fetch_one(query), asked_at)
         newest = _newest_date(result)
         if isfinite(newest) and newest != NEVER:
             self._on_samples(query.group, newest)
         return result
+
+    def _with_moves(self, query: Query, result: QueryResult, asked_at: float) -> QueryResult:
+        """Return the result with the times when the dates in it were first seen."""
+        if isinstance(query, PodUsage):
+            parts = result.namespaces if isinstance(result, ClusterUsage) else {query.namespace or "": result}
+            for namespace, usage in parts.items():
+                if isinstance(usage, NamespaceUsage):
+                    usage.moves = self.moves.note_usage(namespace, usage.items.values(), asked_at)
+            return result
+        if not isinstance(result, PodSamples | Series) or not (dates := dates_of(result)):
+            return result
+        return with_moves(result, self.moves.note(query, dates, asked_at), Dating(0.0))
 
     async def _fetch_one(self, query: Query) -> QueryResult:
         try:
@@ -215,14 +234,15 @@ def query_for(metric: MetricSpec, namespace: str, pod_selector: str) -> Query | 
 
 
 def samples_for(
-    metric: MetricSpec, query: Query, samples: Samples, pods: tuple[PodSnapshot, ...]
+    metric: MetricSpec, query: Query, samples: Samples, pods: tuple[PodSnapshot, ...], dating: Dating
 ) -> MetricSamples:
     """Return the samples of one metric of one HPA."""
     result = usage_in(query, samples) if isinstance(query, PodUsage) else samples[query]
     if not isinstance(result, NamespaceUsage):
         assert not isinstance(result, ClusterUsage | None), f"{query} was not sent"
-        return result
-    return result.samples(pods, *measured_by(metric))
+        moved = {} if isinstance(result, FetchFailure) else {move.timestamp: move for move in result.moves}
+        return with_moves(result, moved, dating)
+    return with_moves(result.samples(pods, *measured_by(metric)), result.moves, dating)
 
 
 def usage_in(query: PodUsage, samples: Samples) -> QueryResult | None:
