@@ -156,6 +156,7 @@ def check_edges(decision, story):
         if not isinstance(one, Proposal) or one.outcome in {
             ProposalOutcome.NO_READY_PODS,
             ProposalOutcome.DIRECTION_UNSURE,
+            ProposalOutcome.MEASURED_BEFORE,
         }:
             continue
         if one.counts is None and one.total is None and not one.pods:
@@ -281,6 +282,8 @@ def _mended(seen, decision, change):
             )
         case Act.READY_POD:
             return replace(seen, pods=ready) if decision.trace.counted_pods else None
+        case Act.LATER_SAMPLES:
+            return replace(seen, memory=replace(seen.memory, scale_down=()))
         case Act.SAMPLES | Act.FIRST_SAMPLES:
             return replace(
                 seen, pods=ready, samples=tuple(_complete(one, ready, decision.now) for one in seen.samples)

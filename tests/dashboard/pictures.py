@@ -11,7 +11,7 @@ from trimtab.clock import SystemClock
 from trimtab.dashboard import DashboardApp, LoadView, serving
 from trimtab.dashboard.sources import Sources
 from trimtab.dashboard.sources.horizontal import OperatorHorizontal
-from trimtab.operator.horizontal.inputs.hpa_state import HpaState
+from trimtab.operator.horizontal.hpa_state import HpaState
 
 IMAGES = Path(__file__).parent.parent.parent / "docs/images"
 NAMES = {

@@ -17,8 +17,8 @@ from trimtab.decide.horizontal import (
     owner_key,
 )
 from trimtab.model.hpa.types import HorizontalPodAutoscalerStatus
-from trimtab.operator.horizontal.inputs.hpa_state import HpaState, RecordHistory
-from trimtab.operator.horizontal.inputs.kinds import NATIVE_HPAS, OWN_HPAS
+from trimtab.operator.horizontal.hpa_state import HpaState, RecordHistory
+from trimtab.operator.horizontal.kinds import NATIVE_HPAS, OWN_HPAS
 
 SYNC = 15.0
 UGLY = '<img src=x onerror="window.hacked=1">'

@@ -24,7 +24,7 @@ from trimtab.dashboard.sources.operator_settings import OperatorSettings
 from trimtab.model.crds import all_crds
 from trimtab.operator.horizontal.config import decision_config
 from trimtab.operator.horizontal.controller import HpaController
-from trimtab.operator.horizontal.inputs.kinds import OWN_HPAS
+from trimtab.operator.horizontal.kinds import OWN_HPAS
 from trimtab.operator.operator import Operator, Parts
 from trimtab.operator.process import make_family
 from trimtab.operator.runtime import Runtime

@@ -32,7 +32,7 @@ from trimtab.dashboard.sources import (
 from trimtab.dashboard.sources.horizontal import OperatorHorizontal
 from trimtab.decide.horizontal.observation.observation import ScaleFailure
 from trimtab.model.crds import all_crds
-from trimtab.operator.horizontal.inputs import hpa_watches
+from trimtab.operator.horizontal import hpa_watches
 from trimtab.operator.operator import Parts
 from trimtab.operator.runtime import Runtime
 from trimtab.operator.settings.published import find_settings

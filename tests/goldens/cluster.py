@@ -15,7 +15,7 @@ from trimtab.cluster.resource import PODS, Json, Resource
 from trimtab.cluster.transport.transport import Request, Response
 from trimtab.model.crds import all_crds
 from trimtab.model.times import format_time
-from trimtab.operator.horizontal.inputs.kinds import NATIVE_HPAS, OWN_HPAS
+from trimtab.operator.horizontal.kinds import NATIVE_HPAS, OWN_HPAS
 from trimtab.operator.vertical.kinds import SCOPES, VPAS
 from trimtab_lab.apiserver.server import Server
 

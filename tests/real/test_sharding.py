@@ -22,7 +22,7 @@ from trimtab.cluster.config import load_kubeconfig
 from trimtab.cluster.http import HttpTransport
 from trimtab.cluster.resource import DEPLOYMENTS, LEASES, Json
 from trimtab.model.crds import all_crds
-from trimtab.operator.horizontal.inputs.kinds import OWN_HPAS
+from trimtab.operator.horizontal.kinds import OWN_HPAS
 
 pytestmark = pytest.mark.real
 

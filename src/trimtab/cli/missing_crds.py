@@ -6,7 +6,7 @@ from typing import Any, Final
 from trimtab.cluster.client import Client, ListOptions
 from trimtab.cluster.errors import Forbidden, NotFound
 from trimtab.cluster.resource import Json, Resource
-from trimtab.operator.horizontal.inputs.kinds import INSTALL_CRDS
+from trimtab.operator.horizontal.kinds import INSTALL_CRDS
 
 INSTALL: Final = f"install them with: {INSTALL_CRDS}"
 NOT_INSTALLED: Final = "; Trimtab's CRDs are not installed in this cluster"

@@ -93,7 +93,7 @@ async def _list_names(client: "Client", resource: "Resource[Any]", namespace: st
 
 def _resources(kind: str) -> "list[Resource[Any]]":
     from trimtab.cluster.resource import PODS, Json, Resource  # noqa: PLC0415 - only a shell that completes needs it
-    from trimtab.operator.horizontal.inputs.kinds import NATIVE_HPAS, OWN_HPAS  # noqa: PLC0415
+    from trimtab.operator.horizontal.kinds import NATIVE_HPAS, OWN_HPAS  # noqa: PLC0415
     from trimtab.operator.vertical.kinds import VPAS  # noqa: PLC0415
 
     return {

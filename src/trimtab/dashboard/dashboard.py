@@ -34,7 +34,7 @@ from trimtab.dashboard.web.app import DashboardApp
 from trimtab.decide.horizontal import Observation
 from trimtab.decide.horizontal.observation.owners import OwnerLookup
 from trimtab.operator.horizontal.controller import HpaController
-from trimtab.operator.horizontal.inputs.hpa_state import HpaState
+from trimtab.operator.horizontal.hpa_state import HpaState
 from trimtab.operator.operator import Parts
 from trimtab.operator.settings.declare import reject_bad_values
 from trimtab.operator.settings.process import DashboardSettings

@@ -15,7 +15,7 @@ from trimtab.cluster.client import Client
 from trimtab.cluster.leases.fence import ClosedFence, Fence
 from trimtab.operator.horizontal.config import decision_config
 from trimtab.operator.horizontal.controller import HpaController
-from trimtab.operator.horizontal.inputs.hpa_state import HpaState
+from trimtab.operator.horizontal.hpa_state import HpaState
 from trimtab.operator.runtime import Runtime
 from trimtab.operator.settings.settings import Settings
 

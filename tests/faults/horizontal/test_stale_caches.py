@@ -11,7 +11,7 @@ from tests.support.objects import CRDS, NAMESPACES
 from tests.support.transport import Break, status
 from trimtab.cluster.resource import DEPLOYMENTS
 from trimtab.model.crds import all_crds
-from trimtab.operator.horizontal.inputs.kinds import NATIVE_HPAS, OWN_HPAS
+from trimtab.operator.horizontal.kinds import NATIVE_HPAS, OWN_HPAS
 
 LONGER_THAN_STALE = 110
 """A watch that is open lasts up to 45 s, and a cache is stale 60 s after it."""

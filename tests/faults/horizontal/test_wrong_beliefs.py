@@ -17,7 +17,7 @@ from tests.support.objects import NO_WINDOW, external_metric
 from tests.support.transport import Break, status
 from trimtab.cluster.errors import TransportError
 from trimtab.cluster.transport.transport import Request, Response
-from trimtab.operator.horizontal.inputs.hpa_state import HpaState
+from trimtab.operator.horizontal.hpa_state import HpaState
 
 REFUSED = TransportError("connection refused")
 

@@ -28,7 +28,7 @@ from trimtab.cluster.resource import LEASES, PODS
 from trimtab.cluster.transport.transport import Request, Response
 from trimtab.dashboard.dashboard import Dashboard
 from trimtab.install import manifests, set_values
-from trimtab.operator.horizontal.inputs.kinds import KUBE_CONTROLLER_MANAGER, RivalControllerError
+from trimtab.operator.horizontal.kinds import KUBE_CONTROLLER_MANAGER, RivalControllerError
 from trimtab.operator.operator import Operator
 from trimtab.operator.process import make_family
 from trimtab.operator.runtime import Runtime

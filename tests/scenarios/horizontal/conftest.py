@@ -21,7 +21,7 @@ from trimtab.cluster.config import load_kubeconfig
 from trimtab.cluster.http import HttpTransport
 from trimtab.model.core.server_rules import KUBERNETES_1_37, ServerRules
 from trimtab.model.feature_gates import FeatureGates
-from trimtab.operator.horizontal import dry_run, reconciler
+from trimtab.operator.horizontal import reconciler, viewer
 from trimtab_lab.apiserver.server import LAB_GATES, Server
 
 Scenario = Callable[[Stage], Awaitable[None]]
@@ -39,7 +39,7 @@ PLACES = [
 def right_reasons(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
     """Check the reason and the advice of every decision that a scenario makes."""
     ledger = reasons.Ledger()
-    for module in (dry_run, reconciler):
+    for module in (viewer, reconciler):
         monkeypatch.setattr(module, "decide", ledger.decide)
     yield
     assert not ledger.wrong, ledger.wrong[0]

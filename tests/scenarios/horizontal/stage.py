@@ -29,7 +29,7 @@ from trimtab.model.hpa.selection_strategy import ANNOTATION as STRATEGY_ANNOTATI
 from trimtab.model.times import format_time
 from trimtab.operator.horizontal.config import decision_config
 from trimtab.operator.horizontal.controller import HpaController
-from trimtab.operator.horizontal.inputs.kinds import NATIVE_HPAS, OWN_HPAS
+from trimtab.operator.horizontal.kinds import NATIVE_HPAS, OWN_HPAS
 from trimtab.operator.process import acting_client
 from trimtab.operator.runtime import Runtime
 from trimtab.operator.settings.settings import Settings

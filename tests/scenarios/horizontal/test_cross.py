@@ -18,7 +18,7 @@ from tests.support.objects import (
 from tests.support.transport import Break, status
 from trimtab.cluster.resource import STATEFUL_SETS, Json, Resource
 from trimtab.decide.horizontal import explain
-from trimtab.operator.horizontal.inputs.kinds import KUBE_CONTROLLER_MANAGER, RivalControllerError
+from trimtab.operator.horizontal.kinds import KUBE_CONTROLLER_MANAGER, RivalControllerError
 
 QUEUE_VALUE = external_metric("queue", value="100")
 ALL_FOUR: Json = {

@@ -71,7 +71,7 @@ async def test_one_list_serves_all_namespaces(stage):
 
 @in_virtual_time
 async def test_namespaces_are_asked_one_by_one_when_most_pods_are_elsewhere(stage, monkeypatch):
-    monkeypatch.setattr("trimtab.operator.horizontal.inputs.pod_usage.PODS_PER_REQUEST", 4)
+    monkeypatch.setattr("trimtab.operator.horizontal.usage.PODS_PER_REQUEST", 4)
     batch = await beside(stage)
     await batch.deployment("batch", 9)
     async with three_namespaces(stage) as (actor, places):
@@ -88,7 +88,7 @@ async def test_namespaces_are_asked_one_by_one_when_most_pods_are_elsewhere(stag
 
 @in_virtual_time
 async def test_namespaces_are_asked_one_by_one_when_one_answer_would_be_huge(stage, monkeypatch):
-    monkeypatch.setattr("trimtab.operator.horizontal.inputs.pod_usage.MOST_PODS_AT_ONCE", 5)
+    monkeypatch.setattr("trimtab.operator.horizontal.usage.MOST_PODS_AT_ONCE", 5)
     async with three_namespaces(stage) as (actor, places):
         await stage.step(actor)
         assert sorted(asked(stage)) == sorted(

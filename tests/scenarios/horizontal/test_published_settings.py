@@ -22,7 +22,7 @@ from trimtab.decide.horizontal import Record, explain
 from trimtab.operator.health import HeldByAnotherReplica
 from trimtab.operator.horizontal.config import decision_config
 from trimtab.operator.horizontal.controller import HpaController
-from trimtab.operator.horizontal.inputs.kinds import NATIVE_HPAS
+from trimtab.operator.horizontal.kinds import NATIVE_HPAS
 from trimtab.operator.horizontal.records import record_pages
 from trimtab.operator.operator import Operator
 from trimtab.operator.ownership import Ownership

@@ -16,7 +16,7 @@ from trimtab.cluster.resource import DEPLOYMENTS
 from trimtab.cluster.transport.transport import Request
 from trimtab.dashboard.dashboard import Dashboard
 from trimtab.model.crds import all_crds
-from trimtab.operator.horizontal.inputs.kinds import OWN_HPAS
+from trimtab.operator.horizontal.kinds import OWN_HPAS
 from trimtab.operator.operator import Operator
 from trimtab.operator.settings.settings import Settings
 from trimtab_lab.apiserver.server import Server

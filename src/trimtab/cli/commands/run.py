@@ -234,7 +234,7 @@ def start(settings: Settings, announcer: Announcer | None = None) -> None:
     from trimtab.cluster.config import load_connection  # noqa: PLC0415
     from trimtab.cluster.errors import ConfigError  # noqa: PLC0415
     from trimtab.operator import log_format  # noqa: PLC0415
-    from trimtab.operator.horizontal.inputs.kinds import RivalControllerError  # noqa: PLC0415
+    from trimtab.operator.horizontal.kinds import RivalControllerError  # noqa: PLC0415
     from trimtab.operator.operator import Operator, Parts  # noqa: PLC0415
     from trimtab.operator.process import Component  # noqa: PLC0415
 

@@ -26,7 +26,7 @@ from trimtab.decide.horizontal import Record
 from trimtab.model.spelling import nearest
 from trimtab.operator.horizontal.config import decision_config
 from trimtab.operator.horizontal.controller import HpaController
-from trimtab.operator.horizontal.inputs.kinds import NATIVE_HPAS, OWN_HPAS
+from trimtab.operator.horizontal.kinds import NATIVE_HPAS, OWN_HPAS
 from trimtab.operator.runtime import Runtime
 from trimtab.operator.settings.settings import Settings
 

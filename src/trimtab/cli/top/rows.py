@@ -26,7 +26,7 @@ from trimtab.model.hpa.types import ConditionType, HorizontalPodAutoscaler
 from trimtab.model.quantity import Quantity
 from trimtab.model.readable import quantity_of_bytes
 from trimtab.model.vpa.types import VerticalPodAutoscaler, VerticalPodAutoscalerStatus, VPAConditionType
-from trimtab.operator.horizontal.inputs.kinds import NATIVE_HPAS, OWN_HPAS
+from trimtab.operator.horizontal.kinds import NATIVE_HPAS, OWN_HPAS
 from trimtab.operator.settings.settings import Settings
 from trimtab.operator.vertical.kinds import VPAS
 

@@ -13,7 +13,7 @@ from trimtab.cluster.client import Client
 from trimtab.cluster.foreign_answers import foreign_answer
 from trimtab.cluster.transport.transport import Deadlines, Request, Response
 from trimtab.dashboard.pages.views import Notice
-from trimtab.operator.horizontal.inputs.kinds import INSTALL_CRDS, NATIVE_HPAS, OWN_HPAS, find_native_hpa
+from trimtab.operator.horizontal.kinds import INSTALL_CRDS, NATIVE_HPAS, OWN_HPAS, find_native_hpa
 from trimtab.operator.settings.settings import Settings
 from trimtab.operator.vertical.kinds import VPAS
 

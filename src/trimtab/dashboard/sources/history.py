@@ -14,7 +14,7 @@ from trimtab.dashboard.pages.decision import numbers_of, unit_of
 from trimtab.dashboard.pages.views import EventView, MetricTrack, Track
 from trimtab.decide.horizontal import Decision
 from trimtab.decide.horizontal.metrics.kinds import Proposal
-from trimtab.operator.horizontal.inputs.hpa_state import RecordHistory
+from trimtab.operator.horizontal.hpa_state import RecordHistory
 
 MAX_POINTS: Final = 200_000
 """Points of all HPAs together, at about 300 bytes each."""

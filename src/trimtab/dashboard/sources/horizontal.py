@@ -26,7 +26,7 @@ from trimtab.model.core.meta import Condition
 from trimtab.model.hpa.metric_kinds import WAKING, measured_by, name_of, plain_names
 from trimtab.model.hpa.types import HorizontalPodAutoscaler, HorizontalPodAutoscalerStatus, MetricSpec
 from trimtab.model.json import wire
-from trimtab.operator.horizontal.inputs.hpa_state import HpaState
+from trimtab.operator.horizontal.hpa_state import HpaState
 
 MAX_BUILT_ROWS: Final = 500
 """Rows that one call builds again, about 30 ms of work."""

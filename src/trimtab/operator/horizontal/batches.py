@@ -12,17 +12,17 @@ from trimtab.clock import Clock
 from trimtab.cluster.turns import take_turns
 from trimtab.decide.horizontal.decision import Decision
 from trimtab.decide.horizontal.observation.samples import FetchFailure
-from trimtab.operator.horizontal.inputs.hpa_state import HpaState, ReconcileRequest
-from trimtab.operator.horizontal.inputs.metric_queries import (
+from trimtab.operator.horizontal.hpa_state import HpaState, ReconcileRequest
+from trimtab.operator.horizontal.metrics import HpaControllerMetrics
+from trimtab.operator.horizontal.observe import SnapshotBuilder
+from trimtab.operator.horizontal.queries import (
     MetricFetcher,
     QuerySet,
     Samples,
     usage_namespaces,
 )
-from trimtab.operator.horizontal.inputs.pod_usage import ALL_NAMESPACES
-from trimtab.operator.horizontal.metrics import HpaControllerMetrics
 from trimtab.operator.horizontal.reconciler import Reconciler
-from trimtab.operator.horizontal.snapshot import SnapshotBuilder
+from trimtab.operator.horizontal.usage import ALL_NAMESPACES
 
 RECONCILES_AT_ONCE = 200
 """Reconciles in a row before other tasks run on the event loop: about 10 ms."""

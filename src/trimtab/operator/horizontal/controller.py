@@ -17,25 +17,24 @@ from trimtab.operator import gc_tuning
 from trimtab.operator.horizontal.batches import Batches
 from trimtab.operator.horizontal.clock_check import ClockCheck
 from trimtab.operator.horizontal.config import DecisionConfig
-from trimtab.operator.horizontal.dry_run import DryRunDecider
 from trimtab.operator.horizontal.early_scaling import UsageMonitor
-from trimtab.operator.horizontal.inputs.freshness import Freshness
-from trimtab.operator.horizontal.inputs.hpa_cache import HpaCache
-from trimtab.operator.horizontal.inputs.hpa_state import HpaState
-from trimtab.operator.horizontal.inputs.hpa_watches import HpaWatches
-from trimtab.operator.horizontal.inputs.matched_pods import PodMatcher
-from trimtab.operator.horizontal.inputs.metric_queries import MetricFetcher
-from trimtab.operator.horizontal.inputs.nodes import FilterNeeds, NodeCache
-from trimtab.operator.horizontal.inputs.owners import OwnerCache
-from trimtab.operator.horizontal.inputs.pod_index import PodIndex
-from trimtab.operator.horizontal.inputs.pod_usage import ListAllPolicy
-from trimtab.operator.horizontal.inputs.targets import TargetCache
+from trimtab.operator.horizontal.freshness import Freshness
+from trimtab.operator.horizontal.hpa_cache import HpaCache
+from trimtab.operator.horizontal.hpa_state import HpaState
+from trimtab.operator.horizontal.hpa_watches import HpaWatches
 from trimtab.operator.horizontal.loop import Loop
 from trimtab.operator.horizontal.metrics import HpaControllerMetrics
+from trimtab.operator.horizontal.nodes import FilterNeeds, NodeCache
+from trimtab.operator.horizontal.observe import InputCaches, SnapshotBuilder
+from trimtab.operator.horizontal.owners import OwnerCache
+from trimtab.operator.horizontal.pods import PodIndex, PodMatcher
+from trimtab.operator.horizontal.queries import MetricFetcher
 from trimtab.operator.horizontal.reconciler import Reconciler
 from trimtab.operator.horizontal.schedule import SyncPeriods
-from trimtab.operator.horizontal.snapshot import InputCaches, SnapshotBuilder
+from trimtab.operator.horizontal.targets import TargetCache
 from trimtab.operator.horizontal.unreadable import UnreadableHpas
+from trimtab.operator.horizontal.usage import ListAllPolicy
+from trimtab.operator.horizontal.viewer import DryRunDecider
 from trimtab.operator.horizontal.write_slots import WriteSlots
 from trimtab.operator.horizontal.writer import Writer, WriteRules
 from trimtab.operator.ownership import Ownership

@@ -17,18 +17,18 @@ from trimtab.cpu_time import CpuMeter
 from trimtab.decide.horizontal.records.usage_bands import counted_pods
 from trimtab.metrics.queries import PodUsage
 from trimtab.operator.horizontal.batches import RECONCILES_AT_ONCE
-from trimtab.operator.horizontal.inputs.hpa_state import HpaState
-from trimtab.operator.horizontal.inputs.metric_queries import (
+from trimtab.operator.horizontal.hpa_state import HpaState
+from trimtab.operator.horizontal.metrics import HpaControllerMetrics
+from trimtab.operator.horizontal.observe import SnapshotBuilder
+from trimtab.operator.horizontal.queries import (
     MetricFetcher,
     MetricQueries,
     Samples,
     usage_in,
 )
-from trimtab.operator.horizontal.inputs.pod_usage import ALL_NAMESPACES, NamespaceUsage
-from trimtab.operator.horizontal.metrics import HpaControllerMetrics
 from trimtab.operator.horizontal.reconciler import Reconciler
 from trimtab.operator.horizontal.schedule import SyncPeriods
-from trimtab.operator.horizontal.snapshot import SnapshotBuilder
+from trimtab.operator.horizontal.usage import ALL_NAMESPACES, NamespaceUsage
 
 MOST_CPU_SHARE = 0.10
 """The largest share of one core that usage checks may take, on average."""

@@ -8,8 +8,8 @@ from math import inf
 from trimtab.clock import Clock
 from trimtab.operator.horizontal.batches import Batches
 from trimtab.operator.horizontal.early_scaling import UsageMonitor
-from trimtab.operator.horizontal.inputs.hpa_cache import HpaCache
-from trimtab.operator.horizontal.inputs.hpa_state import HpaState
+from trimtab.operator.horizontal.hpa_cache import HpaCache
+from trimtab.operator.horizontal.hpa_state import HpaState
 from trimtab.operator.horizontal.schedule import SyncPeriods, SyncSchedule, make_schedule
 
 

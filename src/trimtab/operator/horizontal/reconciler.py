@@ -10,10 +10,10 @@ from trimtab.cluster import errors
 from trimtab.decide.horizontal.decide import decide
 from trimtab.decide.horizontal.plugin_calls import decide_with_plugins
 from trimtab.decide.horizontal.records.unchanged import UnchangedDecision
-from trimtab.operator.horizontal.inputs.hpa_state import HpaState, ReconcileRequest
-from trimtab.operator.horizontal.inputs.metric_queries import MetricQueries, Samples
+from trimtab.operator.horizontal.hpa_state import HpaState, ReconcileRequest
 from trimtab.operator.horizontal.metrics import HpaControllerMetrics
-from trimtab.operator.horizontal.snapshot import Snapshot, SnapshotBuilder, StaleObservation
+from trimtab.operator.horizontal.observe import Snapshot, SnapshotBuilder, StaleObservation
+from trimtab.operator.horizontal.queries import MetricQueries, Samples
 from trimtab.operator.horizontal.writer import PendingWrite, ScaleUnknown, Writer
 from trimtab.plugins.guard import Guards
 

@@ -6,8 +6,8 @@ from trimtab.decide.horizontal.explain import explain, summary_of
 from trimtab.decide.horizontal.records.record import dumps
 from trimtab.model.json import wire
 from trimtab.operator.health import HeldByAnotherReplica
-from trimtab.operator.horizontal.inputs.hpa_cache import HpaCache
-from trimtab.operator.horizontal.inputs.hpa_state import HpaState
+from trimtab.operator.horizontal.hpa_cache import HpaCache
+from trimtab.operator.horizontal.hpa_state import HpaState
 from trimtab.operator.ownership import Ownership
 
 

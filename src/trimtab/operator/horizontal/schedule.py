@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from math import ceil
 from typing import Protocol
 
-from trimtab.operator.horizontal.inputs.hpa_state import HpaState
+from trimtab.operator.horizontal.hpa_state import HpaState
 
 SLOT_SECONDS = 2.0
 """The longest slot where usage is not checked between syncs. With checks, a slot is as long as their period."""

@@ -17,7 +17,7 @@ from trimtab.cluster.client import Preconditions
 from trimtab.cluster.resource import Json, Resource
 from trimtab.decide.horizontal.status.conditions import SCALING_ACTIVE
 from trimtab.model.times import format_time
-from trimtab.operator.horizontal.inputs.kinds import NATIVE_HPAS, OWN_HPAS
+from trimtab.operator.horizontal.kinds import NATIVE_HPAS, OWN_HPAS
 from trimtab.operator.ownership import Ownership
 
 log = logging.getLogger(__name__)

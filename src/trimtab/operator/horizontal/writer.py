@@ -33,16 +33,16 @@ from trimtab.model.core.objects import ObjectReference
 from trimtab.model.hpa.annotations import MEMORY_ANNOTATION, REASON_ANNOTATION
 from trimtab.model.hpa.metric_kinds import targets_text
 from trimtab.model.hpa.types import ConditionType, HorizontalPodAutoscalerStatus
-from trimtab.operator.horizontal.inputs.hpa_cache import HpaCache
-from trimtab.operator.horizontal.inputs.hpa_state import HpaState
-from trimtab.operator.horizontal.inputs.targets import (
+from trimtab.operator.horizontal.hpa_cache import HpaCache
+from trimtab.operator.horizontal.hpa_state import HpaState
+from trimtab.operator.horizontal.observe import Snapshot, StaleObservation
+from trimtab.operator.horizontal.targets import (
     ResolvedTarget,
     TargetBusyError,
     TargetCache,
     TargetChangedError,
     server_message,
 )
-from trimtab.operator.horizontal.snapshot import Snapshot, StaleObservation
 from trimtab.operator.horizontal.write_slots import WriteSlots
 
 log = logging.getLogger(__name__)

@@ -8,7 +8,7 @@ from trimtab.model.core.pod import Pod
 from trimtab.model.json.wire import Wire
 from trimtab.model.labels.selector import LabelSelector
 from trimtab.model.vpa.types import VerticalPodAutoscaler, VerticalPodAutoscalerCheckpoint, VPAScope
-from trimtab.operator.horizontal.inputs.kinds import CACHED_TARGETS, SlimMeta, SlimWorkload
+from trimtab.operator.horizontal.kinds import CACHED_TARGETS, SlimMeta, SlimWorkload
 
 GROUP, VERSION = "autoscaling.k8s.io", "v1"
 VPAS = Resource(GROUP, VERSION, "verticalpodautoscalers", "VerticalPodAutoscaler", VerticalPodAutoscaler)

@@ -29,7 +29,7 @@ from trimtab.model.core.meta import OwnerReference
 from trimtab.model.core.pod import Pod
 from trimtab.model.labels.selector import Selector, SelectorError
 from trimtab.model.vpa.types import VerticalPodAutoscaler
-from trimtab.operator.horizontal.inputs.kinds import SlimController, SlimWorkload
+from trimtab.operator.horizontal.kinds import SlimController, SlimWorkload
 from trimtab.operator.vertical.kinds import WORKLOADS, SlimCronJob
 
 FOUND_SECONDS = 600.0

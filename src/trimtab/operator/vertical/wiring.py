@@ -8,7 +8,7 @@ from trimtab.cluster.leases.family import Family, ShardUser
 from trimtab.decide.vertical.recommend.plugin_estimates import loaded_estimators
 from trimtab.model.author import Author
 from trimtab.operator.control_loop import ControlLoop, ControlLoopMetrics
-from trimtab.operator.horizontal.inputs.pod_usage import ListAllPolicy
+from trimtab.operator.horizontal.usage import ListAllPolicy
 from trimtab.operator.ownership import shards_gauge, transitions_of
 from trimtab.operator.process import Component
 from trimtab.operator.runtime import Runtime

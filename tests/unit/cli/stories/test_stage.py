@@ -15,7 +15,7 @@ from trimtab.cli.top.rows import rows_of
 from trimtab.clock import VirtualClock
 from trimtab.cluster.resource import CORE_EVENTS
 from trimtab.model.hpa.types import ConditionType
-from trimtab.operator.horizontal.inputs.kinds import OWN_HPAS
+from trimtab.operator.horizontal.kinds import OWN_HPAS
 from trimtab.operator.vertical.explain import Explainer
 from trimtab_lab.embedded import EmbeddedCluster
 

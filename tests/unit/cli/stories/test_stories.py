@@ -9,7 +9,7 @@ from trimtab.cli.stories.stage import Stage
 from trimtab.clock import VirtualClock
 from trimtab.cluster.resource import PODS
 from trimtab.decide.horizontal import explain
-from trimtab.operator.horizontal.inputs.kinds import OWN_HPAS
+from trimtab.operator.horizontal.kinds import OWN_HPAS
 from trimtab_lab.embedded import EmbeddedCluster
 
 

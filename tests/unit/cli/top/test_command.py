@@ -20,7 +20,7 @@ from trimtab.model.crds import all_crds
 from trimtab.model.hpa.types import HorizontalPodAutoscaler, HorizontalPodAutoscalerStatus, HpaCondition
 from trimtab.model.json import wire
 from trimtab.model.vpa.types import VerticalPodAutoscaler, VPAConditionType
-from trimtab.operator.horizontal.inputs.kinds import NATIVE_HPAS, OWN_HPAS
+from trimtab.operator.horizontal.kinds import NATIVE_HPAS, OWN_HPAS
 from trimtab.operator.process import make_family
 from trimtab.operator.settings.settings import Settings
 from trimtab_lab.apiserver.server import Server

@@ -8,11 +8,11 @@ from prometheus_client import CollectorRegistry
 from tests.unit.decide.horizontal.builders import cpu, hpa, observe, scale
 from trimtab.cluster import errors
 from trimtab.operator.horizontal.config import DecisionConfig
-from trimtab.operator.horizontal.inputs.hpa_state import HpaState
-from trimtab.operator.horizontal.inputs.kinds import OWN_HPAS
-from trimtab.operator.horizontal.inputs.metric_queries import build_queries, query_for
-from trimtab.operator.horizontal.inputs.targets import ResolvedTarget
+from trimtab.operator.horizontal.hpa_state import HpaState
+from trimtab.operator.horizontal.kinds import OWN_HPAS
 from trimtab.operator.horizontal.metrics import HpaControllerMetrics
+from trimtab.operator.horizontal.queries import build_queries, query_for
+from trimtab.operator.horizontal.targets import ResolvedTarget
 
 UNUSED: Any = None
 """A collaborator that a test does not need."""

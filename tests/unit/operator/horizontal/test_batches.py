@@ -10,8 +10,8 @@ from trimtab.clock import VirtualClock
 from trimtab.decide.horizontal import FetchFailure
 from trimtab.metrics.queries import ExternalMetric, PodUsage
 from trimtab.operator.horizontal.batches import Batches
-from trimtab.operator.horizontal.inputs.pod_usage import ALL_NAMESPACES
 from trimtab.operator.horizontal.reconciler import Reconciler
+from trimtab.operator.horizontal.usage import ALL_NAMESPACES
 
 SHOP, BANK, QUEUE = PodUsage("shop"), PodUsage("bank"), ExternalMetric("shop", "queue", "")
 USAGE, FAILED = samples({}), FetchFailure(message="refused")

@@ -29,9 +29,9 @@ from trimtab.metrics.queries import PodUsage
 from trimtab.model.json import wire
 from trimtab.model.metrics_api import PodMetrics
 from trimtab.operator.horizontal.early_scaling import CheckCost, UsageMonitor, shortest_pause
-from trimtab.operator.horizontal.inputs.pod_usage import NamespaceUsage
 from trimtab.operator.horizontal.metrics import HpaControllerMetrics
 from trimtab.operator.horizontal.schedule import SyncPeriods
+from trimtab.operator.horizontal.usage import NamespaceUsage
 
 PERIODS = SyncPeriods(15.0, 5.0)
 USAGE = {PodUsage("shop"): NamespaceUsage({}, (0.0, 0.0))}

@@ -11,10 +11,10 @@ from trimtab.cluster.access_reviews import ResourceAttributes
 from trimtab.cluster.client import Client
 from trimtab.cluster.transport.in_process import InProcessTransport
 from trimtab.model.crds import all_crds
+from trimtab.operator.horizontal import kinds
 from trimtab.operator.horizontal.config import decision_config
 from trimtab.operator.horizontal.controller import HpaController
-from trimtab.operator.horizontal.inputs import kinds
-from trimtab.operator.horizontal.inputs.kinds import NATIVE_HPAS, OWN_HPAS, find_native_hpa
+from trimtab.operator.horizontal.kinds import NATIVE_HPAS, OWN_HPAS, find_native_hpa
 from trimtab.operator.runtime import Runtime
 from trimtab.operator.settings.settings import Settings
 from trimtab_lab.apiserver.request import RequestUser

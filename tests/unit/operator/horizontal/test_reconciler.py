@@ -9,8 +9,8 @@ from tests.unit.operator.horizontal.fakes import controller_metrics, hpa_state, 
 from trimtab.clock import VirtualClock
 from trimtab.cluster import errors
 from trimtab.cluster.leases.fence import Epoch
+from trimtab.operator.horizontal.observe import Snapshot, StaleObservation
 from trimtab.operator.horizontal.reconciler import Reconciler
-from trimtab.operator.horizontal.snapshot import Snapshot, StaleObservation
 from trimtab.operator.horizontal.writer import PendingWrite, ScaleUnknown
 
 LOST = errors.TransportError("the response was lost")

@@ -8,8 +8,8 @@ from tests.unit.decide.horizontal.builders import NOW, observe
 from tests.unit.operator.horizontal.test_writer import EPOCH, FORBIDDEN, World
 from trimtab.decide.horizontal import decide
 from trimtab.decide.horizontal.observation.observation import ScaleFailure
-from trimtab.operator.horizontal.inputs.targets import ResolvedTarget
-from trimtab.operator.horizontal.snapshot import Snapshot
+from trimtab.operator.horizontal.observe import Snapshot
+from trimtab.operator.horizontal.targets import ResolvedTarget
 
 
 @pytest.mark.parametrize(

@@ -9,8 +9,8 @@ from hypothesis import strategies as st
 
 from trimtab.model.core.meta import CrossVersionObjectReference, ObjectMeta
 from trimtab.model.hpa.types import HorizontalPodAutoscaler, HorizontalPodAutoscalerSpec
-from trimtab.operator.horizontal.inputs.hpa_state import HpaState
-from trimtab.operator.horizontal.inputs.kinds import OWN_HPAS
+from trimtab.operator.horizontal.hpa_state import HpaState
+from trimtab.operator.horizontal.kinds import OWN_HPAS
 from trimtab.operator.horizontal.schedule import (
     TIMER_SECONDS,
     SlotSchedule,

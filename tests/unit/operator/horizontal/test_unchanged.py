@@ -8,18 +8,19 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from tests.unit.decide.horizontal.builders import NOW, cpu, hpa, memory, observe, pods, run, scale
-from tests.unit.operator.horizontal.inputs.test_pod_usage import listed
+from tests.unit.operator.horizontal.test_usage import listed
 from trimtab.decide.horizontal import Record
 from trimtab.decide.horizontal.observation.observation import StaleInput
 from trimtab.model.times import format_time, from_ns, to_ns
 from trimtab.operator.horizontal.config import DecisionConfig
-from trimtab.operator.horizontal.inputs.hpa_state import HpaState
-from trimtab.operator.horizontal.inputs.kinds import OWN_HPAS
-from trimtab.operator.horizontal.inputs.matched_pods import MatchedPods, PodMatcher
-from trimtab.operator.horizontal.inputs.metric_queries import MetricQueries, build_queries, query_for
-from trimtab.operator.horizontal.inputs.pod_usage import ALL_NAMESPACES, ClusterUsage
-from trimtab.operator.horizontal.inputs.targets import ResolvedTarget
-from trimtab.operator.horizontal.snapshot import InputCaches, SnapshotBuilder
+from trimtab.operator.horizontal.hpa_state import HpaState
+from trimtab.operator.horizontal.kinds import OWN_HPAS
+from trimtab.operator.horizontal.observe import InputCaches, SnapshotBuilder
+from trimtab.operator.horizontal.pods import MatchedPods, PodMatcher
+from trimtab.operator.horizontal.queries import MetricQueries, build_queries, query_for
+from trimtab.operator.horizontal.sample_moves import Dating
+from trimtab.operator.horizontal.targets import ResolvedTarget
+from trimtab.operator.horizontal.usage import ALL_NAMESPACES, ClusterUsage
 
 UNUSED: Any = None
 """A collaborator that these tests do not need."""
@@ -76,7 +77,7 @@ class Life:
 
     def observe(self, chosen, fetched):
         return self.snapshots.observe(
-            self.state, self.queries, MatchedPods(chosen, ()), fetched, {}, self.state.memory.own, 0.0
+            self.state, self.queries, MatchedPods(chosen, ()), fetched, {}, self.state.memory.own, 0.0, Dating(0.0)
         )
 
     def is_unchanged(self, chosen, fetched):

@@ -21,13 +21,13 @@ from trimtab.decide.horizontal.standing import WriteReason
 from trimtab.model.hpa.annotations import MEMORY_ANNOTATION, REASON_ANNOTATION
 from trimtab.model.hpa.dry_run import MODE_ANNOTATION
 from trimtab.model.hpa.types import HorizontalPodAutoscalerStatus
-from trimtab.operator.horizontal.inputs.kinds import NATIVE_HPAS, OWN_HPAS
-from trimtab.operator.horizontal.inputs.targets import (
+from trimtab.operator.horizontal.kinds import NATIVE_HPAS, OWN_HPAS
+from trimtab.operator.horizontal.observe import Snapshot, StaleObservation
+from trimtab.operator.horizontal.targets import (
     ResolvedTarget,
     TargetBusyError,
     TargetChangedError,
 )
-from trimtab.operator.horizontal.snapshot import Snapshot, StaleObservation
 from trimtab.operator.horizontal.write_slots import WriteSlots
 from trimtab.operator.horizontal.writer import PendingWrite, ScaleUnknown, Writer, WriteRules, status_patch
 

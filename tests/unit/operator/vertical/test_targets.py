@@ -13,7 +13,7 @@ from trimtab.cluster.discovery import Served, UnknownKindError
 from trimtab.decide.vertical.control.controllers import Controller, ControllerKey
 from trimtab.model.core.workloads import Scale
 from trimtab.model.json import wire
-from trimtab.operator.horizontal.inputs.kinds import SlimController, SlimWorkload
+from trimtab.operator.horizontal.kinds import SlimController, SlimWorkload
 from trimtab.operator.vertical.targets import (
     FOUND_SECONDS,
     MISSING_SECONDS,

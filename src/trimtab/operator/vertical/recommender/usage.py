@@ -18,7 +18,7 @@ from trimtab.model import times
 from trimtab.model.core.pod import CPU, MEMORY
 from trimtab.model.metrics_api import PodMetrics, PodMetricsList
 from trimtab.model.quantity import QuantityError, milli_value_of
-from trimtab.operator.horizontal.inputs.pod_usage import ALL_NAMESPACES, ListAllPolicy
+from trimtab.operator.horizontal.usage import ALL_NAMESPACES, ListAllPolicy
 
 log = logging.getLogger(__name__)
 MAX_INT64 = 2**63 - 1

@@ -33,8 +33,8 @@ from trimtab.decide.horizontal.from_status import reason_from_status
 from trimtab.decide.horizontal.observation.plugin_answers import FilterAnswer, PolicyAnswer
 from trimtab.model.hpa.annotations import REASON_ANNOTATION
 from trimtab.model.hpa.types import ReplicaPolicySpec
-from trimtab.operator.horizontal.inputs.hpa_state import HpaState
-from trimtab.operator.horizontal.inputs.kinds import NATIVE_HPAS, OWN_HPAS
+from trimtab.operator.horizontal.hpa_state import HpaState
+from trimtab.operator.horizontal.kinds import NATIVE_HPAS, OWN_HPAS
 from trimtab.operator.horizontal.writer import status_patch
 
 FILTER, PLAN, OTHER = "example.com/Filter", "example.com/Plan", "example.com/Other"

@@ -7,12 +7,11 @@ from tests.unit.decide.horizontal.builders import EVERY_GATE, pod, scale
 from tests.unit.operator.horizontal.fakes import hpa_state
 from trimtab.cluster.cache.subscriptions import CacheEvent, Delta
 from trimtab.model.hpa.dry_run import MODE_ANNOTATION
-from trimtab.operator.horizontal.inputs.hpa_cache import HpaCache
-from trimtab.operator.horizontal.inputs.kinds import OWN_HPAS, to_cache_entry
-from trimtab.operator.horizontal.inputs.matched_pods import PodMatcher
-from trimtab.operator.horizontal.inputs.nodes import FilterNeeds
-from trimtab.operator.horizontal.inputs.pod_index import PodIndex
-from trimtab.operator.horizontal.inputs.targets import ResolvedTarget
+from trimtab.operator.horizontal.hpa_cache import HpaCache
+from trimtab.operator.horizontal.kinds import OWN_HPAS, to_cache_entry
+from trimtab.operator.horizontal.nodes import FilterNeeds
+from trimtab.operator.horizontal.pods import PodIndex, PodMatcher
+from trimtab.operator.horizontal.targets import ResolvedTarget
 from trimtab.operator.pods.decoder import CachedPod
 from trimtab.plugins.guard import Guards
 from trimtab.plugins.registry import NO_PLUGINS

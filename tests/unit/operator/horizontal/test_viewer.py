@@ -10,7 +10,7 @@ from trimtab.clock import VirtualClock
 from trimtab.cluster import errors
 from trimtab.decide.horizontal import Record
 from trimtab.model.hpa.dry_run import DRY_RUN, MODE_ANNOTATION
-from trimtab.operator.horizontal.dry_run import DryRunDecider
+from trimtab.operator.horizontal.viewer import DryRunDecider
 
 LOST = errors.TransportError("no answer")
 

@@ -13,8 +13,8 @@ from trimtab.decide.horizontal import Memory, Record, decide
 from trimtab.decide.horizontal.memory import dumps
 from trimtab.metrics.queries import ExternalMetric
 from trimtab.model.core.meta import CrossVersionObjectReference
-from trimtab.operator.horizontal.inputs.matched_pods import MatchedPods
-from trimtab.operator.horizontal.snapshot import InputCaches, Snapshot, SnapshotBuilder
+from trimtab.operator.horizontal.observe import InputCaches, Snapshot, SnapshotBuilder
+from trimtab.operator.horizontal.pods import MatchedPods
 
 QUEUE = external(average("10"))
 NO_PODS = MatchedPods((), ())

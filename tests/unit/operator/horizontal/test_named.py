@@ -5,9 +5,9 @@ import pytest
 from trimtab.cluster.cache.subscriptions import CacheEvent, Delta
 from trimtab.model.hpa.types import HorizontalPodAutoscaler
 from trimtab.model.json import wire
-from trimtab.operator.horizontal.inputs.hpa_cache import HpaCache
-from trimtab.operator.horizontal.inputs.hpa_state import HpaState
-from trimtab.operator.horizontal.inputs.kinds import NATIVE_HPAS, OWN_HPAS, to_cache_entry
+from trimtab.operator.horizontal.hpa_cache import HpaCache
+from trimtab.operator.horizontal.hpa_state import HpaState
+from trimtab.operator.horizontal.kinds import NATIVE_HPAS, OWN_HPAS, to_cache_entry
 
 
 def entry(uid, name="web", namespace="shop"):

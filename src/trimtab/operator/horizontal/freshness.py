@@ -15,7 +15,7 @@ from trimtab.cluster.resource import PODS, Resource
 from trimtab.decide.horizontal.observation.observation import StaleInput
 from trimtab.model.core.meta import CrossVersionObjectReference
 from trimtab.model.hpa.types import HorizontalPodAutoscaler
-from trimtab.operator.horizontal.inputs.kinds import CACHED_TARGETS
+from trimtab.operator.horizontal.kinds import CACHED_TARGETS
 
 CHECK_SECONDS = 1.0
 """How long the answer of all caches is used. There may be a thousand of them, and many more HPAs."""

@@ -9,8 +9,8 @@ from trimtab.cluster.cache.subscriptions import CacheEvent, Delta
 from trimtab.model.hpa.annotations import MEMORY_ANNOTATION
 from trimtab.model.hpa.types import HorizontalPodAutoscaler
 from trimtab.model.json import wire
-from trimtab.operator.horizontal.inputs.hpa_cache import HpaCache, stored_memory
-from trimtab.operator.horizontal.inputs.kinds import OWN_HPAS, to_cache_entry
+from trimtab.operator.horizontal.hpa_cache import HpaCache, stored_memory
+from trimtab.operator.horizontal.kinds import OWN_HPAS, to_cache_entry
 
 CREATED = "2026-01-01T00:00:00Z"
 CPU = {

@@ -6,7 +6,7 @@ import pytest
 
 from trimtab.clock import VirtualClock
 from trimtab.cluster.cache.share import Share
-from trimtab.operator.horizontal.inputs.pod_usage import (
+from trimtab.operator.horizontal.usage import (
     FIRST_PAUSE,
     LONGEST_PAUSE,
     MOST_PODS_AT_ONCE,

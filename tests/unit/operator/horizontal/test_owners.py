@@ -19,7 +19,7 @@ from trimtab.decide.horizontal.observation.owners import (
 )
 from trimtab.model.core.meta import OwnerReference
 from trimtab.model.json import wire
-from trimtab.operator.horizontal.inputs.owners import OwnerCache
+from trimtab.operator.horizontal.owners import OwnerCache
 
 TTL, GONE_TTL = 60.0, 15.0
 ROLLOUT = OwnerReference(api_version="argoproj.io/v1", kind="Rollout", name="web", uid="r1")

@@ -13,9 +13,9 @@ from trimtab.cluster.discovery import Served, UnknownKindError
 from trimtab.model.core.meta import CrossVersionObjectReference
 from trimtab.model.core.workloads import Scale
 from trimtab.model.json import wire
-from trimtab.operator.horizontal.inputs import targets
-from trimtab.operator.horizontal.inputs.kinds import CACHED_TARGETS, SlimWorkload
-from trimtab.operator.horizontal.inputs.targets import (
+from trimtab.operator.horizontal import targets
+from trimtab.operator.horizontal.kinds import CACHED_TARGETS, SlimWorkload
+from trimtab.operator.horizontal.targets import (
     MOST_CONFLICTS,
     ResolvedTarget,
     TargetBusyError,

@@ -30,7 +30,7 @@ from trimtab.decide.horizontal.observation.owners import (
 from trimtab.decide.horizontal.observation.pods import PodSnapshot
 from trimtab.decide.horizontal.selection.owners import owners_to_find
 from trimtab.model.core.meta import OwnerReference
-from trimtab.operator.horizontal.inputs.kinds import (
+from trimtab.operator.horizontal.kinds import (
     CACHED_TARGETS,
     SlimController,
     SlimWorkload,

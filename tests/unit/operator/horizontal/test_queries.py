@@ -17,20 +17,21 @@ from tests.unit.decide.horizontal.builders import (
     value,
 )
 from tests.unit.operator.horizontal.fakes import hpa_state, target
+from trimtab.clock import VirtualClock
 from trimtab.cluster.discovery import Served, UnknownKindError
 from trimtab.decide.horizontal.observation.samples import FetchFailure
 from trimtab.metrics.queries import ExternalMetric, MetricsError, ObjectMetric, PodsMetric, PodUsage, Query
 from trimtab.model.hpa.metric_kinds import measured_by
 from trimtab.model.json import wire
 from trimtab.model.metrics_api import ExternalMetricValueList, MetricValueList, PodMetricsList
-from trimtab.operator.horizontal.inputs.metric_queries import (
+from trimtab.operator.horizontal.queries import (
     MetricFetcher,
     build_queries,
     query_for,
     usage_in,
     usage_namespaces,
 )
-from trimtab.operator.horizontal.inputs.pod_usage import ALL_NAMESPACES, ClusterUsage, NamespaceUsage
+from trimtab.operator.horizontal.usage import ALL_NAMESPACES, ClusterUsage, NamespaceUsage
 
 EARLY, LATE = "2026-01-15T12:00:00Z", "2026-01-15T12:00:30Z"
 LATE_SECONDS = 1768478430.0
@@ -78,6 +79,7 @@ class World:
         self._is_cheaper = is_cheaper
         everything: Any = self
         self.fetcher = MetricFetcher(
+            VirtualClock(),
             everything,
             everything,
             everything,

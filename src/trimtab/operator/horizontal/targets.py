@@ -19,8 +19,8 @@ from trimtab.cluster.scale import read_scale, scale_of, write_scale
 from trimtab.decide.horizontal.observation.observation import ScaleFailure
 from trimtab.model.core.meta import CrossVersionObjectReference
 from trimtab.model.core.workloads import Scale
-from trimtab.operator.horizontal.inputs.freshness import Freshness
-from trimtab.operator.horizontal.inputs.kinds import (
+from trimtab.operator.horizontal.freshness import Freshness
+from trimtab.operator.horizontal.kinds import (
     CACHED_TARGETS,
     SlimController,
     SlimWorkload,

@@ -15,7 +15,7 @@ from trimtab.decide.horizontal.observation.pods import PodSnapshot
 from trimtab.decide.horizontal.observation.samples import MetricSamples, each_usage, read_usage, span_of
 from trimtab.metrics.queries import PodUsage
 from trimtab.model.metrics_api import PodMetrics, PodMetricsList
-from trimtab.operator.horizontal.inputs.sample_moves import Moves
+from trimtab.operator.horizontal.sample_moves import Moves
 
 log = logging.getLogger(__name__)
 

@@ -9,9 +9,9 @@ from trimtab.cluster.cache.subscriptions import CacheEvent, Delta
 from trimtab.model import hpa as hpa_rules
 from trimtab.model.hpa.types import HorizontalPodAutoscaler
 from trimtab.model.json import wire
-from trimtab.operator.horizontal.inputs.hpa_cache import HpaCache
-from trimtab.operator.horizontal.inputs.hpa_state import HpaState
-from trimtab.operator.horizontal.inputs.kinds import NATIVE_HPAS, OWN_HPAS, UndecodedHpa, to_cache_entry
+from trimtab.operator.horizontal.hpa_cache import HpaCache
+from trimtab.operator.horizontal.hpa_state import HpaState
+from trimtab.operator.horizontal.kinds import NATIVE_HPAS, OWN_HPAS, UndecodedHpa, to_cache_entry
 
 POLICIES = [{"type": "Percent", "value": 900, "periodSeconds": 1}]
 UP = {"stabilizationWindowSeconds": 0, "selectPolicy": "Max", "policies": POLICIES}

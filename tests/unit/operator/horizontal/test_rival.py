@@ -9,7 +9,7 @@ from trimtab.clock import VirtualClock
 from trimtab.cluster import errors
 from trimtab.cluster.client import Client
 from trimtab.cluster.transport.asgi import AsgiTransport
-from trimtab.operator.horizontal.inputs.kinds import RivalControllerError, ensure_hpa_controller_is_off
+from trimtab.operator.horizontal.kinds import RivalControllerError, ensure_hpa_controller_is_off
 
 NOW = datetime(2026, 1, 1, 12, tzinfo=UTC)
 RIVAL = {"manager": "kube-controller-manager", "time": "2026-01-01T11:56:00Z"}

@@ -9,7 +9,7 @@ from trimtab.decide.horizontal import Record
 from trimtab.decide.horizontal.observation.samples import FetchFailure
 from trimtab.decide.horizontal.records import record
 from trimtab.metrics.queries import PodUsage
-from trimtab.operator.horizontal.inputs.hpa_state import RecordHistory
+from trimtab.operator.horizontal.hpa_state import RecordHistory
 
 
 def made(number: int) -> list[Record]:

@@ -11,8 +11,8 @@ from trimtab.cluster.cache.namespaced_informer import NamespacedInformer
 from trimtab.cluster.leases.fence import ClosedFence
 from trimtab.cluster.resource import Resource
 from trimtab.model.hpa.types import HorizontalPodAutoscaler
-from trimtab.operator.horizontal.inputs.hpa_cache import HpaCache
-from trimtab.operator.horizontal.inputs.kinds import (
+from trimtab.operator.horizontal.hpa_cache import HpaCache
+from trimtab.operator.horizontal.kinds import (
     INSTALL_CRDS,
     NATIVE_HPAS,
     OWN_HPAS,

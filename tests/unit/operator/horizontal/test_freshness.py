@@ -7,8 +7,8 @@ from trimtab.cluster.cache.share import Share
 from trimtab.cluster.resource import PODS
 from trimtab.model.hpa.types import HorizontalPodAutoscaler
 from trimtab.model.json import wire
-from trimtab.operator.horizontal.inputs.freshness import CHECK_SECONDS, Freshness
-from trimtab.operator.horizontal.inputs.kinds import NATIVE_HPAS
+from trimtab.operator.horizontal.freshness import CHECK_SECONDS, Freshness
+from trimtab.operator.horizontal.kinds import NATIVE_HPAS
 
 HPAS, TARGETS, ALL_PODS = (
     (NATIVE_HPAS.group, NATIVE_HPAS.kind),

@@ -8,7 +8,7 @@ import pytest
 from tests.unit.decide.horizontal.builders import pod
 from trimtab.model.core.objects import Node
 from trimtab.model.json import wire
-from trimtab.operator.horizontal.inputs.nodes import FilterNeeds, NodeCache
+from trimtab.operator.horizontal.nodes import FilterNeeds, NodeCache
 from trimtab.plugins.kinds import PluginKind
 
 

@@ -24,10 +24,12 @@ from trimtab.model.hpa.metric_kinds import measured_by
 from trimtab.model.hpa.types import HorizontalPodAutoscaler, MetricSpec
 from trimtab.operator.horizontal.clock_check import SET_SECONDS
 from trimtab.operator.horizontal.config import DecisionConfig
-from trimtab.operator.horizontal.inputs.freshness import Freshness
-from trimtab.operator.horizontal.inputs.hpa_state import HpaState, ReconcileRequest
-from trimtab.operator.horizontal.inputs.matched_pods import MatchedPods, PodMatcher
-from trimtab.operator.horizontal.inputs.metric_queries import (
+from trimtab.operator.horizontal.freshness import Freshness
+from trimtab.operator.horizontal.hpa_state import HpaState, ReconcileRequest
+from trimtab.operator.horizontal.nodes import NodeCache
+from trimtab.operator.horizontal.owners import OwnerCache
+from trimtab.operator.horizontal.pods import MatchedPods, PodMatcher
+from trimtab.operator.horizontal.queries import (
     MetricFetcher,
     MetricQueries,
     Samples,
@@ -36,11 +38,9 @@ from trimtab.operator.horizontal.inputs.metric_queries import (
     samples_for,
     usage_in,
 )
-from trimtab.operator.horizontal.inputs.nodes import NodeCache
-from trimtab.operator.horizontal.inputs.owners import OwnerCache
-from trimtab.operator.horizontal.inputs.pod_usage import NamespaceUsage
-from trimtab.operator.horizontal.inputs.sample_moves import Dating
-from trimtab.operator.horizontal.inputs.targets import ResolvedTarget, TargetCache
+from trimtab.operator.horizontal.sample_moves import Dating
+from trimtab.operator.horizontal.targets import ResolvedTarget, TargetCache
+from trimtab.operator.horizontal.usage import NamespaceUsage
 from trimtab.operator.ownership import Ownership
 
 Owners = dict[str, OwnerLookup]

@@ -12,16 +12,16 @@ from trimtab.decide.horizontal.plugin_calls import decide_with_plugins
 from trimtab.decide.horizontal.records.record import Record
 from trimtab.decide.horizontal.status.conditions import as_dry_run
 from trimtab.decide.horizontal.status.ignored_fields import must_not_scale
-from trimtab.operator.horizontal.inputs.hpa_state import HpaState
-from trimtab.operator.horizontal.inputs.metric_queries import (
+from trimtab.operator.horizontal.hpa_state import HpaState
+from trimtab.operator.horizontal.observe import SnapshotBuilder
+from trimtab.operator.horizontal.queries import (
     MetricFetcher,
     MetricQueries,
     QuerySet,
     Samples,
 )
-from trimtab.operator.horizontal.inputs.sample_moves import Dating
-from trimtab.operator.horizontal.inputs.targets import ResolvedTarget
-from trimtab.operator.horizontal.snapshot import SnapshotBuilder
+from trimtab.operator.horizontal.sample_moves import Dating
+from trimtab.operator.horizontal.targets import ResolvedTarget
 from trimtab.plugins.guard import Guards
 
 log = logging.getLogger(__name__)

@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 from trimtab.clock import VirtualClock
 from trimtab.cluster.leases.fence import Epoch
 from trimtab.decide.horizontal.memory import EMPTY, LastGood, Memory, Owner, Recommendation, ScaleEvent, dumps
-from trimtab.operator.horizontal.inputs.hpa_memory import HpaMemory
+from trimtab.operator.horizontal.hpa_state import HpaMemory
 
 CLOCK = VirtualClock()
 NOW = CLOCK.now().timestamp()

@@ -11,7 +11,7 @@ from tests.unit.decide.horizontal.builders import pods as made_pods
 from trimtab.decide.horizontal.observation.samples import PodSamples
 from trimtab.model.json import wire
 from trimtab.model.metrics_api import PodMetricsList
-from trimtab.operator.horizontal.inputs.pod_usage import ClusterUsage, namespace_usage
+from trimtab.operator.horizontal.usage import ClusterUsage, namespace_usage
 
 TAKEN = "2026-01-15T12:00:00Z"
 SECONDS = datetime(2026, 1, 15, 12, tzinfo=UTC).timestamp()

@@ -26,8 +26,8 @@ from trimtab.model.hpa.types import (
     HPAScalingRules,
 )
 from trimtab.model.json import wire
-from trimtab.operator.horizontal.inputs.hpa_state import HpaState, RecordHistory
-from trimtab.operator.horizontal.inputs.kinds import (
+from trimtab.operator.horizontal.hpa_state import HpaState, RecordHistory
+from trimtab.operator.horizontal.kinds import (
     HpaCacheEntry,
     UndecodedHpa,
     known_cache_entry,
