@@ -275,6 +275,8 @@ row("A sample that is too old is refused", web(), hpa(QUEUE_10), give(queue="70"
 row("Usage that is too old is refused", web(), hpa(CPU), use("90m", age=200))
 row("A sample from the future is refused", web(), hpa(QUEUE_10), give(queue="70") | {"age": -90})
 row("A metric may allow older samples", web(), hpa({**QUEUE_10, "maxAgeSeconds": 600}), give(queue="70") | {"age": 200})
+row("Samples from before a scale down keep the pods that carried the load", web(8), hpa(CPU, **NOW), use("20m"), use("20m"))
+row("Samples from after a scale down lower once more", web(8), hpa(CPU, **NOW), use("20m"), use("20m", wait=4))
 
 # Whose pods count.
 JOB = {

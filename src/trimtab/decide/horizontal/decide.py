@@ -257,6 +257,8 @@ def headline(proposed: Proposed, counts: tuple[Count, ...], current: int) -> Rea
     if end == _side(asked, current):
         return asked.why
     turned = next(count for count in counts if _side(count, current) != _side(asked, current))
+    if end and _side(turned, current) != end:  # what a doubt kept, an earlier recommendation moves on
+        turned = next(count for count in counts if _side(count, current) == end)
     why = turned.why
     if _side(turned, current) != end:  # the bounds cut an earlier recommendation back to what there is
         return Reason(code=Code.DOWN_WINDOW, facts=why.facts)

@@ -381,7 +381,7 @@ def _notes(proposal: Proposal, edges: Edges) -> list[str]:
         name, rule = proposal.rejected_samples[0]
         notes.append(f"{counted(len(proposal.rejected_samples), 'sample')} refused, first {name}: {rule}")
     if proposal.removed:
-        notes.append(f"measured while there were {proposal.removed} more")
+        notes.append(f"{counted(proposal.removed, 'replica')} more when it was measured")
     if proposal.activation is not None:
         notes.append(f"nothing up to {format_activation(proposal)}, its activation")
     if not proposal.value:

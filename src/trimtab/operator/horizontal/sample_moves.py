@@ -66,7 +66,9 @@ def dates_of(samples: MetricSamples) -> set[float]:
     """Return the dates of samples, without those that have none."""
     if isinstance(samples, PodSamples):
         return {sample.timestamp for sample in samples.samples.values()} - {NEVER}
-    return {sample.timestamp for sample in samples.samples} - {NEVER} if isinstance(samples, Series) else set()
+    return (
+        {sample.timestamp for sample in samples.samples} - {NEVER} if isinstance(samples, Series) else set()
+    )
 
 
 class Dating(NamedTuple):

@@ -77,7 +77,14 @@ class Life:
 
     def observe(self, chosen, fetched):
         return self.snapshots.observe(
-            self.state, self.queries, MatchedPods(chosen, ()), fetched, {}, self.state.memory.own, 0.0, Dating(0.0)
+            self.state,
+            self.queries,
+            MatchedPods(chosen, ()),
+            fetched,
+            {},
+            self.state.memory.own,
+            0.0,
+            Dating(0.0),
         )
 
     def is_unchanged(self, chosen, fetched):
