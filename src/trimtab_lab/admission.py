@@ -8,7 +8,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 
 from trimtab.model.quantity import Quantity
-from trimtab_lab.apiserver.errors import forbidden
+from trimtab.model.status import forbidden
 from trimtab_lab.apiserver.request import ResourceRequest
 from trimtab_lab.kinds.amounts import CPU_AND_MEMORY, Amounts, amounts_of, pod_total, range_violations
 from trimtab_lab.storage.codec import JsonObject

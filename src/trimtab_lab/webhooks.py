@@ -7,8 +7,8 @@ from collections.abc import Callable
 from dataclasses import dataclass
 
 from trimtab.model.labels.selector import Selector
+from trimtab.model.status import StatusError, internal
 from trimtab_lab.admission import AdmissionAttributes, AdmissionPlugin
-from trimtab_lab.apiserver.errors import StatusError, internal
 from trimtab_lab.apiserver.outbound import Call, Endpoint, Outbound, OutboundError
 from trimtab_lab.kinds.workloads import selector_of
 from trimtab_lab.patches import json_patch
@@ -259,7 +259,7 @@ def _denied(name: str, status: JsonObject) -> StatusError:
     reason = status.get("message") or status.get("reason")
     message += f": {reason}" if reason else " without explanation"
     code = status.get("code") or 403
-    return StatusError(code, status.get("reason") or "Forbidden", message, status.get("details"))
+    return StatusError(code, message, status.get("details"), reason=status.get("reason") or "Forbidden")
 
 
 def _versioned(attributes: AdmissionAttributes, obj: JsonObject) -> JsonObject:

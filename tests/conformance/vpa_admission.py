@@ -16,7 +16,6 @@ from trimtab.decide.vertical.admission.pod_annotations import (
     parse_observed,
 )
 from trimtab.decide.vertical.admission.startup_boost import BoostError
-from trimtab.decide.vertical.compat import VPA_1_8
 from trimtab.decide.vertical.control.control import VPAIndex, controlling_vpa, index_vpas
 from trimtab.decide.vertical.control.controllers import (
     Controller,
@@ -26,6 +25,7 @@ from trimtab.decide.vertical.control.controllers import (
 from trimtab.decide.vertical.resources.capping import CappedRecommendation
 from trimtab.decide.vertical.resources.container_resources import ContainerResources
 from trimtab.decide.vertical.resources.pod_resources import Sizing, size_capped, size_pod
+from trimtab.decide.vertical.rules import Rules
 from trimtab.model.core.pod import Pod, ResourceList
 from trimtab.model.feature_gates import FeatureGates
 from trimtab.model.json import wire
@@ -44,7 +44,7 @@ def vpa_index(entries: list[dict[str, Any]]) -> VPAIndex:
             )
             for entry in entries
         ),
-        compat=VPA_1_8,
+        rules=Rules.VPA_1_8,
     )
 
 
@@ -93,7 +93,7 @@ def pod_admission(case):
             owners(given["parents"]),
             ranges={namespace: ranges, named: ranges},
             gates=gates(given),
-            compat=VPA_1_8,
+            rules=Rules.VPA_1_8,
         ),
     )
     return differences(expect.get("patch"), list(answer.operations) or None)
@@ -118,7 +118,7 @@ def containers_resources(case):
         sizing = size_capped(capped, pod, vpa, ranges)
         annotations = _joined(given.get("processedAnnotations") or {}, sizing.annotations)
     else:
-        sizing = size_pod(pod, vpa, ranges, VPA_1_8)
+        sizing = size_pod(pod, vpa, ranges, Rules.VPA_1_8)
         annotations = _joined({}, sizing.annotations)
     got = {
         "resources": [
@@ -149,7 +149,7 @@ def calculate_patches(case):
         VPAIndex({}),
         ControllerIndex({}),
         gates=gates(given),
-        compat=VPA_1_8,
+        rules=Rules.VPA_1_8,
         max_boost_cpu=Quantity.parse(given["maxAllowedCPUBoost"]),
     )
     sizing = Sizing(container_resources(given["containersResources"]), notes)
@@ -158,7 +158,7 @@ def calculate_patches(case):
             pod,
             wire.convert(given["vpa"], VerticalPodAutoscaler),
             sizing,
-            existing_resources(given["pod"], pod, VPA_1_8),
+            existing_resources(given["pod"], pod, Rules.VPA_1_8),
             context,
         )
     except BoostError as error:

@@ -4,7 +4,6 @@ from typing import Any
 
 from tests.conformance.differences import differences
 from tests.conformance.registry import checks
-from trimtab.decide.vertical.compat import VPA_1_8
 from trimtab.decide.vertical.recommend.quantities import round_to_whole_cores
 from trimtab.decide.vertical.resources.capping import cap_by_policy, cap_for_pod
 from trimtab.decide.vertical.resources.limit_ranges import (
@@ -20,6 +19,7 @@ from trimtab.decide.vertical.resources.proportional import (
     proportional_limits,
     scale,
 )
+from trimtab.decide.vertical.rules import Rules
 from trimtab.model.core.objects import LimitRange, LimitRangeItem
 from trimtab.model.core.pod import Pod, ResourceList
 from trimtab.model.json import wire
@@ -75,7 +75,7 @@ def apply_capping(case):
         wire.convert(given["vpa"], VerticalPodAutoscaler),
         wire.convert(given["pod"], Pod),
         limit_ranges(given),
-        VPA_1_8,
+        Rules.VPA_1_8,
     )
     got = {
         "recommendation": shown(capped.recommendation),
@@ -120,7 +120,7 @@ def pod_limit_range(case):
         wire.convert(given["limitRange"], LimitRangeItem),
         given["resource"],
         _BOUNDS[given["field"]],
-        VPA_1_8,
+        scales_all=True,
     )
     return differences(without_empty(case["expect"]["resources"]), shown(fitted))
 

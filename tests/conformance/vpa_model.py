@@ -24,12 +24,12 @@ from trimtab.decide.vertical.cluster_state.cluster import (
 )
 from trimtab.decide.vertical.cluster_state.garbage import AggregateCollector, collect_garbage
 from trimtab.decide.vertical.cluster_state.vpa import AggregateKey, VPAState
-from trimtab.decide.vertical.compat import VPA_1_8
 from trimtab.decide.vertical.input.checkpoints import load_history, save_history
 from trimtab.decide.vertical.input.oom import OOM, ooms_of_event, ooms_of_update
 from trimtab.decide.vertical.input.usage import record_oom
 from trimtab.decide.vertical.recommend.recommendation import RecommenderSettings
 from trimtab.decide.vertical.recommend.recommender import PostProcessing, recommend_vpas
+from trimtab.decide.vertical.rules import Rules
 from trimtab.model.core.objects import Event
 from trimtab.model.core.pod import Pod
 from trimtab.model.json import wire
@@ -41,7 +41,9 @@ from trimtab.model.vpa.types import VerticalPodAutoscaler, VerticalPodAutoscaler
 @checks("kind", "oomPodUpdate", stem="model")
 def oom_pod_update(case):
     old, new = (wire.convert(case["input"][name] or {}, Pod) for name in ("oldPod", "newPod"))
-    return differences(case["expect"], {"ooms": [_oom(oom) for oom in ooms_of_update(old, new, VPA_1_8)]})
+    return differences(
+        case["expect"], {"ooms": [_oom(oom) for oom in ooms_of_update(old, new, Rules.VPA_1_8)]}
+    )
 
 
 @checks("kind", "oomEvent", stem="model")
@@ -67,7 +69,7 @@ class _Scenario:
         gates = case.get("featureGates") or {}
         self.state = ClusterState(
             config_of(case["config"]),
-            VPA_1_8,
+            Rules.VPA_1_8,
             per_vpa_config=bool(gates.get("PerVPAConfig")),
             block_columns=32,
         )

@@ -10,9 +10,9 @@ from tests.conformance.registry import checks
 from tests.conformance.vpa_admission import container_resources, controller_key, gates
 from tests.conformance.vpa_capping import limit_ranges, optional, shown, without_empty
 from trimtab.decide.vertical.admission.patches import add_annotation, add_empty_annotations
-from trimtab.decide.vertical.compat import VPA_1_8
 from trimtab.decide.vertical.control.controllers import ControllerKey
 from trimtab.decide.vertical.resources.capping import cap_for_pod
+from trimtab.decide.vertical.rules import Rules
 from trimtab.decide.vertical.update.actions import Action, ActionResult, Evict
 from trimtab.decide.vertical.update.disruption_budget import (
     ReplicaGroup,
@@ -117,7 +117,7 @@ def order(case):
     chosen: dict[str, UpdateCandidate] = {}
     for raw in given["pods"]:
         pod = wire.convert(raw, Pod)
-        processed = cap_for_pod(vpa, pod, limit_ranges(given), VPA_1_8).recommendation
+        processed = cap_for_pod(vpa, pod, limit_ranges(given), Rules.VPA_1_8).recommendation
         rank = update_priority(pod, processed)
         if _accepts(given, raw, rank, processed):
             chosen[pod.name] = UpdateCandidate(pod, rank, processed)
@@ -153,9 +153,9 @@ def creator_maps(case):
     vpa = wire.convert(given["vpa"], VerticalPodAutoscaler)
     pods = [wire.convert(raw, Pod) for raw in given["pods"]]
     groups: dict[ControllerKey, ReplicaGroup] = {}
-    for creator, members in by_creator(pods, VPA_1_8).items():
+    for creator, members in by_creator(pods, Rules.VPA_1_8).items():
         counted = count_group(
-            creator, members, _replicas(given, creator), given["evictionToleranceFraction"], VPA_1_8
+            creator, members, _replicas(given, creator), given["evictionToleranceFraction"], Rules.VPA_1_8
         )
         if counted is not None:
             groups[creator] = counted
@@ -167,7 +167,7 @@ def creator_maps(case):
         required,
         minimum_is_waived=in_place and given["inPlaceSkipDisruptionBudget"],
         known=groups,
-        compat=VPA_1_8,
+        rules=Rules.VPA_1_8,
     )
     used = set(found.creators.values())
     got = {
@@ -273,7 +273,7 @@ def in_place_patches(case):
         wire.convert(given["vpa"], VerticalPodAutoscaler),
         container_resources(given["containersResources"]),
         parse_time(given["now"]),
-        VPA_1_8,
+        Rules.VPA_1_8,
     )
     return differences(case["expect"], {"patches": list(plan.operations), "error": None})
 
@@ -291,7 +291,7 @@ def run_once(case):
         seen = msgspec.structs.replace(base, pods=tuple(pods))
         cluster = _Cluster(step)
         result = drive(
-            update_loop(seen, state, parse_time(step["now"]), settings, gates(given), VPA_1_8),
+            update_loop(seen, state, parse_time(step["now"]), settings, gates(given), Rules.VPA_1_8),
             cluster.perform,
         )
         state = result.state

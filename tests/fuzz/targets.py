@@ -20,7 +20,6 @@ from tests.fuzz.engine import Target
 from trimtab import cli
 from trimtab.adapter.api.requests import CustomMetricQuery
 from trimtab.adapter.api.routes import is_metrics_path, route, split_path
-from trimtab.adapter.errors import AdapterError
 from trimtab.clock import SystemClock
 from trimtab.cluster.codec import list_decoder
 from trimtab.cluster.codec.list_decoder import ListDecoder
@@ -35,6 +34,7 @@ from trimtab.model.json import wire
 from trimtab.model.labels.selector import Selector, SelectorError
 from trimtab.model.quantity import Quantity
 from trimtab.model.quantity_syntax import MAX_DIGITS, MAX_TEXT, QuantityError
+from trimtab.model.status import StatusError
 
 DATA = Path(__file__).parents[1] / "data" / "fuzz"
 MAX_BODY = 1000
@@ -170,7 +170,7 @@ def adapter(data: bytes) -> None:
         if not is_metrics_path(parts):
             return
         found = route(parts, query_string)
-    except AdapterError as error:
+    except StatusError as error:
         _check_length(str(error))
         return
     query = found.query

@@ -21,6 +21,7 @@ from typing import Self
 import msgspec
 
 from trimtab.model.json import wire
+from trimtab.model.status import Status
 
 # ruff: noqa: N818 - the names are the API's own reasons
 
@@ -47,36 +48,6 @@ class TransportError(ClusterError):
 
 class Unreachable(TransportError):
     """The server could not be reached, or ended the connection before it answered."""
-
-
-class StatusCause(wire.Wire, frozen=True):
-    """A field that the server rejected."""
-
-    reason: str = ""
-    message: str = ""
-    field: str = ""
-
-
-class StatusDetails(wire.Wire, frozen=True):
-    """The object of a Status."""
-
-    name: str = ""
-    group: str = ""
-    kind: str = ""
-    uid: str = ""
-    causes: tuple[StatusCause, ...] = ()
-    retry_after_seconds: int = 0
-
-
-class Status(wire.Wire, frozen=True):
-    """The API server's report on a request."""
-
-    kind: str = ""
-    status: str = ""
-    message: str = ""
-    reason: str = ""
-    details: StatusDetails = StatusDetails()
-    code: int = 0
 
 
 class ApiError(ClusterError):

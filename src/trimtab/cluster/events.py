@@ -17,11 +17,11 @@ from trimtab.cluster import errors
 from trimtab.cluster.client import Client
 from trimtab.cluster.resource import CORE_EVENTS, EVENTS, Json, Resource
 from trimtab.cluster.similar_events import COMBINED, SimilarEvents
-from trimtab.cluster.transport.rate_limits import Backoff
 from trimtab.cluster.turns import take_turns
 from trimtab.model.core.objects import ObjectReference
 from trimtab.model.json import wire
 from trimtab.model.times import format_micro_time, format_time
+from trimtab.pacing import Backoff, TokenBucket
 
 _MAX_NOTE = 1024
 _MAX_WORD = 128
@@ -172,12 +172,6 @@ class _Series:
     name: str = ""
 
 
-@dataclass(slots=True)
-class _Allowance:
-    tokens: float
-    filled_at: float
-
-
 class EventBroadcaster:
     """Writes the events of all controllers of a process in the background."""
 
@@ -192,13 +186,11 @@ class EventBroadcaster:
         self._waiting_in: Counter[str] = Counter()
         """How many events wait, by namespace."""
         self._similar = SimilarEvents(self._limits.similar, self._limits.similar_gap, self._limits.remembered)
-        self._allowances: OrderedDict[Subject, _Allowance] = OrderedDict()
+        self._allowances: OrderedDict[Subject, TokenBucket] = OrderedDict()
         self._format: EventFormat = EVENTS_V1
         self._news = asyncio.Event()
         self._number = 0
-        self._backoff = Backoff(self._clock, client.sender.random, first=1.0, longest=30.0)
-        self._paused_until = 0.0
-        """When the next event is tried after the server failed."""
+        self._backoff = Backoff(self._clock, first=1.0, longest=30.0, jitter=client.sender.random)
 
     def recorder(self, controller: str) -> "EventRecorder":
         """Return a recorder of events that `controller` reports."""
@@ -216,7 +208,7 @@ class EventBroadcaster:
             series.last, series.last_at = self._clock.now(), now
             self._series.move_to_end(identity)
         else:
-            if not self._is_allowed(occurrence.subject, now):
+            if not self._is_allowed(occurrence.subject):
                 self.dropped += 1
                 return
             moment = self._clock.now()
@@ -230,13 +222,13 @@ class EventBroadcaster:
         while True:
             due = [series for series in self._waiting.values() if self._due_in(series) <= 0]
             for series in take_turns(due, lambda series: series.occurrence.namespace):
-                if self._clock.monotonic() < self._paused_until:
+                if self._backoff.is_waiting:
                     break
                 if not self._dequeue(series.occurrence.identity):
                     continue  # it made room for an event of another namespace
                 if not await self._write(series):
                     self._enqueue(series.occurrence.identity, series)
-                    self._paused_until = self._clock.monotonic() + self._backoff.delay()
+                    self._backoff.failed()
             await self._wait()
 
     async def flush(self) -> None:
@@ -281,16 +273,12 @@ class EventBroadcaster:
         )
         return self._dequeue(last)
 
-    def _is_allowed(self, subject: Subject, now: float) -> bool:
-        allowance = self._allowances.pop(subject, None) or _Allowance(float(self._limits.burst), now)
+    def _is_allowed(self, subject: Subject) -> bool:
+        allowance = self._allowances.pop(subject, None) or TokenBucket(
+            self._clock, self._limits.refill, self._limits.burst
+        )
         self._allowances[subject] = allowance
-        gained = (now - allowance.filled_at) / self._limits.refill
-        allowance.tokens = min(allowance.tokens + gained, float(self._limits.burst))
-        allowance.filled_at = now
-        if allowance.tokens < 1.0:
-            return False
-        allowance.tokens -= 1.0
-        return True
+        return allowance.try_take()
 
     def _forget_old(self, now: float) -> None:
         """Forget series that a repetition would not continue, and allowances that are full again."""
@@ -301,8 +289,8 @@ class EventBroadcaster:
                 break
             self._series.popitem(last=False)
         while self._allowances:
-            filled_at = next(iter(self._allowances.values())).filled_at
-            if len(self._allowances) <= limits.remembered and now - filled_at < limits.burst * limits.refill:
+            is_full = next(iter(self._allowances.values())).is_full
+            if len(self._allowances) <= limits.remembered and not is_full:
                 break
             self._allowances.popitem(last=False)
 
@@ -315,7 +303,7 @@ class EventBroadcaster:
         """Wait for a new event, or for the first series whose count is due."""
         self._news.clear()
         pause = min((self._due_in(series) for series in self._waiting.values()), default=None)
-        if (left := self._paused_until - self._clock.monotonic()) > 0:
+        if (left := self._backoff.until - self._clock.monotonic()) > 0:
             await self._clock.sleep(left)
             return
         if pause is not None and pause <= 0:
@@ -339,7 +327,7 @@ class EventBroadcaster:
             log.debug("event %s not written: %s", series.occurrence.reason, error)
         else:
             series.written = count
-            self._backoff.reset()
+            self._backoff.succeeded()
         series.tried_at = self._clock.monotonic()
         return True
 

@@ -7,7 +7,6 @@ same data as v1beta1, and uses the other version while one of them fails, in whi
 
 import asyncio
 from collections.abc import Collection
-from dataclasses import dataclass
 from math import inf
 
 from trimtab.clock import Clock
@@ -17,6 +16,7 @@ from trimtab.cluster.errors import ClusterError, NotFound
 from trimtab.cluster.transport.transport import Request
 from trimtab.metrics.queries import CUSTOM_GROUP, RESOURCE_GROUP, MetricsError
 from trimtab.model.json.wire import Wire
+from trimtab.pacing import Backoff
 
 KNOWN = ("v1beta2", "v1beta1")
 NOT_SERVED = f"no custom metrics API ({CUSTOM_GROUP}) registered"
@@ -127,14 +127,6 @@ class CustomMetricsVersion:
         return f"looking up the version of the custom metrics API: {error}" if error else NOT_SERVED
 
 
-@dataclass(slots=True)
-class _Failing:
-    """When a failing version is tried again."""
-
-    period: float
-    retry_at: float
-
-
 class UsageVersion:
     """The version of metrics.k8s.io in use.
 
@@ -148,7 +140,7 @@ class UsageVersion:
         """Seconds until a version that failed, or an API that is not served, is tried again."""
         self._clock = clock
         self._look_up = _LookUp(clock, client, RESOURCE_GROUP, "looking up metrics.k8s.io")
-        self._failing: dict[str, _Failing] = {}
+        self._failing: dict[str, Backoff] = {}
         self._versions: tuple[str, ...] = USAGE_UNLISTED
         """The versions in the order in which they are asked. None is listed for an API that is not served."""
         self._order = USAGE_UNLISTED
@@ -202,7 +194,8 @@ class UsageVersion:
         """Record that a list of usage failed in this version."""
         if version not in self._failing:
             period = self.recheck_after
-            self._failing[version] = _Failing(period, self._clock.monotonic() + period)
+            self._failing[version] = Backoff(self._clock, first=period, longest=RETRY_PERIODS * period)
+            self._failing[version].failed()
 
     def note_answered(self, version: str) -> None:
         """Record that a list of usage was answered in this version."""
@@ -216,12 +209,11 @@ class UsageVersion:
         if not self._is_due(version):
             return False
         # Before the answer, so that no other query waits for a version that may hang.
-        failing.period = min(2 * failing.period, RETRY_PERIODS * self.recheck_after)
-        failing.retry_at = self._clock.monotonic() + failing.period
+        failing.failed()
         return True
 
     def _is_due(self, version: str) -> bool:
-        return self._clock.monotonic() >= self._failing[version].retry_at
+        return not self._failing[version].is_waiting
 
 
 def choose(preferred: str, served: list[str]) -> str | None:

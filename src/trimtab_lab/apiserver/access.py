@@ -4,7 +4,7 @@ import hmac
 from collections.abc import Iterator
 from dataclasses import dataclass
 
-from trimtab_lab.apiserver.errors import StatusError, bad_request, forbidden, qualified, unauthorized
+from trimtab.model.status import StatusError, bad_request, forbidden, qualified, unauthorized
 from trimtab_lab.apiserver.request import ApiRequest, ApiResponse, RequestUser, ResourceRequest
 from trimtab_lab.handlers.bodies import read_typed
 from trimtab_lab.storage.codec import Identities, JsonObject
@@ -53,7 +53,7 @@ class RbacAuthorizer:
             return
         if attributes.path:
             message = f'User "{user.name}" cannot {attributes.verb} path "{attributes.path}"'
-            raise StatusError(403, "Forbidden", f"forbidden: {message}", {})
+            raise StatusError(403, f"forbidden: {message}", {})
         scope = (
             f'in the namespace "{attributes.namespace}"' if attributes.namespace else "at the cluster scope"
         )

@@ -8,6 +8,7 @@ import asyncio
 from collections.abc import Set
 from contextlib import suppress
 
+from trimtab.model.status import StatusError, too_large_body
 from trimtab.serving.asgi import (
     BodyTooLargeError,
     ClientGoneError,
@@ -17,7 +18,6 @@ from trimtab.serving.asgi import (
     read_body,
     send_response,
 )
-from trimtab_lab.apiserver.errors import StatusError, too_large_body
 from trimtab_lab.apiserver.request import MAX_BODY, ApiResponse
 from trimtab_lab.apiserver.server import Server
 
@@ -46,9 +46,7 @@ class ApiServerApp:
         address = (scope.get("client") or ("", 0))[0]
         count = self._open.get(address, 0)
         if count >= MAX_PER_ADDRESS:
-            problem = StatusError(
-                429, "TooManyRequests", "too many requests at once from this address", retry_after=1
-            )
+            problem = StatusError(429, "too many requests at once from this address", retry_after=1)
             await _send_whole(send, ApiResponse.failure(problem))
             return
         self._open[address] = count + 1
@@ -87,12 +85,12 @@ class ApiServerApp:
             headers[name] = f"{headers[name]},{value}" if name in headers else value
         if size > MAX_HEADERS:
             message = f"the headers are larger than {MAX_HEADERS} bytes"
-            raise StatusError(431, "RequestEntityTooLarge", message)
+            raise StatusError(431, message)
         if headers.get("host", "").lower() not in self._hosts:
-            raise StatusError(421, "MisdirectedRequest", "this server does not answer for that Host")
+            raise StatusError(421, "this server does not answer for that Host")
         origin = headers.get("origin")
         if origin is not None and origin.partition("://")[2].lower() not in self._hosts:
-            raise StatusError(403, "Forbidden", "requests from other origins are not answered")
+            raise StatusError(403, "requests from other origins are not answered")
         return headers
 
 

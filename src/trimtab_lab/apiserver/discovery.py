@@ -6,7 +6,7 @@ from dataclasses import dataclass, replace
 from urllib.parse import urlencode
 
 from trimtab.model.core.server_rules import ServerRules
-from trimtab_lab.apiserver.errors import StatusError
+from trimtab.model.status import StatusError
 from trimtab_lab.apiserver.outbound import Call, Endpoint, Outbound, OutboundError
 from trimtab_lab.apiserver.request import ApiRequest, ApiResponse
 from trimtab_lab.kinds.registry import Registry, ServedResource
@@ -243,7 +243,7 @@ class Aggregation:
             return await self._outbound.call(endpoint, call, timeout)
         except OutboundError as problem:
             message = f"error trying to reach service: {problem}"
-            raise StatusError(503, "ServiceUnavailable", message) from problem
+            raise StatusError(503, message) from problem
 
     def _endpoint(self, spec: JsonObject, service: JsonObject) -> Endpoint:
         ca_pem = base64.b64decode(spec.get("caBundle", "")).decode()

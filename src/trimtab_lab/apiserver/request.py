@@ -6,14 +6,8 @@ from dataclasses import dataclass, field
 from urllib.parse import parse_qsl, unquote
 
 from trimtab.model.field_errors import FieldError, FieldPath, too_long
-from trimtab_lab.apiserver.errors import (
-    StatusError,
-    bad_request,
-    forbidden_field,
-    invalid,
-    invalid_value,
-    unsupported_value,
-)
+from trimtab.model.status import StatusError, bad_request, invalid
+from trimtab_lab.apiserver.errors import forbidden_field, invalid_value, unsupported_value
 from trimtab_lab.kinds.registry import ServedResource
 from trimtab_lab.storage.codec import JsonObject, encode
 

@@ -3,6 +3,7 @@
 from collections.abc import Awaitable, Callable
 
 from trimtab.model.core.server_rules import ServerRules
+from trimtab.model.status import StatusError, method_not_allowed, no_such_resource, not_acceptable
 from trimtab_lab.apiserver.access import (
     AUTHENTICATION,
     RbacAuthorizer,
@@ -18,7 +19,6 @@ from trimtab_lab.apiserver.discovery import (
     version_info,
     wants_aggregated,
 )
-from trimtab_lab.apiserver.errors import StatusError, method_not_allowed, no_such_resource, not_acceptable
 from trimtab_lab.apiserver.openapi import OpenApi
 from trimtab_lab.apiserver.request import (
     ApiRequest,
@@ -125,7 +125,7 @@ class ResourceRoutes:
 
 async def _read_log(_request: ResourceRequest) -> ApiResponse:
     message = "the lab runs no containers, so there are no logs; use kubectl describe or get events"
-    raise StatusError(501, "NotImplemented", message)
+    raise StatusError(501, message)
 
 
 def _is_misplaced(resource: ServedResource, info: RequestInfo) -> bool:

@@ -13,11 +13,11 @@ from types import TracebackType
 from trimtab.clock import Clock
 from trimtab.model.core.server_rules import KUBERNETES_1_37, ServerRules
 from trimtab.model.feature_gates import FeatureGates
+from trimtab.model.status import StatusError, internal, too_large_body
 from trimtab_lab.admission import AdmissionChain, LimitRanger, PodResizeValidator
 from trimtab_lab.apiserver.access import Attributes, RbacAuthorizer, Tokens
 from trimtab_lab.apiserver.bootstrap import first_objects, put_object
 from trimtab_lab.apiserver.discovery import Aggregation
-from trimtab_lab.apiserver.errors import StatusError, internal, too_large_body
 from trimtab_lab.apiserver.outbound import Outbound
 from trimtab_lab.apiserver.request import (
     MAX_BODY,

@@ -7,7 +7,7 @@ dependents after the owner, foreground deletion before it, and orphaning removes
 from collections.abc import Awaitable, Callable
 
 from trimtab.clock import Clock
-from trimtab_lab.apiserver.errors import StatusError
+from trimtab.model.status import StatusError
 from trimtab_lab.apiserver.request import RequestInfo, RequestUser, ResourceRequest
 from trimtab_lab.controllers.objects import Key
 from trimtab_lab.controllers.work_queue import WorkQueue

@@ -12,7 +12,7 @@ from trimtab.cluster import errors
 from trimtab.cluster.resource import Json, Resource
 from trimtab.model.core.meta import ObjectMeta
 from trimtab.model.json import wire
-from trimtab_lab.apiserver.errors import qualified
+from trimtab.model.status import qualified
 from trimtab_lab.apiserver.request import ApiResponse
 from trimtab_lab.patches.merge import merge
 from trimtab_lab.storage.codec import encode

@@ -9,8 +9,9 @@ from trimtab.model.field_errors import FieldError
 from trimtab.model.json.shape import describe
 from trimtab.model.json.wire import convert
 from trimtab.model.labels import names
+from trimtab.model.status import bad_request
 from trimtab.model.times import format_time
-from trimtab_lab.apiserver.errors import bad_request, invalid_value
+from trimtab_lab.apiserver.errors import invalid_value
 from trimtab_lab.apiserver.request import ApiRequest, ResourceRequest
 from trimtab_lab.kinds.registry import ServedResource
 from trimtab_lab.schemas.protobuf import decode_protobuf

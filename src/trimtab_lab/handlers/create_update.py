@@ -8,16 +8,16 @@ version that was read. If it is not, the write starts again, unless the client n
 from collections.abc import Awaitable, Callable
 
 from trimtab.model.field_errors import FieldError
-from trimtab_lab.admission import AdmissionAttributes
-from trimtab_lab.apiserver.errors import (
+from trimtab.model.status import (
     StatusError,
     already_exists,
     forbidden,
     invalid,
-    invalid_value,
     method_not_allowed,
     not_found,
 )
+from trimtab_lab.admission import AdmissionAttributes
+from trimtab_lab.apiserver.errors import invalid_value
 from trimtab_lab.apiserver.request import ApiResponse, ResourceRequest
 from trimtab_lab.handlers.bodies import (
     fill_on_create,
@@ -69,7 +69,7 @@ class WriteHandler:
         self._check_namespace(request)
         now = self._context.clock.now()
         if obj["metadata"].get("resourceVersion"):
-            raise StatusError(500, "", "resourceVersion should not be set on objects to be created")
+            raise StatusError(500, "resourceVersion should not be set on objects to be created", reason="")
         self._generate_name(resource, obj)
         attributes = AdmissionAttributes("CREATE", request, obj, None)
         obj = await self._admission.mutate(attributes)

@@ -3,9 +3,10 @@
 from dataclasses import dataclass, replace
 from datetime import timedelta
 
+from trimtab.model.status import bad_request, conflict, invalid
 from trimtab.model.times import format_time
 from trimtab_lab.admission import AdmissionAttributes
-from trimtab_lab.apiserver.errors import bad_request, conflict, invalid, unsupported_value
+from trimtab_lab.apiserver.errors import unsupported_value
 from trimtab_lab.apiserver.request import ApiRequest, ApiResponse, ResourceRequest
 from trimtab_lab.handlers.bodies import decode_any
 from trimtab_lab.handlers.context import HandlerContext

@@ -3,13 +3,8 @@
 from collections.abc import Callable
 
 from trimtab.model.json.shape import describe
-from trimtab_lab.apiserver.errors import (
-    bad_request,
-    invalid,
-    required,
-    unsupported_media_type,
-    unsupported_patch_type,
-)
+from trimtab.model.status import bad_request, invalid, unsupported_media_type, unsupported_patch_type
+from trimtab_lab.apiserver.errors import required
 from trimtab_lab.apiserver.request import ApiRequest, ApiResponse, ResourceRequest
 from trimtab_lab.handlers.bodies import accept_object, check_name, check_type, prune_object
 from trimtab_lab.handlers.context import HandlerContext

@@ -8,16 +8,8 @@ from dataclasses import dataclass
 import msgspec
 
 from trimtab.model.labels.selector import EVERYTHING, Selector, SelectorError
-from trimtab_lab.apiserver.errors import (
-    StatusError,
-    bad_request,
-    expired,
-    forbidden_field,
-    invalid,
-    invalid_value,
-    too_large_version,
-    unsupported_value,
-)
+from trimtab.model.status import StatusError, bad_request, expired, invalid, too_large_version
+from trimtab_lab.apiserver.errors import forbidden_field, invalid_value, unsupported_value
 from trimtab_lab.apiserver.request import ApiResponse, ResourceRequest
 from trimtab_lab.handlers.context import HandlerContext
 from trimtab_lab.handlers.views import choose_view

@@ -7,17 +7,9 @@ from trimtab.model.core.metadata_validation import NEGATIVE
 from trimtab.model.core.server_rules import ServerRules
 from trimtab.model.core.workloads import validate_scale
 from trimtab.model.labels.selector import Selector
+from trimtab.model.status import StatusError, bad_request, conflict, internal, invalid, too_many_requests
 from trimtab.model.times import format_time
-from trimtab_lab.apiserver.errors import (
-    StatusError,
-    bad_request,
-    conflict,
-    internal,
-    invalid,
-    invalid_value,
-    required,
-    too_many_requests,
-)
+from trimtab_lab.apiserver.errors import invalid_value, required
 from trimtab_lab.apiserver.request import ApiResponse, ResourceRequest
 from trimtab_lab.handlers.bodies import accept_object, check_name, read_typed
 from trimtab_lab.handlers.context import HandlerContext
@@ -95,7 +87,7 @@ class PodHandler:
             raise bad_request("name in URL does not match name in Binding object")
         node = (body.get("target") or {}).get("name", "")
         if not node:
-            raise StatusError(422, "Invalid", f'Binding "{name}" is invalid: {required("target.name")}')
+            raise StatusError(422, f'Binding "{name}" is invalid: {required("target.name")}')
 
         def change(old: JsonObject) -> JsonObject:
             assigned = text_at(old, "spec", "nodeName")
@@ -272,7 +264,7 @@ def _custom_scale(obj: JsonObject, paths: ScalePaths) -> tuple[int, int, str]:
     replicas = _value_at(obj, paths.spec_replicas)
     if replicas is None:
         message = f"the spec replicas field {paths.spec_replicas!r} does not exist"
-        raise StatusError(500, "InternalError", f"Internal error occurred: {message}")
+        raise StatusError(500, f"Internal error occurred: {message}")
     return replicas, _value_at(obj, paths.status_replicas) or 0, _value_at(obj, paths.label_selector) or ""
 
 

@@ -9,7 +9,7 @@ from datetime import datetime
 
 import msgspec
 
-from trimtab_lab.apiserver.errors import bad_request, not_acceptable
+from trimtab.model.status import bad_request, not_acceptable
 from trimtab_lab.apiserver.request import ResourceRequest
 from trimtab_lab.handlers.bodies import order_fields
 from trimtab_lab.storage.codec import JSON, YAML, JsonObject, encode

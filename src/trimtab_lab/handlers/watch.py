@@ -3,7 +3,7 @@
 from collections.abc import AsyncIterator
 from dataclasses import dataclass
 
-from trimtab_lab.apiserver.errors import StatusError, expired, too_large_version
+from trimtab.model.status import StatusError, expired, too_large_version
 from trimtab_lab.apiserver.request import ApiResponse, ResourceRequest
 from trimtab_lab.handlers.context import HandlerContext
 from trimtab_lab.handlers.read import Filter, forbidden_list_option, parse_version

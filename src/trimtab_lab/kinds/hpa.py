@@ -8,7 +8,7 @@ from trimtab.model.feature_gates import FeatureGates
 from trimtab.model.field_errors import FieldError
 from trimtab.model.hpa import create_update as strategy
 from trimtab.model.hpa import defaults
-from trimtab_lab.apiserver.errors import invalid
+from trimtab.model.status import invalid
 from trimtab_lab.kinds.strategy import StatusStrategy
 from trimtab_lab.storage.codec import JsonObject
 

@@ -8,7 +8,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass, field
 from typing import Any
 
-from trimtab_lab.apiserver.errors import MODIFIED, StatusError, conflict, not_found, qualified
+from trimtab.model.status import MODIFIED, StatusError, conflict, not_found, qualified
 from trimtab_lab.kinds.strategy import Strategy
 from trimtab_lab.schemas.shapes import ANY, Shape, shape_of_kind
 

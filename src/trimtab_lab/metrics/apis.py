@@ -7,8 +7,8 @@ from typing import Protocol
 
 from trimtab.model.core.objects import Node
 from trimtab.model.labels.selector import Selector, SelectorError
+from trimtab.model.status import StatusError, bad_request, not_found
 from trimtab.model.times import format_duration, format_time
-from trimtab_lab.apiserver.errors import StatusError, bad_request, not_found
 from trimtab_lab.apiserver.request import (
     ApiRequest,
     ApiResponse,
@@ -306,7 +306,7 @@ def _selector(request: ApiRequest, option: str) -> Selector:
 
 
 def _not_found(message: str) -> StatusError:
-    return StatusError(404, "NotFound", message)
+    return StatusError(404, message)
 
 
 def _not_served(what: str) -> StatusError:

@@ -13,6 +13,7 @@ from trimtab.cluster import errors
 from trimtab.cluster.client import Client, PatchType
 from trimtab.cluster.resource import Json, Resource
 from trimtab.model.json import wire
+from trimtab.model.status import StatusError, bad_request, too_large_body
 from trimtab.serving.asgi import (
     BodyTooLargeError,
     ClientGoneError,
@@ -23,7 +24,6 @@ from trimtab.serving.asgi import (
     send_response,
 )
 from trimtab.serving.server import HttpServer
-from trimtab_lab.apiserver.errors import StatusError, bad_request, too_large_body
 from trimtab_lab.apiserver.request import MAX_BODY, ApiResponse
 from trimtab_lab.apiserver.server import Server
 from trimtab_lab.controllers.kinds import LabPod
@@ -74,7 +74,7 @@ class MetricsApp:
         if path == "/values":
             return self._exchange_values(method, body)
         if method not in ("GET", "HEAD"):
-            raise StatusError(405, "MethodNotAllowed", "metrics can only be read")
+            raise StatusError(405, "metrics can only be read")
         return self._apis.get(path, scope["query_string"].decode("latin-1"))
 
     def _exchange_values(self, method: str, body: bytes) -> ApiResponse:
@@ -86,7 +86,7 @@ class MetricsApp:
             for value in values:
                 self._values.put(value)
         elif method != "GET":
-            raise StatusError(405, "MethodNotAllowed", "values are read with GET and set with PUT")
+            raise StatusError(405, "values are read with GET and set with PUT")
         return ApiResponse.of({"values": [wire.to_builtins(value) for value in self._values.all()]})
 
 

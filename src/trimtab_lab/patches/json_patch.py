@@ -4,7 +4,7 @@ from collections.abc import Callable
 from typing import Any
 
 from trimtab.model.json.shape import describe
-from trimtab_lab.apiserver.errors import StatusError, bad_request, too_large_body
+from trimtab.model.status import StatusError, bad_request, too_large_body
 from trimtab_lab.storage.codec import JsonObject, copy_of, decode_json, encode
 
 #: Operations in one patch (CVE-2019-1002100).
@@ -50,7 +50,7 @@ def apply(document: Any, operations: list[JsonObject]) -> Any:
     except _PatchError as problem:
         # Upstream's sentence for every patch that does not fit; the reason is in the cause.
         message = "the server rejected our request due to an error in our request"
-        raise StatusError(422, "Invalid", message, {"causes": [{"message": str(problem)}]}) from problem
+        raise StatusError(422, message, {"causes": [{"message": str(problem)}]}) from problem
     return document
 
 

@@ -11,8 +11,8 @@ from dataclasses import dataclass, field
 from datetime import datetime
 from typing import Any
 
+from trimtab.model.status import StatusError
 from trimtab.model.times import format_time
-from trimtab_lab.apiserver.errors import StatusError
 from trimtab_lab.schemas.shapes import Shape
 from trimtab_lab.storage.codec import JsonObject, copy_of, decode, encode
 
@@ -304,7 +304,7 @@ def _conflict_error(conflicts: list[tuple[Manager, Path]]) -> StatusError:
         {"reason": "FieldManagerConflict", "message": f"conflict with {manager}", "field": show(path)}
         for manager, path in conflicts
     ]
-    return StatusError(409, "Conflict", message, {"causes": causes})
+    return StatusError(409, message, {"causes": causes})
 
 
 def _overlay(target: Any, config: Any, shape: Shape) -> Any:

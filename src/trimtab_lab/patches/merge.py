@@ -7,7 +7,7 @@ supported: `$patch`, `$retainKeys`, `$deleteFromPrimitiveList/...` and `$setElem
 from collections.abc import Callable
 from typing import Any
 
-from trimtab_lab.apiserver.errors import bad_request
+from trimtab.model.status import bad_request
 from trimtab_lab.schemas.shapes import Shape
 from trimtab_lab.storage.codec import JsonObject
 

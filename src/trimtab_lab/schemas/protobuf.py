@@ -9,8 +9,8 @@ from collections.abc import Iterator
 from datetime import UTC, datetime, timedelta
 from typing import Any
 
+from trimtab.model.status import bad_request
 from trimtab.model.times import format_micro_time, format_time
-from trimtab_lab.apiserver.errors import bad_request
 from trimtab_lab.schemas.shapes import messages
 from trimtab_lab.storage.codec import MAX_DEPTH, JsonObject, decode
 

@@ -7,8 +7,8 @@ from importlib import resources
 from typing import Any, Literal
 
 from trimtab.model.hpa.selection_strategy import FIELD, PROPOSED
+from trimtab.model.status import bad_request
 from trimtab.model.times import parse_time
-from trimtab_lab.apiserver.errors import bad_request
 from trimtab_lab.storage.codec import JsonObject, decode
 
 Scalar = Literal["string", "integer", "number", "boolean", "int-or-string", "quantity", "time"]

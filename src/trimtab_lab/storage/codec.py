@@ -10,7 +10,7 @@ import msgspec
 import yaml
 
 from trimtab.model.json.shape import describe
-from trimtab_lab.apiserver.errors import StatusError, bad_request, unsupported_media_type
+from trimtab.model.status import StatusError, bad_request, unsupported_media_type
 
 JsonObject = dict[str, Any]
 

@@ -54,7 +54,7 @@ class PeersClock(SystemClock):
         return self.moment
 
 
-async def compat_of(client: Client) -> str:
+async def rules_of(client: Client) -> str:
     """Return the `--compat` that names the server's version, which is the peer's."""
     answer = await client.sender.send_once("reading the version", Request("GET", "/version"))
     version = json.loads(answer.body)
@@ -129,7 +129,7 @@ async def side_by_side(cluster: RealCluster) -> tuple[list[Track], list[Track]]:
     client = Client(clock, transport)
     theirs = [Track(lane, transport, is_peers=True) for lane in LANES]
     ours = [Track(lane, transport, is_peers=False) for lane in LANES]
-    compat = await compat_of(client)
+    compat = await rules_of(client)
     try:
         async with TraceServer(client, cluster.directory) as server:
             await theirs[0].stage.wait_for(server.is_available, 60)

@@ -12,7 +12,7 @@ from typing import Any
 import pytest
 
 from tests.real.side_by_side.metrics_server import Course, TraceServer
-from tests.real.side_by_side.test_side_by_side import compat_of
+from tests.real.side_by_side.test_side_by_side import rules_of
 from tests.scenarios.horizontal.stage import Stage
 from tests.support.objects import external_metric
 from tools.peers.cluster import HPA_CONTROLLER, RealCluster
@@ -177,7 +177,7 @@ async def side_by_side(cluster: RealCluster) -> list[tuple[Scene, Any, Any]]:
             await asyncio.to_thread(cluster.stop, "kube-controller-manager")
             for scene in ours:
                 await scene.set_up(server)
-                await treat_with_ours(scene, transport, await compat_of(client))
+                await treat_with_ours(scene, transport, await rules_of(client))
             return [
                 (peer, await peer.statuses(), await own.statuses())
                 for peer, own in zip(theirs, ours, strict=True)

@@ -11,6 +11,7 @@ from tests.scenarios.horizontal.sharing import LEASE, LOOK, PERIOD
 from tests.scenarios.horizontal.teams import PLACES, PODS_EACH, Teams, selectors, team, with_teams
 from trimtab.cluster import errors
 from trimtab.cluster.transport.transport import Request, Response
+from trimtab.model.status import Status
 from trimtab.operator.share_keeper import KEEP_SECONDS
 
 
@@ -110,9 +111,9 @@ def test_what_the_server_refuses_costs_bytes_and_no_decision(refused):
     async def act(teams: Teams) -> None:
         async def refuse(request: Request, send: Callable[[Request], Awaitable[Response]]) -> Response:
             if refused == "namespaces" and request.path == "/api/v1/namespaces" and request.method == "GET":
-                raise errors.Forbidden("list", errors.Status(code=403, message="not you"))
+                raise errors.Forbidden("list", Status(code=403, message="not you"))
             if refused == "selectors" and len(dict(request.query).get("fieldSelector", "")) > 100:
-                raise errors.ApiError("list", errors.Status(code=414, message="too long"))
+                raise errors.ApiError("list", Status(code=414, message="too long"))
             return await send(request)
 
         teams.stage.transport.around = refuse

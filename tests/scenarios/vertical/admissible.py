@@ -14,9 +14,9 @@ from trimtab.cluster import errors
 from trimtab.cluster.client import Client, PatchType
 from trimtab.cluster.resource import LIMIT_RANGES, PODS
 from trimtab.decide.vertical.admission.admit import AdmissionContext, admit_pod
-from trimtab.decide.vertical.compat import DEFAULT
 from trimtab.decide.vertical.resources.limit_ranges import LimitRanges, NamespaceRanges
 from trimtab.decide.vertical.resources.pod_rules import has_claims
+from trimtab.decide.vertical.rules import Rules
 from trimtab.decide.vertical.update.observation import ObservedController, ObservedVPA, UpdateObservation
 from trimtab.decide.vertical.update.resize.plan import plan_resize, size_running_pod
 from trimtab.model.core.objects import LimitRange
@@ -123,8 +123,8 @@ class Trial:
         first = stored = await self.client.create(RAW_PODS, case.pod, self.name)
         for vpa in case.vpas:
             pod = wire.convert(stored, Pod)
-            sizing = size_running_pod(pod, vpa, ranges, rules=self.rules)
-            plan = plan_resize(pod, vpa, sizing.containers, NOW, rules=self.rules)
+            sizing = size_running_pod(pod, vpa, ranges, server_rules=self.rules)
+            plan = plan_resize(pod, vpa, sizing.containers, NOW, server_rules=self.rules)
             if not plan.operations:
                 self.found.counts["resize: nothing to change"] += 1
                 continue
@@ -197,7 +197,9 @@ def _context(
         controllers={f"StatefulSet/{namespace}/db": ObservedController(replicas=1)},
     )
     gates = FeatureGates()
-    return AdmissionContext(seen.index(gates, DEFAULT), seen.owners(), {}, {namespace: ranges}, rules=rules)
+    return AdmissionContext(
+        seen.index(gates, Rules.TRIMTAB), seen.owners(), {}, {namespace: ranges}, server_rules=rules
+    )
 
 
 def _patched(raw: Json, operations: tuple[Json, ...]) -> Json:

@@ -25,6 +25,7 @@ from trimtab.cluster.transport.asgi import AsgiTransport
 from trimtab.cluster.transport.transport import Request
 from trimtab.model.core.workloads import ReplicationController, Workload
 from trimtab.model.json import wire
+from trimtab.model.status import Status
 
 WEB = Served("apps", "v1", "deployments", "Deployment", True, frozenset({"scale"}))
 CONFIG_MAPS = PODS.untyped()
@@ -402,7 +403,7 @@ def test_f15_a_conflict_that_stays_is_raised():
 
         async def step():
             tries.append(1)
-            raise errors.Conflict("x", errors.Status(code=409))
+            raise errors.Conflict("x", Status(code=409))
 
         with pytest.raises(errors.Conflict):
             await retry_on_conflict(step)

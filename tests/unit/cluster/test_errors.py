@@ -5,7 +5,8 @@ import json
 import pytest
 
 from trimtab.cluster import errors
-from trimtab.cluster.errors import Status, StatusDetails, error_from_answer, error_from_status
+from trimtab.cluster.errors import error_from_answer, error_from_status
+from trimtab.model.status import Status, StatusDetails
 
 
 @pytest.mark.parametrize(

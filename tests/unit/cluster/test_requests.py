@@ -20,6 +20,7 @@ from trimtab.cluster.client import (
 from trimtab.cluster.resource import DEPLOYMENTS, PODS, Resource
 from trimtab.cluster.transport.asgi import AsgiTransport
 from trimtab.cluster.transport.dry_run import DryRun
+from trimtab.model.status import Status
 
 
 def sent(act, answer=None):
@@ -183,7 +184,7 @@ def test_a_step_is_tried_five_times_while_it_conflicts(failures, want):
         if len(calls) <= len(failures):
             reason = failures[len(calls) - 1]
             code = 404 if reason == "NotFound" else 409
-            raise errors.error_from_status("writing", errors.Status(reason=reason, code=code))
+            raise errors.error_from_status("writing", Status(reason=reason, code=code))
         return len(calls)
 
     if isinstance(want, int):

@@ -13,11 +13,11 @@ from tests.unit.decide.vertical.policy_builders import vpa
 from tests.unit.decide.vertical.usage_builders import Load, Recommender, member
 from trimtab.adapter.api.requests import ExternalMetricQuery
 from trimtab.adapter.config import PluginSettings
-from trimtab.adapter.errors import ServiceUnavailable
 from trimtab.adapter.sources.plugin.source import SourcePlugins
 from trimtab.adapter.sources.router import Router
 from trimtab.clock import SystemClock
 from trimtab.decide.vertical.recommend.plugin_estimates import loaded_estimators
+from trimtab.model.status import StatusError
 from trimtab.model.vpa.types import RecommenderSelector, VPAConditionType
 from trimtab.plugins.guard import Guards
 from trimtab.plugins.registry import Plugins, load_usable_plugins
@@ -154,7 +154,9 @@ async def sees_source(plugins: Plugins, row: Bad) -> str:
         failing = asyncio.ensure_future(router.external(ExternalMetricQuery("shop", "bad")))
         (sample,) = await router.external(ExternalMetricQuery("shop", "good"))
         assert str(sample.value) == "7"
-        with pytest.raises(ServiceUnavailable, match="source bad gives no usable answer"):
+        with pytest.raises(
+            StatusError, match="source bad gives no usable answer", check=lambda error: error.code == 503
+        ):
             await failing
         (health,) = bad.health()
         assert not any(health.reason for health in good.health())

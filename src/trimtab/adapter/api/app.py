@@ -9,12 +9,13 @@ from trimtab.adapter.api.requests import CustomMetricQuery
 from trimtab.adapter.api.routes import is_metrics_path, route, split_path, versions_of
 from trimtab.adapter.auth.authentication import Authenticator
 from trimtab.adapter.auth.authorization import SubjectAccessAuthorizer
-from trimtab.adapter.errors import AdapterError, InternalError, MethodNotAllowed, NotFound, ServiceUnavailable
 from trimtab.adapter.metrics import CONTENT_TYPE, AdapterMetrics
 from trimtab.adapter.sources.objects import ClusterObjects
 from trimtab.adapter.sources.router import Router
 from trimtab.clock import Clock
 from trimtab.cluster.access_reviews import NonResourceAttributes, ReviewFailedError, UserInfo
+from trimtab.model.json import wire
+from trimtab.model.status import StatusError
 from trimtab.serving.asgi import Message, Receive, Send, send_response
 from trimtab.serving.server import CERTIFICATES
 
@@ -59,14 +60,14 @@ class AdapterApp:
         started = self._clock.monotonic()
         try:
             response = await self._respond(scope)
-        except AdapterError as error:
+        except StatusError as error:
             response = error_response(error)
         except ReviewFailedError as error:
-            response = error_response(ServiceUnavailable(str(error)))
+            response = error_response(StatusError(503, str(error)))
         except Exception:
             # The border: any other error is a 500 for the client and a traceback in the log.
             log.exception("%s request failed", scope["method"])
-            response = error_response(InternalError("the adapter failed on this request"))
+            response = error_response(StatusError(500, "the adapter failed on this request"))
         self._metrics.record(_api_group(scope["path"]), response.status, self._clock.monotonic() - started)
         await reply(scope, send, response)
 
@@ -78,7 +79,7 @@ class AdapterApp:
         headers = _headers(scope)
         user = await self._auth.authenticator.authenticate(scope["state"].get(CERTIFICATES, ()), headers)
         if scope["method"] != "GET":
-            raise MethodNotAllowed(f"{scope['method']} is not served; metrics are read only")
+            raise StatusError(405, f"{scope['method']} is not served; metrics are read only")
         parts = split_path(raw_path)
         if is_metrics_path(parts):
             return await self._metric(user, parts, scope["query_string"])
@@ -113,7 +114,7 @@ class AdapterApp:
                 return AdapterResponse(discovery.openapi_v3())
             case ("metrics",):
                 return AdapterResponse(self._metrics.text(), content_type=CONTENT_TYPE)
-        raise NotFound("the server could not find the requested resource")
+        raise StatusError(404, "the server could not find the requested resource")
 
     def _probe(self, name: str, *, is_verbose: bool) -> AdapterResponse:
         """Serve /livez and /readyz. The adapter is ready once the front-proxy CA is loaded.
@@ -148,9 +149,9 @@ def _api_group(path: str) -> str:
     return parts[2] if len(parts) > 2 and parts[2] in discovery.GROUPS else "other"
 
 
-def error_response(error: AdapterError) -> AdapterResponse:
+def error_response(error: StatusError) -> AdapterResponse:
     """Return the Status of an error."""
-    return AdapterResponse(error.status(), error.code)
+    return AdapterResponse(wire.encode(error.status()), error.code)
 
 
 async def reply(scope: Message, send: Send, response: AdapterResponse, *, read_body: bool = False) -> None:

@@ -12,6 +12,7 @@ from enum import StrEnum
 from trimtab.adapter.api.requests import MetricQuery
 from trimtab.clock import Clock
 from trimtab.model.readable import counted
+from trimtab.pacing import Backoff
 
 log = logging.getLogger(__name__)
 
@@ -42,32 +43,8 @@ class Health:
     reason: str = ""
 
 
-class BackOff:
-    """A pause that doubles with each rejection."""
-
-    def __init__(self, clock: Clock) -> None:
-        self._clock = clock
-        self.seconds = 0.0
-        self._until = 0.0
-
-    @property
-    def is_paused(self) -> bool:
-        """Return whether the pause lasts."""
-        return self._clock.monotonic() < self._until
-
-    @property
-    def is_over(self) -> bool:
-        """Return whether the pause ended so long ago that the query is probably gone."""
-        return self._clock.monotonic() >= self._until + LONGEST_PAUSE_SECONDS
-
-    def pause(self) -> None:
-        """Pause, twice as long as the last time."""
-        self.seconds = min(max(FIRST_PAUSE_SECONDS, self.seconds * 2), LONGEST_PAUSE_SECONDS)
-        self._until = self._clock.monotonic() + self.seconds
-
-    def reset(self) -> None:
-        """End the pause."""
-        self.seconds = self._until = 0.0
+def _back_off(clock: Clock) -> Backoff:
+    return Backoff(clock, first=FIRST_PAUSE_SECONDS, longest=LONGEST_PAUSE_SECONDS)
 
 
 class PausedQueries:
@@ -76,13 +53,13 @@ class PausedQueries:
     def __init__(self, clock: Clock, name: str) -> None:
         self._clock = clock
         self._name = name
-        self._rejected: OrderedDict[MetricQuery, tuple[BackOff, str]] = OrderedDict()
+        self._rejected: OrderedDict[MetricQuery, tuple[Backoff, str]] = OrderedDict()
         self._logged_at = float("-inf")
 
     def reason(self, query: MetricQuery) -> str:
         """Return why a query is paused at the moment, or an empty text."""
         back_off, reason = self._rejected.get(query, (None, ""))
-        return reason if back_off is not None and back_off.is_paused else ""
+        return reason if back_off is not None and back_off.is_waiting else ""
 
     def pause(self, query: MetricQuery, reason: str) -> None:
         """Pause a query."""
@@ -91,8 +68,8 @@ class PausedQueries:
         if query not in self._rejected and now - self._logged_at >= FIRST_PAUSE_SECONDS:
             self._logged_at = now
             log.warning("%s: %s is rejected: %s", self._name, query, reason)
-        back_off, _ = self._rejected.pop(query, (BackOff(self._clock), ""))
-        back_off.pause()
+        back_off, _ = self._rejected.pop(query, (_back_off(self._clock), ""))
+        back_off.failed()
         self._rejected[query] = back_off, reason[:_MAX_REASON]
         while len(self._rejected) > MAX_PAUSED:
             self._rejected.popitem(last=False)
@@ -103,7 +80,8 @@ class PausedQueries:
 
     def problem(self) -> str:
         """Return how many queries were rejected lately and why the last was, or an empty text."""
-        for query in [query for query, (back_off, _) in self._rejected.items() if back_off.is_over]:
+        long_ago = self._clock.monotonic() - LONGEST_PAUSE_SECONDS  # such a query is probably gone
+        for query in [query for query, (back_off, _) in self._rejected.items() if back_off.until <= long_ago]:
             del self._rejected[query]
         if not self._rejected:
             return ""
@@ -119,7 +97,7 @@ class RuleHealth:
     def __init__(self, clock: Clock, name: str) -> None:
         self._name = name
         self._reason = ""
-        self._back_off = BackOff(clock)
+        self._back_off = _back_off(clock)
         self.queries = PausedQueries(clock, name)
 
     def report(self) -> Health:
@@ -131,7 +109,7 @@ class RuleHealth:
     @property
     def is_paused(self) -> bool:
         """Return whether the rule is disabled at the moment."""
-        return self._back_off.is_paused
+        return self._back_off.is_waiting
 
     @property
     def was_disabled(self) -> bool:
@@ -145,7 +123,7 @@ class RuleHealth:
 
     def disable(self, reason: str) -> None:
         """Disable the rule for a while, because its source rejected the rule itself, whatever is asked."""
-        self._back_off.pause()
+        self._back_off.failed()
         if reason != self._reason:
             log.error("%s is disabled for %.0f s: %s", self._name, self._back_off.seconds, reason)
         self._reason = reason
@@ -161,4 +139,4 @@ class RuleHealth:
         if self._reason:
             log.info("%s recovered", self._name)
         self._reason = ""
-        self._back_off.reset()
+        self._back_off.succeeded()

@@ -20,10 +20,10 @@ from trimtab.adapter.api.requests import (
     ExternalMetricQuery,
     MetricQuery,
 )
-from trimtab.adapter.errors import BadRequest, Invalid, NotFound
 from trimtab.cluster.access_reviews import ResourceAttributes
 from trimtab.model.field_errors import quote
 from trimtab.model.labels.selector import EVERYTHING, Selector, SelectorError
+from trimtab.model.status import StatusError
 
 MAX_REQUIREMENTS = 100
 """Requirements of one selector. kube-apiserver has no limit, and 10,000 of them take it seconds."""
@@ -45,13 +45,13 @@ class Route:
 
 
 def split_path(raw_path: bytes) -> tuple[str, ...]:
-    """Return the decoded parts of a path. Raise Invalid for parts that could escape it."""
+    """Return the decoded parts of a path. Raise a StatusError for parts that could escape it."""
     parts = [_decode(part) for part in raw_path.split(b"/")[1:]]
     if parts and parts[-1] == "":
         parts.pop()
     for part in parts:
         if problem := path_part_problem(part):
-            raise Invalid(f"{quote(_shorten(part, MAX_NAME))} cannot be part of a path: {problem}")
+            raise StatusError(422, f"{quote(_shorten(part, MAX_NAME))} cannot be part of a path: {problem}")
     return tuple(parts)
 
 
@@ -84,7 +84,7 @@ def route(parts: Sequence[str], query_string: bytes) -> Route:
 
 def _external(rest: Sequence[str], parameters: dict[str, str]) -> MetricQuery:
     if len(rest) != 3 or rest[0] != NAMESPACES:
-        raise NotFound("the path of an external metric is namespaces/NAMESPACE/METRIC")
+        raise StatusError(404, "the path of an external metric is namespaces/NAMESPACE/METRIC")
     return ExternalMetricQuery(_namespace(rest[1]), rest[2], _selector(parameters, "labelSelector"))
 
 
@@ -96,9 +96,10 @@ def _custom(rest: Sequence[str], parameters: dict[str, str]) -> MetricQuery:
             name = name if name == ANY else _namespace(name)
             return CustomMetricQuery("", NAMESPACES, name, metric, objects, series)
         case ["namespaces", namespace, "namespaces", _, metric]:
-            raise Invalid(
+            raise StatusError(
+                422,
                 f"a namespace cannot be an object of namespace {namespace!r}; the metric of a namespace is "
-                f"namespaces/NAMESPACE/metrics/{_shorten(metric)}"
+                f"namespaces/NAMESPACE/metrics/{_shorten(metric)}",
             )
         case ["namespaces", namespace, resource, name, metric]:
             return CustomMetricQuery(
@@ -106,9 +107,10 @@ def _custom(rest: Sequence[str], parameters: dict[str, str]) -> MetricQuery:
             )
         case [resource, name, metric] if resource != NAMESPACES:
             return CustomMetricQuery("", _resource(resource), name, metric, objects, series)
-    raise NotFound(
+    raise StatusError(
+        404,
         "the path of a custom metric is namespaces/NAMESPACE/RESOURCE/NAME/METRIC, namespaces/NAMESPACE/metrics/METRIC "
-        "or RESOURCE/NAME/METRIC"
+        "or RESOURCE/NAME/METRIC",
     )
 
 
@@ -121,18 +123,20 @@ def _decode(part: bytes) -> str:
         return unquote_to_bytes(part).decode("utf-8")
     except UnicodeDecodeError as error:
         shown = part[:_MAX_SHOWN].decode("ascii", "backslashreplace")
-        raise Invalid(f"{quote(shown)} cannot be part of a path: it is not UTF-8") from error
+        raise StatusError(422, f"{quote(shown)} cannot be part of a path: it is not UTF-8") from error
 
 
 def _namespace(name: str) -> str:
     if not _LABEL.match(name):
-        raise Invalid(f"{name!r} cannot be a namespace: must be a lower-case DNS label")
+        raise StatusError(422, f"{name!r} cannot be a namespace: must be a lower-case DNS label")
     return name
 
 
 def _resource(name: str) -> str:
     if not _RESOURCE.match(name):
-        raise Invalid(f"{name!r} cannot be a resource: must be PLURAL or PLURAL.GROUP, as statefulsets.apps")
+        raise StatusError(
+            422, f"{name!r} cannot be a resource: must be PLURAL or PLURAL.GROUP, as statefulsets.apps"
+        )
     return name
 
 
@@ -145,10 +149,10 @@ def _parameters(query_string: bytes) -> dict[str, str]:
             errors="strict",
         )
     except (ValueError, UnicodeDecodeError) as error:
-        raise BadRequest(f"the query cannot be read: {error}") from error
+        raise StatusError(400, f"the query cannot be read: {error}") from error
     parameters = dict(pairs)
     if len(parameters) != len(pairs):
-        raise BadRequest("a query parameter is given twice; which one is meant cannot be told")
+        raise StatusError(400, "a query parameter is given twice; which one is meant cannot be told")
     return parameters
 
 
@@ -159,10 +163,10 @@ def _selector(parameters: dict[str, str], name: str) -> Selector:
     try:
         selector = Selector.parse(text)
     except SelectorError as error:
-        raise BadRequest(f"{name} {quote(_shorten(text))}: {error}") from error
+        raise StatusError(400, f"{name} {quote(_shorten(text))}: {error}") from error
     count = len(selector.requirements)
     if count > MAX_REQUIREMENTS:
-        raise BadRequest(
-            f"{name}: has {count} requirements, more than {MAX_REQUIREMENTS}; ask for fewer at once"
+        raise StatusError(
+            400, f"{name}: has {count} requirements, more than {MAX_REQUIREMENTS}; ask for fewer at once"
         )
     return selector

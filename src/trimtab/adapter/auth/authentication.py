@@ -9,10 +9,10 @@ from dataclasses import replace
 from urllib.parse import unquote
 
 from trimtab.adapter.auth.front_proxy import FrontProxyTrust, Trust
-from trimtab.adapter.errors import Unauthorized
 from trimtab.clock import Clock
 from trimtab.cluster.access_reviews import TokenReviewer, UserInfo
 from trimtab.cluster.client import Client
+from trimtab.model.status import StatusError
 
 Headers = Mapping[str, Sequence[str]]
 Chain = tuple[bytes, ...]
@@ -26,7 +26,7 @@ _MAX_CACHED_CHAINS = 100
 
 
 class Authenticator:
-    """Returns the user of a request, or raises Unauthorized."""
+    """Returns the user of a request, or raises a StatusError."""
 
     def __init__(self, clock: Clock, client: Client, trust: FrontProxyTrust, cache_seconds: float) -> None:
         self._clock = clock
@@ -41,7 +41,7 @@ class Authenticator:
         return self._trust.problem
 
     async def authenticate(self, certificates: Chain, headers: Headers) -> UserInfo:
-        """Return the user of a request. Raise Unauthorized without valid credentials."""
+        """Return the user of a request. Raise a StatusError without valid credentials."""
         trust = self._trust.current
         if trust is not None and certificates and self._is_front_proxy(trust, certificates):
             user = _remote_user(trust, headers)
@@ -49,7 +49,7 @@ class Authenticator:
                 return with_authenticated_group(user)
         user = await self._bearer(headers)
         if user is None:
-            raise Unauthorized("Unauthorized")
+            raise StatusError(401, "Unauthorized")
         return with_authenticated_group(user)
 
     def _is_front_proxy(self, trust: Trust, certificates: Chain) -> bool:

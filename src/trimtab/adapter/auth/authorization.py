@@ -1,9 +1,9 @@
 """Authorizes users by SubjectAccessReviews per user, verb, namespace and metric."""
 
-from trimtab.adapter.errors import Forbidden
 from trimtab.clock import Clock
 from trimtab.cluster.access_reviews import AccessReviewer, Attributes, NonResourceAttributes, UserInfo
 from trimtab.cluster.client import Client
+from trimtab.model.status import StatusError
 
 
 class SubjectAccessAuthorizer:
@@ -13,10 +13,10 @@ class SubjectAccessAuthorizer:
         self._reviews = AccessReviewer(clock, client, cache_seconds)
 
     async def authorize(self, user: UserInfo, attributes: Attributes) -> None:
-        """Raise Forbidden if the user may not, or ReviewFailedError if the cluster does not answer."""
+        """Raise a StatusError if the user may not, or ReviewFailedError if the cluster does not answer."""
         status = await self._reviews.review(user, attributes)
         if not status.is_allowed:
-            raise Forbidden(_refusal(user, attributes, status.reason))
+            raise StatusError(403, _refusal(user, attributes, status.reason))
 
 
 def _refusal(user: UserInfo, attributes: Attributes, reason: str) -> str:

@@ -3,9 +3,9 @@
 from collections.abc import Sequence
 from enum import StrEnum
 
-from trimtab.adapter.errors import ServiceUnavailable
 from trimtab.adapter.sources.source import CustomSample
 from trimtab.model.quantity import Quantity
+from trimtab.model.status import StatusError
 
 
 class Collapse(StrEnum):
@@ -31,8 +31,9 @@ def _reduce(samples: Sequence[CustomSample], how: Collapse) -> CustomSample:
     if len(samples) == 1:
         return first
     if how is Collapse.REFUSE:
-        raise ServiceUnavailable(
-            f"{len(samples)} series match {first.name}; narrow the selector or let the rule collapse them"
+        raise StatusError(
+            503,
+            f"{len(samples)} series match {first.name}; narrow the selector or let the rule collapse them",
         )
     windows = [sample.window_seconds for sample in samples if sample.window_seconds is not None]
     return CustomSample(

@@ -18,7 +18,7 @@ from trimtab.adapter.api.requests import (
     MetricQuery,
 )
 from trimtab.adapter.config import ForwardSettings
-from trimtab.adapter.errors import AdapterError, ConfigurationError, NotFound, ServiceUnavailable
+from trimtab.adapter.errors import ConfigurationError
 from trimtab.adapter.sources.source import Catalogue, CustomSample, ExternalSample, Offer
 from trimtab.clock import Clock
 from trimtab.cluster import errors as cluster
@@ -29,6 +29,7 @@ from trimtab.metrics.versions import CustomMetricsVersion
 from trimtab.model.json import wire
 from trimtab.model.metrics_api import ExternalMetricValueList, MetricValueList
 from trimtab.model.quantity import Quantity, QuantityError
+from trimtab.model.status import StatusError
 
 T = TypeVar("T")
 
@@ -162,7 +163,7 @@ class ForwardSource:
             response = await self._client.sender.send_once(f"querying {self.name}", request)
             decoded = wire.decode(response.body, into)
         except cluster.NotFound as error:
-            raise NotFound(error.message) from error
+            raise StatusError(404, error.message) from error
         except (cluster.ClusterError, wire.WireError) as error:
             raise self._unread(error) from error
         self._health.record_success()
@@ -174,16 +175,16 @@ class ForwardSource:
         except QuantityError as error:
             raise self._failed(f"value {text!r}: {error}") from error
 
-    def _unread(self, error: Exception) -> AdapterError:
+    def _unread(self, error: Exception) -> StatusError:
         """Record that the other adapter failed, and return the error for tenants, without its text and address."""
         self._health.record_failure(str(error))
-        return ServiceUnavailable(
-            f"source {self.name} gives no usable answer at the moment; the adapter's log says why"
+        return StatusError(
+            503, f"source {self.name} gives no usable answer at the moment; the adapter's log says why"
         )
 
-    def _failed(self, reason: str) -> AdapterError:
+    def _failed(self, reason: str) -> StatusError:
         self._health.record_failure(reason)
-        return ServiceUnavailable(f"source {self.name}: {reason}")
+        return StatusError(503, f"source {self.name}: {reason}")
 
 
 def _compile(name: str, pattern: str) -> re.Pattern[str]:

@@ -9,7 +9,6 @@ from collections.abc import Iterator, Mapping, Sequence
 
 from trimtab import tasks
 from trimtab.adapter.api.health import Health, State
-from trimtab.adapter.errors import NotFound, ServiceUnavailable
 from trimtab.cluster import errors
 from trimtab.cluster.cache.informer import Informer
 from trimtab.cluster.cache.namespaced_informer import NamespacedInformer
@@ -20,6 +19,7 @@ from trimtab.cluster.resource import Resource
 from trimtab.model.core.meta import ObjectMeta
 from trimtab.model.json.wire import Wire
 from trimtab.model.labels.selector import Selector
+from trimtab.model.status import StatusError
 
 SYNC_SECONDS = 4.0
 """How long the first query about pods waits for the cache. It is shorter than a source's deadline."""
@@ -76,12 +76,12 @@ class ClusterObjects:
         try:
             served = await self._served(resource)
             if served.namespaced != bool(namespace):
-                raise NotFound(f"{resource} are {'not ' if namespace else ''}namespaced")
+                raise StatusError(404, f"{resource} are {'not ' if namespace else ''}namespaced")
             listing = await self._client.list(
                 served.resource().into(NamedObject), ListOptions(namespace or None, str(selector))
             )
         except ClusterError as error:
-            raise ServiceUnavailable(f"listing {resource}: {error}") from error
+            raise StatusError(503, f"listing {resource}: {error}") from error
         return frozenset(obj.metadata.name for obj in listing.items)
 
     async def kind_of(self, resource: str) -> tuple[str, str]:
@@ -91,7 +91,7 @@ class ClusterObjects:
         try:
             served = await self._served(resource)
         except ClusterError as error:
-            raise ServiceUnavailable(f"looking up {resource}: {error}") from error
+            raise StatusError(503, f"looking up {resource}: {error}") from error
         return served.resource().api_version, served.kind
 
     async def close(self) -> None:
@@ -110,13 +110,13 @@ class ClusterObjects:
     async def _pod_names(self, namespace: str, selector: Selector) -> frozenset[str]:
         watch = self._pods.informer_of(namespace)
         if watch is None:
-            raise NotFound(f"namespace {namespace} is not among those of --watch-namespaces")
+            raise StatusError(404, f"namespace {namespace} is not among those of --watch-namespaces")
         if self._watching is None:
             self._watching = tasks.keep_running("the watch of pods", self._pods.run)
         await _wait_synced(watch)
         if watch.staleness() > STALE_SECONDS and watch.last_error:
             # Values of deleted pods, and none of new pods, would scale in the wrong direction.
-            raise ServiceUnavailable(f"the list of pods is {watch.staleness():.0f} s old: {watch.last_error}")
+            raise StatusError(503, f"the list of pods is {watch.staleness():.0f} s old: {watch.last_error}")
         pods = watch.store.in_namespace(namespace)
         return frozenset(name for name, pod in pods.items() if selector.matches(pod.metadata.labels))
 
@@ -127,11 +127,13 @@ class ClusterObjects:
             try:
                 api_group = await self._client.read(f"discovering {group}", f"/apis/{group}", _Group)
             except errors.NotFound as error:
-                raise NotFound(f"the cluster serves no {resource}: it has no API group {group}") from error
+                raise StatusError(
+                    404, f"the cluster serves no {resource}: it has no API group {group}"
+                ) from error
             version = api_group.preferred_version.version
         served = await self._discovery.served(group, version, plural)
         if served is None:
-            raise NotFound(f"the cluster serves no {resource}")
+            raise StatusError(404, f"the cluster serves no {resource}")
         return served
 
 
@@ -140,6 +142,4 @@ async def _wait_synced(watch: Informer[NamedObject]) -> None:
         async with asyncio.timeout(SYNC_SECONDS):
             await watch.wait_synced()
     except TimeoutError:
-        raise ServiceUnavailable(
-            f"the pods cannot be listed: {watch.last_error or 'no answer yet'}"
-        ) from None
+        raise StatusError(503, f"the pods cannot be listed: {watch.last_error or 'no answer yet'}") from None

@@ -10,8 +10,8 @@ from typing import Any
 
 from trimtab.adapter.api.health import Health
 from trimtab.adapter.api.requests import CustomMetricQuery, ExternalMetricQuery, MetricQuery
-from trimtab.adapter.errors import AdapterError, NotFound, ServiceUnavailable
 from trimtab.adapter.sources.source import Catalogue, CustomSample, ExternalSample, Source
+from trimtab.model.status import StatusError
 
 SLOTS = 64
 """Concurrent queries of one source. Further queries wait, within their deadline."""
@@ -41,7 +41,7 @@ class Router:
             yield from source.health()
 
     async def custom(self, query: CustomMetricQuery) -> Sequence[CustomSample]:
-        """Return one value per object. Raise NotFound if there is none."""
+        """Return one value per object. Raise a StatusError if there is none."""
         samples: Sequence[CustomSample] = await self._fetch_shared(query)
         if not samples:
             raise _not_found(query)
@@ -84,14 +84,14 @@ class Router:
                     return await source.custom(query)
                 return await source.external(query)
         except TimeoutError:
-            raise ServiceUnavailable(
-                f"source {source.name} did not answer within {self._deadline:g} s"
+            raise StatusError(
+                503, f"source {source.name} did not answer within {self._deadline:g} s"
             ) from None
 
 
-def _not_found(query: MetricQuery) -> AdapterError:
+def _not_found(query: MetricQuery) -> StatusError:
     if isinstance(query, ExternalMetricQuery):
         where = f"in namespace {query.namespace}"
     else:
         where = f"for {query.resource}" + ("" if query.selects_objects else f" {query.name}")
-    return NotFound(f"the server could not find the metric {query.metric} {where}")
+    return StatusError(404, f"the server could not find the metric {query.metric} {where}")

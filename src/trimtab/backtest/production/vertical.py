@@ -41,6 +41,7 @@ from trimtab.model.json import wire
 from trimtab.model.labels.selector import Selector
 from trimtab.model.metrics_api import ContainerMetrics, MeasuredPod, PodMetrics, PodMetricsList
 from trimtab.model.quantity import Quantity
+from trimtab.model.status import Status, StatusCause, StatusDetails
 from trimtab.model.times import SECOND_NS, format_time
 from trimtab.model.vpa.types import (
     VerticalPodAutoscaler,
@@ -52,7 +53,7 @@ from trimtab.operator.control_loop import ControlLoopMetrics
 from trimtab.operator.ownership import Ownership
 from trimtab.operator.settings.settings import Settings
 from trimtab.operator.vertical.admission.vpa_lookup import VpaLookup
-from trimtab.operator.vertical.cluster_view import ClusterView, compat_of
+from trimtab.operator.vertical.cluster_view import ClusterView, vpa_rules
 from trimtab.operator.vertical.estimation import Estimation
 from trimtab.operator.vertical.metrics import RecommenderMetrics, UpdaterMetrics
 from trimtab.operator.vertical.recommender.bootstrap import HistoryBootstrap
@@ -209,7 +210,7 @@ class View(ClusterView):
 
     def __init__(self, api: ApiServer, settings: Settings, estimators: Estimators = NO_ESTIMATORS) -> None:
         self.estimators = estimators
-        self.gates, self.compat, self.api = settings.gates, compat_of(settings.compat), api
+        self.gates, self.rules, self.api = settings.gates, vpa_rules(settings.compat), api
         self.share, self.discovery = Share(), cast("Discovery", _Discovery())
         self.pod_cache: _Informer[Pod] = _Informer(lambda: [pod.api for pod in api.workload.pods])
         self.vpa_cache: _Informer[VerticalPodAutoscaler] = _Informer(lambda: list(api.vpas.values()))
@@ -352,26 +353,26 @@ class _Client(Client):
     def _pod(self, name: str, preconditions: Preconditions = NO_PRECONDITIONS) -> SimulatedPod:
         pod = self._api.workload.pod(name)
         if pod is None:
-            raise errors.NotFound(f"pod {name}", errors.Status(code=404, reason="NotFound"))
+            raise errors.NotFound(f"pod {name}", Status(code=404, reason="NotFound"))
         meta = pod.api.metadata
         is_same = preconditions.uid in (None, meta.uid) and preconditions.resource_version in (
             None,
             meta.resource_version,
         )
         if not is_same:
-            raise errors.Conflict(f"pod {name}", errors.Status(code=409, reason="Conflict"))
+            raise errors.Conflict(f"pod {name}", Status(code=409, reason="Conflict"))
         return pod
 
     def _refuse(self, request: str, pod: str) -> None:
         refusal = self._api.refusal(request, pod)
         if refusal is not None:
             self._api.did("refused", pod)
-            causes = (errors.StatusCause(reason=refusal.cause),) if refusal.cause else ()
-            status = errors.Status(
+            causes = (StatusCause(reason=refusal.cause),) if refusal.cause else ()
+            status = Status(
                 kind="Status",
                 code=refusal.code,
                 message=refusal.message,
-                details=errors.StatusDetails(causes=causes),
+                details=StatusDetails(causes=causes),
             )
             raise errors.error_from_status(f"{request} pod {pod}", status)
 
@@ -415,7 +416,7 @@ class _Kills:
 
     def on_pod(self, delta: Delta[Pod]) -> None:
         if delta.old is not None and delta.new is not None:
-            ooms = ooms_of_update(delta.old, delta.new, self._view.compat)
+            ooms = ooms_of_update(delta.old, delta.new, self._view.rules)
             self.waiting += tuple(Kill(oom, delta.new) for oom in ooms)
 
     def take(self) -> tuple[Kill, ...]:
@@ -445,7 +446,7 @@ class Recommender:
         self._states = ShardedClusterStates(
             lambda: ClusterState(
                 estimation.aggregation,
-                view.compat,
+                view.rules,
                 per_vpa_config=view.gates.per_vpa_config,
                 block_columns=64,
             ),

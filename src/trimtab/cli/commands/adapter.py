@@ -16,7 +16,7 @@ from trimtab.adapter.config import (
     connection_to,
     load_configuration,
 )
-from trimtab.adapter.errors import AdapterError, ConfigurationError
+from trimtab.adapter.errors import ConfigurationError
 from trimtab.adapter.files import kind_of
 from trimtab.adapter.sources.plugin.dry_run import try_plugins
 from trimtab.adapter.sources.prometheus.dry_run import RuleQuery, try_rules
@@ -33,6 +33,7 @@ from trimtab.cluster.errors import ConfigError
 from trimtab.cluster.http import HttpTransport
 from trimtab.metrics.prometheus import PrometheusClient
 from trimtab.model.labels.selector import Selector
+from trimtab.model.status import StatusError
 from trimtab.operator import log_format
 from trimtab.operator.settings.declare import ADAPTER_COMMAND
 from trimtab.operator.settings.settings import Settings, reject_invalid
@@ -102,7 +103,7 @@ def test(
     try:
         read = load_rules(file)
         tried = _run(_try(read, url, namespace))
-    except (ConfigurationError, AdapterError) as error:
+    except (ConfigurationError, StatusError) as error:
         raise CommandError(str(error)) from error
     for result in tried:
         _show(result)

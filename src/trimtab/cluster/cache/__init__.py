@@ -1,7 +1,7 @@
 """Caches of API objects, filled by list and watch.
 
 Reading order: `informer` (list, watch, resume), `intake` (objects into the cache), `counts` (figures), `watch` (one
-watch), `retry_pace` (delays), `recovery` (the end of an outage), `refusals` (kinds that may not be listed), `list_progress`
+watch), `refusals` (kinds that may not be listed), `list_progress`
 (the pages of a list), `store` (objects and indexes), `subscriptions` (event handlers), `share` (what a replica watches),
 `namespaced_informer` (some namespaces), `informers` (shared informers of a process).
 

@@ -7,16 +7,15 @@ minute. Requests to a failing server back off, and start over from a short delay
 import asyncio
 import logging
 from collections.abc import Callable
-from contextlib import aclosing
+from contextlib import aclosing, suppress
 from dataclasses import replace
 from typing import Any, Generic, TypeVar
 
+from trimtab.clock import Clock
 from trimtab.cluster import errors
 from trimtab.cluster.cache.intake import Intake
 from trimtab.cluster.cache.list_progress import ListedObjects, ListProgress
-from trimtab.cluster.cache.recovery import Recovery
 from trimtab.cluster.cache.refusals import Refusals
-from trimtab.cluster.cache.retry_pace import RetryPace
 from trimtab.cluster.cache.share import Part
 from trimtab.cluster.cache.store import Index, Store, is_older, later
 from trimtab.cluster.cache.subscriptions import Cache, CacheEvent, Delta
@@ -24,6 +23,7 @@ from trimtab.cluster.cache.watch import Watch, WatchBrokenError, WatchPace
 from trimtab.cluster.client import EVERYTHING, PAGE_SIZE, Client, ListOptions
 from trimtab.cluster.codec.objects import ListPage, Meta, Object, Unreadable, WatchEvent
 from trimtab.cluster.resource import Resource, TransformedResource
+from trimtab.pacing import Backoff, Breaker
 
 T = TypeVar("T", bound=Object)
 log = logging.getLogger(__name__)
@@ -39,6 +39,27 @@ FIRST_LIST = "the first list is not complete"
 
 STEADY_SECONDS = 1.0
 """How long a watch after a failure is open before the server counts as back."""
+
+FIRST_DELAY, LONGEST_DELAY, RESET_AFTER = 0.8, 30.0, 120.0
+"""Seconds between tries after failures, as in client-go."""
+
+LONGEST_RELIST_DELAY = 5.0
+"""The longest delay in seconds before a relist that the server asked for."""
+
+RELIST_SHARE = 5.0
+"""Relists that follow each other are apart by this many times the duration of the last list."""
+
+PROBE_SECONDS = 5.0
+"""While the server fails one informer of a process tries so often, whichever waits. The first that succeeds ends the
+waits of the others, so that the end of an outage is noticed within these seconds."""
+
+SPREAD_SECONDS = 1.0
+"""The time over which informers spread their requests after the server is back."""
+
+
+def outage_breaker(clock: Clock) -> Breaker:
+    """Return a breaker for informers that share it."""
+    return Breaker(Backoff(clock, first=PROBE_SECONDS, longest=PROBE_SECONDS), trips=1)
 
 
 class StaleListError(errors.ClusterError):
@@ -56,7 +77,7 @@ class Informer(Generic[T]):
         *,
         pace: WatchPace | None = None,
         page_size: int = PAGE_SIZE,
-        recovery: Recovery | None = None,
+        breaker: Breaker | None = None,
         refusals: Refusals | None = None,
     ) -> None:
         self.last_error: str | None = None
@@ -77,8 +98,12 @@ class Informer(Generic[T]):
         self._page_size = page_size
         self._watch = Watch(client, self.resource, selection, pace or WatchPace(), self._on_open)
         self._steady: asyncio.TimerHandle | None = None
-        self._recovery = recovery or Recovery(client.clock, client.sender.random)
-        self._pace = RetryPace(client.clock, client.sender.random)
+        self._breaker = breaker or outage_breaker(self._clock)
+        self._failures = self._backoff(LONGEST_DELAY)
+        self._relists = self._backoff(LONGEST_RELIST_DELAY)
+        self._may_relist_at_once = True
+        self._list_seconds = 0.0
+        """The duration of the last list."""
         self._version: str | None = None
         self._highest = ""
         self._fresh_at = client.clock.monotonic()
@@ -204,10 +229,23 @@ class Informer(Generic[T]):
             self._take_refusal()
         delay = self._delay_after(error)
         log.debug("%s: %s; trying again in %.1f s", self.resource.plural, error, delay)
-        if _may_concern_all(error):
-            await self._recovery.wait(delay)
+        if isinstance(error, errors.TransportError | errors.ServerError):
+            await self._wait_for_server(delay)
         else:
             await self._clock.sleep(delay)
+
+    async def _wait_for_server(self, delay: float) -> None:
+        """Wait, but at most until another informer reaches the server, or until this one may probe it."""
+        breaker = self._breaker
+        breaker.failed()
+        until = self._clock.monotonic() + delay
+        while (now := self._clock.monotonic()) < until and not breaker.admit():
+            with suppress(TimeoutError):
+                async with asyncio.timeout(min(until, breaker.backoff.until) - now):
+                    await breaker.closed.wait()
+            if not breaker.is_open:
+                await self._clock.sleep(SPREAD_SECONDS * self._client.sender.random.random())
+                return
 
     def _report_stale(self) -> None:
         """Log once that the server refuses the kind, or that the cache is stale."""
@@ -238,8 +276,19 @@ class Informer(Generic[T]):
         is_broken = isinstance(error, WatchBrokenError) and error.list_again
         if is_broken or isinstance(error, errors.Gone):
             self._version = None
-            return self._pace.relist_delay(may_break_again=is_broken)
-        return self._pace.delay(error)
+            # What broke a watch may come again with every event, so such a relist always waits.
+            is_at_once = self._may_relist_at_once and not is_broken
+            self._may_relist_at_once = False
+            return 0.0 if is_at_once else max(self._relists.failed(), RELIST_SHARE * self._list_seconds)
+        delay = self._failures.failed()
+        retry_after = error.retry_after if isinstance(error, errors.ApiError) else None
+        return max(delay, retry_after or 0.0)
+
+    def _backoff(self, longest: float) -> Backoff:
+        jitter = self._client.sender.random
+        return Backoff(
+            self._clock, first=FIRST_DELAY, longest=longest, jitter=jitter, reset_after=RESET_AFTER
+        )
 
     async def _list(self) -> None:
         self.counts.lists += 1
@@ -251,7 +300,7 @@ class Informer(Generic[T]):
             self.counts.lists += 1
             self._begin_again()
             listing = await self._read_pages(0)
-        self._pace.list_seconds = self._clock.monotonic() - started_at
+        self._list_seconds = self._clock.monotonic() - started_at
         self._replace(listing)
 
     async def _read_pages(self, limit: int) -> ListedObjects[T]:
@@ -307,7 +356,7 @@ class Informer(Generic[T]):
         self._intake.replace(listed)
         self._version = listed.version
         self._highest = later(self._highest, listed.version)
-        self._pace.note_progress()
+        self._failures.succeeded()
         self._is_emptied = False
         self._proved_fresh()
         self._settled.set()
@@ -328,7 +377,9 @@ class Informer(Generic[T]):
             if self._steady is not None:
                 self._steady.cancel()
             if self._watch.worked:
-                self._pace.note_working_watch()
+                self._failures.succeeded()
+                self._relists.succeeded()
+                self._may_relist_at_once = True
         if self._watch.ran_its_time:
             # The server ended the watch at its timeout.
             self._proved_fresh()
@@ -336,7 +387,7 @@ class Informer(Generic[T]):
     def _on_open(self) -> None:
         """Let the other informers try again too, if a watch after a failure stays open."""
         if self.last_error is not None:
-            self._steady = asyncio.get_running_loop().call_later(STEADY_SECONDS, self._recovery.notify)
+            self._steady = asyncio.get_running_loop().call_later(STEADY_SECONDS, self._breaker.passed)
 
     def _take(self, event: WatchEvent[Any]) -> None:
         self.counts.received += event.size
@@ -373,7 +424,7 @@ class Informer(Generic[T]):
 
     def _note_progress(self) -> None:
         self._watch.progressed()
-        self._pace.note_progress()
+        self._failures.succeeded()
 
     def _advance(self, version: str) -> None:
         before, self._version = self._version, later(self._version or "", version)
@@ -388,9 +439,4 @@ class Informer(Generic[T]):
         if self.last_error is not None:
             self.last_error = None
             self._note_refusal(None)
-            self._recovery.notify()
-
-
-def _may_concern_all(error: Exception) -> bool:
-    """Return whether the server as a whole may have failed, and not this resource only."""
-    return isinstance(error, errors.TransportError | errors.ServerError)
+            self._breaker.passed()

@@ -5,8 +5,8 @@ from collections.abc import Collection, Iterator, Sequence
 from typing import Any, TypeVar
 
 from trimtab import tasks
+from trimtab.cluster.cache.informer import outage_breaker
 from trimtab.cluster.cache.namespaced_informer import NamespacedInformer
-from trimtab.cluster.cache.recovery import Recovery
 from trimtab.cluster.cache.refusals import Refusals
 from trimtab.cluster.cache.share import ShardedShare, Share
 from trimtab.cluster.client import Client
@@ -25,7 +25,7 @@ class InformerFactory:
         self.share = share if isinstance(share, Share) else Share(share)
         self.namespaces = self.share.namespaces
         """The watched namespaces; none means all."""
-        self._recovery = Recovery(client.clock, client.sender.random)
+        self._breaker = outage_breaker(client.clock)
         self._refusals = Refusals()
         self._informers: dict[Resource[Any], NamespacedInformer[Any]] = {}
         self._tasks: list[asyncio.Task[None]] = []
@@ -36,7 +36,7 @@ class InformerFactory:
         informer: NamespacedInformer[T] | None = self._informers.get(resource)
         if informer is None:
             informer = self._informers[resource] = NamespacedInformer(
-                self._client, what, self.share, self._recovery, self._refusals
+                self._client, what, self.share, self._breaker, self._refusals
             )
             self._tasks.append(tasks.keep_running(f"the cache of {resource.plural}", informer.run))
         return informer

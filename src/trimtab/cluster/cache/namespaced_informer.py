@@ -9,13 +9,13 @@ from typing import Any, Generic, TypeVar
 
 from trimtab import tasks
 from trimtab.cluster.cache.informer import Informer
-from trimtab.cluster.cache.recovery import Recovery
 from trimtab.cluster.cache.refusals import Refusals
 from trimtab.cluster.cache.share import Part, ShardedShare, Share
 from trimtab.cluster.cache.subscriptions import Delta
 from trimtab.cluster.client import Client
 from trimtab.cluster.codec.objects import Object
 from trimtab.cluster.resource import Resource, TransformedResource, resource_of
+from trimtab.pacing import Breaker
 
 T = TypeVar("T", bound=Object)
 
@@ -28,7 +28,7 @@ class NamespacedInformer(Generic[T]):
         client: Client,
         what: Resource[T] | TransformedResource[T],
         share: Share | Sequence[str],
-        recovery: Recovery | None = None,
+        breaker: Breaker | None = None,
         refusals: Refusals | None = None,
         fields: str = "",
     ) -> None:
@@ -41,7 +41,7 @@ class NamespacedInformer(Generic[T]):
         self._share = share if self.resource.namespaced else Share()
         self._client = client
         self._what = what
-        self._recovery = recovery
+        self._breaker = breaker
         self._refusals = refusals
         self._fields = fields
         self._subscribers: list[Callable[[Delta[T]], None]] = []
@@ -57,7 +57,7 @@ class NamespacedInformer(Generic[T]):
 
     def _make(self, part: Part) -> Informer[T]:
         selected = part.selecting(self._fields) if self._fields else part
-        return Informer(self._client, self._what, selected, recovery=self._recovery, refusals=self._refusals)
+        return Informer(self._client, self._what, selected, breaker=self._breaker, refusals=self._refusals)
 
     def _change_part(self, part: Part, is_added: bool) -> None:
         """Start to watch a part, or stop and drop its objects."""

@@ -10,10 +10,11 @@ from typing import Any, Generic, Protocol, TypeVar, get_origin
 
 import msgspec
 
-from trimtab.cluster.errors import Status, TransportError
+from trimtab.cluster.errors import TransportError
 from trimtab.model.core.meta import ListMeta, ObjectMeta, OwnerReference
 from trimtab.model.json import wire
 from trimtab.model.json.wire import cut_nulls
+from trimtab.model.status import Status
 
 T = TypeVar("T")
 

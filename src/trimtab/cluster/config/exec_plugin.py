@@ -20,6 +20,7 @@ from trimtab.cluster.config import schema
 from trimtab.cluster.config.connection import Credential
 from trimtab.cluster.config.tls import ClientCertificate
 from trimtab.cluster.errors import ConfigError
+from trimtab.pacing import Backoff
 
 _VERSIONS = ("client.authentication.k8s.io/v1", "client.authentication.k8s.io/v1beta1")
 _CLUSTER_EXTENSION = "client.authentication.k8s.io/exec"
@@ -68,14 +69,14 @@ class ExecCredentials:
         self._problem = ""
         """Why the last run failed."""
         self._ran_at = -inf
-        self._pause = 0.0
+        self._backoff = Backoff(clock, first=_FIRST_PAUSE, longest=_LONGEST_PAUSE)
         self._one_run = asyncio.Lock()
 
     async def current(self) -> Credential:
         """Return the credential, renewed if it is about to expire."""
         async with self._one_run:
             is_wanted = self._credential is None or self._is_rejected or self._is_expiring()
-            if is_wanted and self._clock.monotonic() - self._ran_at >= self._pause:
+            if is_wanted and not self._backoff.is_waiting:
                 await self._run_in_pace()
             if self._credential is None:
                 raise ConfigError(self._problem)
@@ -93,13 +94,15 @@ class ExecCredentials:
         has_trouble = self._is_rejected or bool(self._problem)
         self._ran_at = now
         if has_trouble and not is_proven:
-            self._pause = min(max(self._pause * 2, _FIRST_PAUSE), _LONGEST_PAUSE)
+            self._backoff.failed()
         else:
-            self._pause = 0.0
+            self._backoff.succeeded()
         try:
             await self._renew()
         except ConfigError as problem:
-            self._problem, self._pause = str(problem), max(self._pause, _FIRST_PAUSE)
+            self._problem = str(problem)
+            if not self._backoff.seconds:
+                self._backoff.failed()
             raise
         self._is_rejected, self._problem = False, ""
 

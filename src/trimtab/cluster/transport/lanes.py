@@ -9,8 +9,8 @@ import random
 from dataclasses import dataclass
 
 from trimtab.clock import Clock
-from trimtab.cluster.transport.outage import Outage
 from trimtab.cluster.transport.rate_limits import RateLimiter
+from trimtab.pacing import Backoff, Breaker
 
 
 @dataclass(frozen=True, slots=True)
@@ -24,6 +24,15 @@ class LaneLimits:
     """The longest Retry-After that the lane observes, in seconds."""
     has_own_pace: bool = False
     """Whether its callers send on time even if the server cannot be reached."""
+
+
+TRIPS = 3
+"""Requests in a row without a connection after which requests fail at once. Errors of a server that answers do not count,
+because they may concern one kind or namespace only."""
+
+_FIRST_PROBE_SECONDS = 0.5
+_PROBE_SECONDS = 2.0
+"""Time between two probes. It bounds how long a recovery stays unnoticed."""
 
 
 OBJECTS = LaneLimits("objects", turns=32, longest_wait=10.0)
@@ -50,7 +59,10 @@ class Lane:
     ) -> None:
         self.name = limits.name
         self.limiter = RateLimiter(clock, jitter, qps=qps, burst=burst, longest_wait=limits.longest_wait)
-        self.outage = None if limits.has_own_pace else Outage(clock, jitter)
+        probes = Backoff(clock, first=_FIRST_PROBE_SECONDS, longest=_PROBE_SECONDS, jitter=jitter)
+        self.breaker = None if limits.has_own_pace else Breaker(probes, trips=TRIPS)
+        """Closed while the server can be reached. In an outage every sync would send its requests in vain, and all of them
+        at once to a server that comes back."""
         self._reads = asyncio.Semaphore(limits.turns)
         self._writes = asyncio.Semaphore(limits.turns)
 

@@ -1,49 +1,11 @@
-"""Back-off after failures, waiting after a 429, and an optional rate limit."""
+"""The pace of a lane: waiting after a 429, and an optional rate limit."""
 
 import asyncio
 import random
 from contextlib import suppress
 
 from trimtab.clock import Clock
-
-
-class Backoff:
-    """Delays that double with each failure and reset after a time without failures.
-
-    The defaults are client-go's for lists and watches: 0.8 s doubling to 30 s, up to as much again as jitter, and a reset
-    after 2 minutes.
-    """
-
-    def __init__(
-        self,
-        clock: Clock,
-        jitter: random.Random,
-        *,
-        first: float = 0.8,
-        longest: float = 30.0,
-        reset_after: float = 120.0,
-    ) -> None:
-        self._clock = clock
-        self._random = jitter
-        self._first = first
-        self._longest = longest
-        self._reset_after = reset_after
-        self._next = first
-        self._last: float | None = None
-
-    def delay(self) -> float:
-        """Return the delay after this failure."""
-        now = self._clock.monotonic()
-        if self._last is not None and now - self._last > self._reset_after + self._next:
-            self._next = self._first
-        self._last = now
-        base, self._next = self._next, min(self._next * 2, self._longest)
-        return min(base * (1.0 + self._random.random()), max(self._longest, base))
-
-    def reset(self) -> None:
-        """Reset the delay."""
-        self._next = self._first
-
+from trimtab.pacing import TokenBucket
 
 _SPACING_SECONDS = 1.0
 """Time between two requests to a server that answered 429, until it answers otherwise."""
@@ -79,10 +41,7 @@ class RateLimiter:
         self._clock = clock
         self._random = jitter
         self._longest_wait = longest_wait
-        self._qps = qps
-        self._burst = burst
-        self._tokens = float(burst)
-        self._filled = clock.monotonic()
+        self._tokens = None if qps is None else TokenBucket(clock, 1 / qps, burst)
         self._is_throttled = False
         self._is_overloaded = False
         self._not_before = 0.0
@@ -99,11 +58,12 @@ class RateLimiter:
 
     def may_pass(self, key: str) -> bool:
         """Return whether a request goes at once: no limit is set, and no 429 holds it back."""
-        return self._qps is None and not self._is_throttled and key not in self._held
+        return self._tokens is None and not self._is_throttled and key not in self._held
 
     async def admit(self, key: str) -> None:
         """Wait until a request may go."""
-        await self._take_token()
+        if self._tokens is not None and (wait := self._tokens.take()) > 0:
+            await self._clock.sleep(wait)
         while (wait := self._hold_of(key)) > 0:
             await self._wait(wait)
         if not self._is_throttled:
@@ -154,16 +114,6 @@ class RateLimiter:
     def _forget(self, now: float) -> None:
         while now - self._held[oldest := next(iter(self._held))] > _FORGET_SECONDS:
             del self._held[oldest]
-
-    async def _take_token(self) -> None:
-        if self._qps is None:
-            return
-        now = self._clock.monotonic()
-        self._tokens = min(self._tokens + (now - self._filled) * self._qps, float(self._burst))
-        self._filled = now
-        self._tokens -= 1.0  # below zero is a place in the queue
-        if self._tokens < 0:
-            await self._clock.sleep(-self._tokens / self._qps)
 
     def _hold_of(self, key: str) -> float:
         return self._held.get(key, 0.0) - self._clock.monotonic()

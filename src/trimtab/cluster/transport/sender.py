@@ -4,6 +4,7 @@ Reads are retried with jitter. A write is repeated only after a 429, when the se
 a 5xx the write may have happened, so the caller reads first and decides again.
 """
 
+import asyncio
 import random
 from collections.abc import AsyncIterator
 from contextlib import AsyncExitStack, asynccontextmanager
@@ -17,7 +18,6 @@ from trimtab.cluster import errors
 from trimtab.cluster.leases.fence import Fence, NoFence
 from trimtab.cluster.transport.dry_run import DryRun
 from trimtab.cluster.transport.lanes import OBJECTS, Lane, LaneLimits
-from trimtab.cluster.transport.rate_limits import Backoff
 from trimtab.cluster.transport.server_clock import ServerClock
 from trimtab.cluster.transport.transport import (
     Request,
@@ -25,6 +25,7 @@ from trimtab.cluster.transport.transport import (
     ResponseStream,
     Transport,
 )
+from trimtab.pacing import Backoff
 
 _MAX_THROTTLED = 10
 _MAX_READ_TRIES = 4
@@ -103,8 +104,8 @@ class Sender:
                 failures += 1
                 if request.method != "GET" or failures >= _MAX_READ_TRIES:
                     raise
-                backoff = backoff or Backoff(self.clock, self.random, first=0.2, longest=5.0)
-                await self.clock.sleep(backoff.delay())
+                backoff = backoff or Backoff(self.clock, first=0.2, longest=5.0, jitter=self.random)
+                await self.clock.sleep(backoff.failed())
 
     async def send_once(self, act: str, request: Request) -> Response:
         """Send a request once, when the lane has a turn. Return a successful response or raise."""
@@ -125,21 +126,24 @@ class Sender:
         return answer
 
     async def _exchange(self, act: str, request: Request) -> Response:
-        outage = self._lane.outage
-        if outage is not None and outage.is_on and not await outage.may_send():
-            raise errors.Unreachable(f"{act}: not sent, because the API server cannot be reached")
+        breaker = self._lane.breaker
+        while breaker is not None and not breaker.admit():
+            if breaker.verdict is None:
+                # The caller decides again in its next sync.
+                raise errors.Unreachable(f"{act}: not sent, because the API server cannot be reached")
+            await asyncio.shield(breaker.verdict)
         try:
             answer = await self.transport.request(request)
         except errors.TransportError as error:
             self.counts.add(request.method, 0)
-            if outage is not None and isinstance(error, errors.Unreachable):
-                outage.failed()
+            if breaker is not None and isinstance(error, errors.Unreachable):
+                breaker.failed()
             raise
         finally:
-            if outage is not None and outage.is_on:
-                outage.end_probe()  # also if the caller was cancelled, or the response did not arrive in time
-        if outage is not None:
-            outage.reached()
+            if breaker is not None and breaker.is_open:
+                breaker.end_probe()  # also if the caller was cancelled, or the response did not arrive in time
+        if breaker is not None:
+            breaker.passed()
         return answer
 
     @asynccontextmanager
@@ -153,8 +157,8 @@ class Sender:
                 self.counts.add("WATCH", 0)
                 raise
             self.counts.add("WATCH", stream.status)
-            if self._lane.outage is not None:
-                self._lane.outage.reached()
+            if self._lane.breaker is not None:
+                self._lane.breaker.passed()
             if stream.status == 200:
                 self._lane.limiter.served(_key(request))
             else:

@@ -11,6 +11,7 @@ import msgspec
 
 from trimtab.clock import Clock
 from trimtab.dashboard.web.http import RefusedError
+from trimtab.pacing import TokenBucket
 
 MAX_FAILURES: Final = 20
 """Invalid tokens that an address may send at once."""
@@ -61,8 +62,8 @@ class FailureLimit:
     def __init__(self, clock: Clock, clock_speed: float = 1.0) -> None:
         self._clock = clock
         self._speed = clock_speed
-        self._addresses = Budget(clock, MAX_FAILURES, RECOVERY_SECONDS * clock_speed)
-        self._shared = Budget(clock, SHARED_FAILURES, clock_speed / SHARED_PER_SECOND)
+        self._addresses: OrderedDict[str, TokenBucket] = OrderedDict()
+        self._shared = TokenBucket(clock, clock_speed / SHARED_PER_SECOND, SHARED_FAILURES)
         self._valid: OrderedDict[bytes, None] = OrderedDict()
         """Hashes of tokens that were valid at their last review."""
         self._invalid: OrderedDict[bytes, float] = OrderedDict()
@@ -83,40 +84,22 @@ class FailureLimit:
             self._valid.pop(digest, None)
             _put(self._valid, digest, None)
             if spent is not None:
-                budget, key = spent
-                budget.give_back(key)
+                spent.give_back()
         return viewer
 
-    def _spend(self, address: str) -> tuple["Budget", str]:
+    def _address(self, address: str) -> TokenBucket:
+        bucket = self._addresses.pop(address, None)
+        if bucket is None:
+            bucket = TokenBucket(self._clock, RECOVERY_SECONDS * self._speed, MAX_FAILURES)
+        _put(self._addresses, address, bucket)
+        return bucket
+
+    def _spend(self, address: str) -> TokenBucket:
         """Count a token as invalid until its review says otherwise."""
-        for budget, key in ((self._addresses, address), (self._shared, "")):
-            if budget.spend(key):
-                return budget, key
+        for bucket in (self._address(address), self._shared):
+            if bucket.try_take():
+                return bucket
         raise RefusedError(429, "too many invalid tokens arrive from your address; try again in some seconds")
-
-
-class Budget:
-    """Some units at once for each key, and one more after each `recovery` seconds."""
-
-    def __init__(self, clock: Clock, units: int, recovery: float) -> None:
-        self._clock = clock
-        self._units = units
-        self._recovery = recovery
-        self._full_at: OrderedDict[str, float] = OrderedDict()
-        """When a key has all its units again."""
-
-    def spend(self, key: str) -> bool:
-        """Take a unit, and return whether there was one."""
-        now = self._clock.monotonic()
-        before = max(self._full_at.pop(key, now), now)
-        has_unit = before + self._recovery - now <= self._units * self._recovery
-        _put(self._full_at, key, before + self._recovery if has_unit else before)
-        return has_unit
-
-    def give_back(self, key: str) -> None:
-        """Return a unit."""
-        if key in self._full_at:
-            self._full_at[key] -= self._recovery
 
 
 def _put(table: OrderedDict[K, V], key: K, value: V) -> None:

@@ -20,7 +20,7 @@ from trimtab.model.core.objects import Event
 from trimtab.operator.operator import Parts
 from trimtab.operator.settings.published import FoundSettings
 from trimtab.operator.settings.settings import Settings
-from trimtab.operator.vertical.cluster_view import ClusterView, ControlSnapshot, compat_of
+from trimtab.operator.vertical.cluster_view import ClusterView, ControlSnapshot, vpa_rules
 from trimtab.operator.vertical.explain import CheckpointedState, CheckpointReader, preview_updates
 from trimtab.operator.vertical.kinds import VPAS
 
@@ -212,7 +212,7 @@ class ServedVPAs:
             self._source = self._build_source(self._view)
         assert self._view is not None
         self._view.gates = settings.gates
-        self._view.compat = compat_of(settings.compat)
+        self._view.rules = vpa_rules(settings.compat)
         try:
             await self._view.begin()
         except errors.ClusterError as error:

@@ -187,7 +187,7 @@ class OperatorVertical:
             control.index,
             control.owners,
             control.nodes,
-            SizingRules(compat=self.view.compat, server=self.view.rules),
+            SizingRules(rules=self.view.rules, server=self.view.server_rules),
             last_update,
         )
 

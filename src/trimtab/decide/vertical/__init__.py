@@ -6,7 +6,7 @@ then updater and admission.
     input, recommend, update      what enters the model, what leaves it, which pods change
     cluster_state, admission      the model of the recommender, what a new pod gets
     control, histogram, resources which VPA controls a pod, arrays of histograms, sizes of a pod
-    compat                        the differences from upstream, as switches
+    rules                        whose rules a decision follows
 
 Folders import only from the lines below their own. `records` and `explain` above them turn decisions into JSON and words.
 

@@ -9,7 +9,6 @@ from dataclasses import dataclass
 
 import msgspec
 
-from trimtab.decide.vertical.compat import DEFAULT, VpaCompat
 from trimtab.decide.vertical.control.attribution import receiving_vpas
 from trimtab.decide.vertical.control.control import VpaClaim, VPAIndex, controlling_vpa
 from trimtab.decide.vertical.control.controllers import ControllerIndex, ControllerKey, topmost_controller
@@ -18,6 +17,7 @@ from trimtab.decide.vertical.recommend.recommendation import ContainerRecommenda
 from trimtab.decide.vertical.resources.capping import Cut
 from trimtab.decide.vertical.resources.container_resources import requests_and_limits
 from trimtab.decide.vertical.resources.limit_ranges import NO_LIMIT_RANGES, LimitRanges
+from trimtab.decide.vertical.rules import Rules
 from trimtab.decide.vertical.update.actions import PodUpdateResult
 from trimtab.decide.vertical.update.resize.plan import size_running_pod
 from trimtab.model.core.pod import Pod, ResourceList
@@ -91,7 +91,7 @@ class SizingRules:
     """What bounds the sizes of a pod besides its VPA."""
 
     ranges: LimitRanges = NO_LIMIT_RANGES
-    compat: VpaCompat = DEFAULT
+    rules: Rules = Rules.TRIMTAB
     server: ServerRules = KUBERNETES_1_36
 
 
@@ -120,8 +120,8 @@ def explain_pod(
     )
 
 
-def _containers(pod: Pod, claim: VpaClaim, rules: SizingRules) -> Iterator[ContainerExplanation]:
-    sizing = size_running_pod(pod, claim.vpa, rules.ranges, rules.compat, rules.server)
+def _containers(pod: Pod, claim: VpaClaim, by: SizingRules) -> Iterator[ContainerExplanation]:
+    sizing = size_running_pod(pod, claim.vpa, by.ranges, by.rules, by.server)
     for container, wanted in zip(pod.spec.containers, sizing.containers, strict=True):
         requests, _ = requests_and_limits(pod, container.name)
         yield ContainerExplanation(

@@ -1,10 +1,10 @@
 """Records of vertical decisions: the whole input and the whole result, as JSON that replays.
 
 `replay_update` and `replay_admission` decide again from the record alone. An unchanged program gives the same bytes; a
-changed one shows where it decides differently. Records of format 1 are read, too (`records_format_1`).
+changed one shows where it decides differently.
 """
 
-from collections.abc import Callable, Generator
+from collections.abc import Generator
 from dataclasses import dataclass
 from datetime import datetime
 from typing import Any
@@ -13,9 +13,8 @@ import msgspec
 
 from trimtab.decide.vertical.admission.admit import AdmissionContext, PodAdmission, admit_pod
 from trimtab.decide.vertical.admission.patches import Operation
-from trimtab.decide.vertical.compat import DEFAULT, VpaCompat
-from trimtab.decide.vertical.records_format_1 import Json, upgrade_admission, upgrade_update
 from trimtab.decide.vertical.resources.limit_ranges import NamespaceRanges
+from trimtab.decide.vertical.rules import Rules
 from trimtab.decide.vertical.update.actions import Action, ActionResult, Evict, PodUpdateResult, UpdateEvent
 from trimtab.decide.vertical.update.loop import UpdateLoop, UpdateResult, update_loop
 from trimtab.decide.vertical.update.loop_state import DEFAULT_SETTINGS, UpdaterSettings, UpdaterState
@@ -27,7 +26,7 @@ from trimtab.model.json import wire
 from trimtab.model.json.wire import Wire
 from trimtab.model.quantity import Quantity
 
-VERSION = 2
+VERSION = 3
 _DEFAULT_GATES = FeatureGates()
 
 
@@ -53,7 +52,7 @@ class UpdateRecord(Wire):
     state_before: UpdaterState
     settings: UpdaterSettings
     gates: FeatureGates
-    compat: VpaCompat
+    rules: Rules
     actions: tuple[RecordedAction, ...]
     state_after: UpdaterState
     events: tuple[UpdateEvent, ...]
@@ -70,7 +69,7 @@ class AdmissionRecord(Wire):
     namespace: str
     observation: UpdateObservation
     gates: FeatureGates
-    compat: VpaCompat
+    rules: Rules
     max_boost_cpu: Quantity
     operations: tuple[Operation, ...]
     controlled_by: str | None
@@ -92,11 +91,11 @@ def recorded_loop(
     now: datetime,
     settings: UpdaterSettings = DEFAULT_SETTINGS,
     gates: FeatureGates = _DEFAULT_GATES,
-    compat: VpaCompat = DEFAULT,
+    rules: Rules = Rules.TRIMTAB,
 ) -> Generator[Action, ActionResult, RecordedResult]:
     """Run `update_loop` and record its actions with their results."""
     actions: list[RecordedAction] = []
-    loop = update_loop(observation, state, now, settings, gates, compat)
+    loop = update_loop(observation, state, now, settings, gates, rules)
     result = yield from _recording(loop, actions)
     record = UpdateRecord(
         version=VERSION,
@@ -105,7 +104,7 @@ def recorded_loop(
         state_before=state,
         settings=settings,
         gates=gates,
-        compat=compat,
+        rules=rules,
         actions=tuple(actions),
         state_after=result.state,
         events=result.events,
@@ -146,7 +145,7 @@ def replay_update(record: UpdateRecord) -> UpdateRecord:
     Actions beyond the recorded ones succeed.
     """
     loop = recorded_loop(
-        record.observation, record.state_before, record.now, record.settings, record.gates, record.compat
+        record.observation, record.state_before, record.now, record.settings, record.gates, record.rules
     )
     try:
         next(loop)
@@ -164,7 +163,7 @@ def record_admission(
     namespace: str,
     observation: UpdateObservation,
     gates: FeatureGates = _DEFAULT_GATES,
-    compat: VpaCompat = DEFAULT,
+    rules: Rules = Rules.TRIMTAB,
     max_boost_cpu: Quantity = Quantity.zero,
 ) -> tuple[PodAdmission, AdmissionRecord]:
     """Admit a pod and record everything that the patch depends on."""
@@ -174,15 +173,15 @@ def record_admission(
         pod,
         namespace,
         AdmissionContext(
-            observation.index(gates, compat),
+            observation.index(gates, rules),
             observation.owners(),
             observation.nodes,
             {name: ranges.of(name) for name in names},
             gates,
-            compat,
+            rules,
             max_boost_cpu,
             observation.serves_resize,
-            observation.rules,
+            observation.server_rules,
         ),
     )
     record = AdmissionRecord(
@@ -191,7 +190,7 @@ def record_admission(
         namespace=namespace,
         observation=observation,
         gates=gates,
-        compat=compat,
+        rules=rules,
         max_boost_cpu=max_boost_cpu,
         operations=admission.operations,
         controlled_by=admission.control.key,
@@ -204,7 +203,7 @@ def record_admission(
 def replay_admission(record: AdmissionRecord) -> AdmissionRecord:
     """Admit the recorded pod again."""
     _, again = record_admission(
-        record.pod, record.namespace, record.observation, record.gates, record.compat, record.max_boost_cpu
+        record.pod, record.namespace, record.observation, record.gates, record.rules, record.max_boost_cpu
     )
     return again
 
@@ -215,23 +214,24 @@ def to_json(record: UpdateRecord | AdmissionRecord) -> bytes:
 
 
 def read_update(data: bytes) -> UpdateRecord:
-    """Read a record of an update loop, of any format."""
-    return wire.decode(_current_format(data, upgrade_update), UpdateRecord)
+    """Read a record of an update loop."""
+    _check_version(data)
+    return wire.decode(data, UpdateRecord)
 
 
 def read_admission(data: bytes) -> AdmissionRecord:
-    """Read a record of an admission, of any format."""
-    return wire.decode(_current_format(data, upgrade_admission), AdmissionRecord)
+    """Read a record of an admission."""
+    _check_version(data)
+    return wire.decode(data, AdmissionRecord)
 
 
 class _Versioned(Wire):
     version: int
 
 
-def _current_format(data: bytes, upgrade: Callable[[Json], Json]) -> bytes:
-    match wire.decode(data, _Versioned).version:
-        case 1:
-            return wire.encode(upgrade(msgspec.json.decode(data)))
-        case int(version) if version != VERSION:
-            raise wire.WireError(f"records of format {version} cannot be read")
-    return data
+def _check_version(data: bytes) -> None:
+    version = wire.decode(data, _Versioned).version
+    if version != VERSION:
+        raise wire.WireError(
+            f"the record has version {version}, this program reads version {VERSION}; use the program that wrote it"
+        )

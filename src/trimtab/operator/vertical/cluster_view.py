@@ -17,7 +17,6 @@ from trimtab.cluster.cache.subscriptions import Delta
 from trimtab.cluster.client import Client
 from trimtab.cluster.discovery import Discovery
 from trimtab.cluster.resource import LIMIT_RANGES, NODES
-from trimtab.decide.vertical.compat import DEFAULT, VPA_1_8, VpaCompat
 from trimtab.decide.vertical.control.control import VpaClaim, VPAIndex, index_vpas
 from trimtab.decide.vertical.control.controllers import (
     ControllerIndex,
@@ -26,6 +25,7 @@ from trimtab.decide.vertical.control.controllers import (
 )
 from trimtab.decide.vertical.control.scope import NodeLabels
 from trimtab.decide.vertical.input.usage import Capacity
+from trimtab.decide.vertical.rules import Rules
 from trimtab.decide.vertical.update.in_place.reverts import has_leftovers
 from trimtab.decide.vertical.update.observation import (
     ObservedController,
@@ -91,10 +91,10 @@ class ClusterView:
         caches: SharedInformers,
         *,
         gates: FeatureGates | None = None,
-        compat: VpaCompat = DEFAULT,
+        rules: Rules = Rules.TRIMTAB,
     ) -> None:
         self.gates = gates or FeatureGates()
-        self.compat = compat
+        self.rules = rules
         self.discovery = discovery
         self.pods: NamespacedInformer[Pod] = caches.get(whole_pods())
         self.vpas = caches.get(VPAS)
@@ -109,7 +109,7 @@ class ClusterView:
         """The last known version of the API server."""
         self._version = 0
         """Counts the changes that may affect control."""
-        self._snapshot: tuple[tuple[int, FeatureGates, VpaCompat], ControlSnapshot] | None = None
+        self._snapshot: tuple[tuple[int, FeatureGates, Rules], ControlSnapshot] | None = None
         """The last control snapshot, with the version and rules that it was built from."""
         self.vpas.subscribe(self._changed)
         self.nodes.subscribe(self._on_node)
@@ -226,7 +226,7 @@ class ClusterView:
             await self.controllers.resolve_target(vpa)
         known = {*namespaces, *(vpa.metadata.namespace for vpa in vpas)}
         await self.controllers.resolve(pod for pod in self.pods if pod.metadata.namespace in known)
-        key = version, self.gates, self.compat
+        key = version, self.gates, self.rules
         if self._snapshot is None or self._snapshot[0] != key:
             targeted = tuple(Targeted(vpa, self.controllers.cached_selector(vpa)) for vpa in vpas)
             owners, nodes = self.controllers.owners(), self.node_labels()
@@ -246,7 +246,7 @@ class ClusterView:
             ((targeted.vpa, targeted.selector) for targeted in vpas),
             {scope.metadata.key: scope for scope in self.scopes()},
             is_gate_on=self.gates.vpa_selector_refinement,
-            compat=self.compat,
+            rules=self.rules,
         )
 
     async def serves_resize(self) -> bool:
@@ -255,7 +255,7 @@ class ClusterView:
         return pods is not None and "resize" in pods.subresources
 
     @property
-    def rules(self) -> ServerRules:
+    def server_rules(self) -> ServerRules:
         """Return the rules of the API server, by its last known version."""
         return rules_of(self._kubernetes)
 
@@ -294,7 +294,7 @@ class ClusterView:
 
         Their other pods are observed too, because disruption budgets count them.
         """
-        if not self.compat.disruptions_last_until_ready:
+        if not self.rules.ours:
             return set()
         return {pod.metadata.namespace for pod in self.pods if has_leftovers(pod)}
 
@@ -316,9 +316,9 @@ class ClusterView:
         return observed
 
 
-def compat_of(name: str) -> VpaCompat:
+def vpa_rules(compat: str) -> Rules:
     """Return the rules that `--compat` names: Trimtab's own, or upstream's."""
-    return VPA_1_8 if upstreams(name) else DEFAULT
+    return Rules.VPA_1_8 if upstreams(compat) else Rules.TRIMTAB
 
 
 def _capacity(node: Node) -> Capacity | None:

@@ -49,11 +49,11 @@ class Estimation:
 
     def new_state(self, view: ClusterView) -> ClusterState:
         """Return an empty cluster state."""
-        return ClusterState(self.aggregation, compat=view.compat, per_vpa_config=view.gates.per_vpa_config)
+        return ClusterState(self.aggregation, rules=view.rules, per_vpa_config=view.gates.per_vpa_config)
 
     def post_processing_for(self, view: ClusterView) -> PostProcessing:
         """Return the post-processing with the room of the nodes there are now."""
-        rooms = tuple(node_rooms(view.nodes)) if view.compat.sizes_are_admissible else ()
+        rooms = tuple(node_rooms(view.nodes)) if view.rules.ours else ()
         return replace(self.post_processing, rooms=rooms)
 
 

@@ -45,7 +45,7 @@ from trimtab.model.times import format_time
 from trimtab.model.vpa.defaults import recommender_of
 from trimtab.model.vpa.types import VerticalPodAutoscaler, VPAConditionType
 from trimtab.operator.settings.settings import Settings
-from trimtab.operator.vertical.cluster_view import ClusterView, ControlSnapshot, compat_of
+from trimtab.operator.vertical.cluster_view import ClusterView, ControlSnapshot, vpa_rules
 from trimtab.operator.vertical.estimation import Estimation
 from trimtab.operator.vertical.kinds import CHECKPOINTS
 from trimtab.operator.vertical.recommender.feeder import (
@@ -103,7 +103,7 @@ class Explainer:
             Discovery(client),
             informers,
             gates=settings.gates,
-            compat=compat_of(settings.compat),
+            rules=vpa_rules(settings.compat),
         ).size_pods()
         self._checkpoints = CheckpointReader(client.clock, client, self._view, settings)
 
@@ -159,7 +159,7 @@ class Explainer:
             control.index,
             control.owners,
             control.nodes,
-            SizingRules(ranges, self._view.compat, self._view.rules),
+            SizingRules(ranges, self._view.rules, self._view.server_rules),
             verdicts.get(pod.metadata.key),
         )
         lines = [line.replace("last update loop:", "next update:") for line in pod_lines(explanation)]
@@ -298,10 +298,10 @@ async def preview_updates(
         now,
         updater_settings(settings.updater, settings.namespace_rules),
         view.gates,
-        view.compat,
+        view.rules,
     )
     check = None
-    if view.compat.sizes_are_admissible and settings.updater.node_fit != "none":
+    if view.rules.ours and settings.updater.node_fit != "none":
         check = ReplacementCheck(
             client, view, creates=False, node_fit=settings.updater.node_fit, sees_all_pods=sees_all_pods
         )

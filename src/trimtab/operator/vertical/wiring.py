@@ -15,7 +15,7 @@ from trimtab.operator.runtime import Runtime
 from trimtab.operator.settings.compat import upstreams
 from trimtab.operator.settings.declare import reject_bad_values
 from trimtab.operator.settings.settings import Settings
-from trimtab.operator.vertical.cluster_view import ClusterView, compat_of
+from trimtab.operator.vertical.cluster_view import ClusterView, vpa_rules
 from trimtab.operator.vertical.estimation import Estimation
 from trimtab.operator.vertical.metrics import (
     AdmissionMetrics,
@@ -68,7 +68,7 @@ class VerticalRuntime:
             runtime.discovery,
             self.caches,
             gates=gates,
-            compat=compat_of(settings.compat),
+            rules=vpa_rules(settings.compat),
         )
         if set(settings.components) - NEVER_SIZE:
             self.view.size_pods()

@@ -5,12 +5,12 @@ from datetime import UTC, datetime, timedelta
 import pytest
 
 from trimtab.adapter.api.responses import label_selector
-from trimtab.adapter.errors import ServiceUnavailable
 from trimtab.adapter.sources.collapse import Collapse, collapse
 from trimtab.adapter.sources.source import CustomSample
 from trimtab.model.json.wire import convert
 from trimtab.model.labels.selector import EVERYTHING, LabelSelector, Selector
 from trimtab.model.quantity import Quantity
+from trimtab.model.status import StatusError
 
 NOON = datetime(2026, 1, 1, 12, tzinfo=UTC)
 
@@ -48,5 +48,5 @@ def test_several_series_of_an_object_become_one_value_as_old_as_the_oldest(how, 
 
 
 def test_several_series_can_be_refused():
-    with pytest.raises(ServiceUnavailable, match="2 series match foo"):
+    with pytest.raises(StatusError, match="2 series match foo", check=lambda error: error.code == 503):
         collapse(samples(), Collapse.REFUSE)

@@ -9,8 +9,7 @@ from hypothesis import strategies as st
 
 from tests.unit.cluster.fake_api import Answer, FakeApi, status
 from trimtab.clock import VirtualClock
-from trimtab.cluster.cache.informer import Informer
-from trimtab.cluster.cache.recovery import Recovery
+from trimtab.cluster.cache.informer import Informer, outage_breaker
 from trimtab.cluster.client import Client
 from trimtab.cluster.resource import PODS
 from trimtab.cluster.transport.asgi import AsgiTransport
@@ -29,7 +28,7 @@ class World:
         self.api.fault = self.fault
         self.api.alter = self.alter
         self.client = Client(clock, AsgiTransport(self.api), seed=1)
-        self.recovery = Recovery(clock, self.client.sender.random)
+        self.breaker = outage_breaker(clock)
         self.kind = "none"
         self.times: list[float] = []
         self.open: list[float] = []
@@ -65,7 +64,7 @@ class World:
 
     @asynccontextmanager
     async def informers(self, count=1):
-        informers = [Informer(self.client, PODS, recovery=self.recovery) for _ in range(count)]
+        informers = [Informer(self.client, PODS, breaker=self.breaker) for _ in range(count)]
         tasks = [asyncio.create_task(informer.run()) for informer in informers]
         try:
             for informer in informers:

@@ -6,7 +6,6 @@ from tests.unit.cluster.cache.test_informer import World
 from tests.unit.cluster.fake_api import Answer, status
 from trimtab.clock import VirtualClock
 from trimtab.cluster.cache import informer as informers
-from trimtab.cluster.cache import retry_pace
 
 
 def run(scenario):
@@ -20,7 +19,7 @@ def run(scenario):
 
 def test_the_limits_of_a_cache():
     assert (informers.STALE_AFTER, informers.GONE_AFTER) == (60.0, 120.0)
-    assert (retry_pace.LONGEST_RELIST_DELAY, retry_pace.RELIST_SHARE) == (5.0, 5.0)
+    assert (informers.LONGEST_RELIST_DELAY, informers.RELIST_SHARE) == (5.0, 5.0)
     assert informers.STEADY_SECONDS == 1.0
 
 

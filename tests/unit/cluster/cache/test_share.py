@@ -14,6 +14,7 @@ from trimtab.cluster.cache.subscriptions import CacheEvent, Delta
 from trimtab.cluster.client import Client
 from trimtab.cluster.resource import PODS
 from trimtab.cluster.transport.asgi import AsgiTransport
+from trimtab.model.status import Status
 
 
 def shard_of(namespace):
@@ -61,10 +62,10 @@ def test_namespaces_that_come_and_go_are_forgotten_and_known_again_when_their_ob
 @pytest.mark.parametrize(
     ("error", "is_shorter"),
     [
-        pytest.param(errors.ApiError("x", errors.Status(code=414)), True, id="too long"),
-        pytest.param(errors.ApiError("x", errors.Status(code=431)), True, id="headers too large"),
-        pytest.param(errors.BadRequest("x", errors.Status(code=400)), True, id="more than it takes"),
-        pytest.param(errors.ServerError("x", errors.Status(code=500)), False, id="another failure"),
+        pytest.param(errors.ApiError("x", Status(code=414)), True, id="too long"),
+        pytest.param(errors.ApiError("x", Status(code=431)), True, id="headers too large"),
+        pytest.param(errors.BadRequest("x", Status(code=400)), True, id="more than it takes"),
+        pytest.param(errors.ServerError("x", Status(code=500)), False, id="another failure"),
         pytest.param(errors.TransportError("x"), False, id="no answer"),
     ],
 )
@@ -85,7 +86,7 @@ def test_many_refusals_of_one_selector_make_it_shorter_once():
         Part("shard 1", accepts=lambda name: name.endswith("1"), exclusions=known),
     ]
     sent = [(part, part.fields()) for part in parts for _informer in range(10)]
-    refusal = errors.ApiError("x", errors.Status(code=414))
+    refusal = errors.ApiError("x", Status(code=414))
     for budget in (MOST_TEXT // 2, MOST_TEXT // 4):
         for part, fields in sent:
             part.note_failure(refusal, fields)
@@ -97,7 +98,7 @@ def test_many_refusals_of_one_selector_make_it_shorter_once():
 def test_a_part_without_exclusions_is_not_blamed_for_a_bad_request():
     known = Exclusions()
     part = Part("shard 0", accepts=lambda _: True, exclusions=known)
-    part.note_failure(errors.BadRequest("x", errors.Status(code=400)), part.fields())
+    part.note_failure(errors.BadRequest("x", Status(code=400)), part.fields())
     assert known.budget == MOST_TEXT
 
 

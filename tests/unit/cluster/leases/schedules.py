@@ -27,6 +27,7 @@ from trimtab.cluster.leases import family as family_module
 from trimtab.cluster.leases import lease as lease_module
 from trimtab.cluster.leases.family import Family
 from trimtab.cluster.resource import LEASES, Json
+from trimtab.model.status import Status
 
 RANDOM_SECONDS, CALM_SECONDS = 90.0, 75.0
 TICK = 0.25
@@ -61,7 +62,7 @@ class Server:
 
 
 def refusal(kind: type[errors.ApiError], code: int) -> errors.ApiError:
-    return kind("writing", errors.Status(code=code))
+    return kind("writing", Status(code=code))
 
 
 @dataclass

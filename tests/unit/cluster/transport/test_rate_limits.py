@@ -1,4 +1,4 @@
-"""Back-off, 429 and the rate limit, on a virtual clock."""
+"""429 and the rate limit, on a virtual clock."""
 
 import asyncio
 import random
@@ -6,7 +6,7 @@ import random
 import pytest
 
 from trimtab.clock import VirtualClock
-from trimtab.cluster.transport.rate_limits import Backoff, RateLimiter
+from trimtab.cluster.transport.rate_limits import RateLimiter
 
 
 class NoJitter(random.Random):
@@ -25,31 +25,6 @@ class MostJitter(NoJitter):
 def run(scenario):
     clock = VirtualClock()
     return clock.run(scenario(clock))
-
-
-@pytest.mark.parametrize(
-    ("jitter", "factor"), [(NoJitter(), 1.0), (MostJitter(), 2.0)], ids=["least", "most"]
-)
-def test_delays_double_up_to_the_longest(jitter, factor):
-    backoff = Backoff(VirtualClock(), jitter)
-    delays = [backoff.delay() for _ in range(8)]
-    assert delays == [min(factor * base, 30.0) for base in (0.8, 1.6, 3.2, 6.4, 12.8, 25.6, 30.0, 30.0)]
-    backoff.reset()
-    assert backoff.delay() == factor * 0.8
-
-
-@pytest.mark.parametrize(("quiet", "want"), [(121.6, 1.6), (121.7, 0.8)], ids=["not yet", "reset"])
-def test_a_time_without_failures_resets_the_delay(quiet, want):
-    clock = VirtualClock()
-    backoff = Backoff(clock, NoJitter())
-    assert backoff.delay() == 0.8
-    clock.advance(quiet)
-    assert backoff.delay() == want
-
-
-def test_a_longest_delay_below_the_first_does_not_shorten_the_first():
-    backoff = Backoff(VirtualClock(), MostJitter(), first=2.0, longest=1.0)
-    assert [backoff.delay(), backoff.delay()] == [2.0, 1.0]
 
 
 async def admitted(limiter, clock, count):

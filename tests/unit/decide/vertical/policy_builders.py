@@ -8,8 +8,8 @@ from typing import Any
 
 import msgspec
 
-from trimtab.decide.vertical.compat import DEFAULT
 from trimtab.decide.vertical.control.control import VPAIndex
+from trimtab.decide.vertical.rules import Rules
 from trimtab.decide.vertical.update.actions import Action, ActionResult, Evict
 from trimtab.decide.vertical.update.loop import UpdateResult, drive, update_loop
 from trimtab.decide.vertical.update.loop_state import DEFAULT_SETTINGS, UpdaterState
@@ -189,8 +189,8 @@ def limit_range_item(**item) -> LimitRangeItem:
     return wire.convert(item, LimitRangeItem)
 
 
-def index(seen: UpdateObservation, gates=ALL_GATES, compat=DEFAULT) -> VPAIndex:
-    return seen.index(gates, compat)
+def index(seen: UpdateObservation, gates=ALL_GATES, rules=Rules.TRIMTAB) -> VPAIndex:
+    return seen.index(gates, rules)
 
 
 class Recorder:
@@ -214,12 +214,12 @@ def run(
     now=NOW,
     settings=DEFAULT_SETTINGS,
     gates=ALL_GATES,
-    compat=DEFAULT,
+    rules=Rules.TRIMTAB,
     api: Recorder | None = None,
 ) -> tuple[list[tuple[str, str]], UpdateResult]:
     """Run one update loop; return what was asked of the API, and the result."""
     api = api or Recorder()
-    result = drive(update_loop(seen, state or UpdaterState(), now, settings, gates, compat), api)
+    result = drive(update_loop(seen, state or UpdaterState(), now, settings, gates, rules), api)
     return api.asked, result
 
 

@@ -8,7 +8,6 @@ from tests.unit.decide.vertical.samples import UsageBatch, add_usage
 from trimtab.decide.vertical.cluster_state.aggregates import Aggregate
 from trimtab.decide.vertical.cluster_state.cluster import ClusterState, ContainerId, PodId
 from trimtab.decide.vertical.cluster_state.profiles import merged_rows, profiles_of
-from trimtab.decide.vertical.compat import DEFAULT, VpaCompat
 from trimtab.decide.vertical.control.attribution import attribute
 from trimtab.decide.vertical.input.usage import Capacity, IntakeReport
 from trimtab.decide.vertical.recommend.plugin_estimates import NO_ESTIMATORS, Estimators, collect_samples
@@ -23,6 +22,7 @@ from trimtab.decide.vertical.recommend.recommender import (
     VPARecommendation,
     recommend_vpas,
 )
+from trimtab.decide.vertical.rules import Rules
 from trimtab.model.labels.selector import Selector
 from trimtab.model.times import SECOND_NS, parse_ns
 
@@ -44,10 +44,10 @@ class Load:
 class Recommender:
     """The model, fed one scrape after another; `vpas` and `scopes` as an operator would know them."""
 
-    def __init__(self, vpas, scopes=(), *, compat: VpaCompat = DEFAULT, gates=ALL_GATES, nodes=None) -> None:
-        self.vpas, self.scopes, self.compat, self.gates = tuple(vpas), tuple(scopes), compat, gates
+    def __init__(self, vpas, scopes=(), *, rules: Rules = Rules.TRIMTAB, gates=ALL_GATES, nodes=None) -> None:
+        self.vpas, self.scopes, self.rules, self.gates = tuple(vpas), tuple(scopes), rules, gates
         self.nodes = nodes or {}
-        self.state = ClusterState(compat=compat, per_vpa_config=True, block_columns=64)
+        self.state = ClusterState(rules=rules, per_vpa_config=True, block_columns=64)
         self.settings = RecommenderSettings()
         for one in self.vpas:
             self.state.add_or_update_vpa(one, Selector.parse("app=db"))
@@ -57,7 +57,7 @@ class Recommender:
     def observe(self, pods) -> None:
         """Take over the pods as they are now."""
         seen = world(self.vpas, pods, self.scopes, nodes=self.nodes)
-        vpas = index(seen, self.gates, self.compat)
+        vpas = index(seen, self.gates, self.rules)
         for observed in pods:
             pod_id = PodId(observed.metadata.namespace, observed.name)
             attribution = attribute(observed, vpas, seen.owners(), seen.nodes)

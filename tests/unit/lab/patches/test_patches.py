@@ -4,8 +4,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from trimtab.model.status import StatusError
 from trimtab.model.times import parse_time
-from trimtab_lab.apiserver.errors import StatusError
 from trimtab_lab.patches import json_patch, managed_fields, merge
 from trimtab_lab.patches.managed_fields import Manager, from_wire, leaves, show, to_wire
 from trimtab_lab.schemas.shapes import shape_of_kind

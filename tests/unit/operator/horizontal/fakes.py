@@ -7,6 +7,7 @@ from prometheus_client import CollectorRegistry
 
 from tests.unit.decide.horizontal.builders import cpu, hpa, observe, scale
 from trimtab.cluster import errors
+from trimtab.model.status import Status
 from trimtab.operator.horizontal.config import DecisionConfig
 from trimtab.operator.horizontal.hpa_state import HpaState
 from trimtab.operator.horizontal.kinds import OWN_HPAS
@@ -42,7 +43,7 @@ def edit_spec(state: HpaState, **fields) -> None:
 
 
 def api_error(kind: type[errors.ApiError], code: int) -> errors.ApiError:
-    return kind("a request", errors.Status(code=code, message="no"))
+    return kind("a request", Status(code=code, message="no"))
 
 
 def controller_metrics() -> HpaControllerMetrics:

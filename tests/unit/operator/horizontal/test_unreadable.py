@@ -6,11 +6,12 @@ from typing import Any
 from trimtab.clock import VirtualClock
 from trimtab.cluster import errors
 from trimtab.cluster.cache.counts import UnreadableObject
+from trimtab.model.status import Status
 from trimtab.model.times import format_time
 from trimtab.operator.horizontal.kinds import OWN_HPAS
 from trimtab.operator.horizontal.unreadable import RETRY_SECONDS, UnreadableHpas
 
-GONE = errors.NotFound("reading", errors.Status(code=404, reason="NotFound"))
+GONE = errors.NotFound("reading", Status(code=404, reason="NotFound"))
 
 
 class World:

@@ -11,10 +11,10 @@ from tests.unit.decide.vertical.usage_builders import DAY_NS, Load, Recommender
 from trimtab.cli.commands.run import run
 from trimtab.cli.vpa_flags import with_upstream_flags
 from trimtab.decide.vertical.cluster_state.cluster import ClusterState
-from trimtab.decide.vertical.compat import DEFAULT, VPA_1_8
 from trimtab.decide.vertical.input.oom import OOM
 from trimtab.decide.vertical.input.usage import record_oom
 from trimtab.decide.vertical.recommend.recommender import recommend_vpas
+from trimtab.decide.vertical.rules import Rules
 from trimtab.model.core.objects import Node
 from trimtab.model.json import wire
 from trimtab.model.labels.selector import Selector
@@ -167,14 +167,14 @@ def test_a_bound_itself_is_allowed(flag):
     Estimation.from_settings(settings_of(flag).estimation)
 
 
-@pytest.mark.parametrize(("compat", "rooms"), [(DEFAULT, 2), (VPA_1_8, 0)])
-def test_recommendations_fit_the_nodes_there_are_now_unless_as_upstream(compat, rooms):
+@pytest.mark.parametrize(("rules", "rooms"), [(Rules.TRIMTAB, 2), (Rules.VPA_1_8, 0)])
+def test_recommendations_fit_the_nodes_there_are_now_unless_as_upstream(rules, rooms):
     nodes = [
         wire.convert(
             {"metadata": {"name": name}, "status": {"allocatable": {"cpu": "2", "memory": "1Gi"}}}, Node
         )
         for name in ("a", "b")
     ]
-    view: Any = SimpleNamespace(nodes=nodes, compat=compat)
+    view: Any = SimpleNamespace(nodes=nodes, rules=rules)
     estimation = Estimation.from_settings(Settings().estimation)
     assert len(estimation.post_processing_for(view).rooms) == rooms

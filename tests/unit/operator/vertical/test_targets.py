@@ -13,6 +13,7 @@ from trimtab.cluster.discovery import Served, UnknownKindError
 from trimtab.decide.vertical.control.controllers import Controller, ControllerKey
 from trimtab.model.core.workloads import Scale
 from trimtab.model.json import wire
+from trimtab.model.status import Status
 from trimtab.operator.horizontal.kinds import SlimController, SlimWorkload
 from trimtab.operator.vertical.targets import (
     FOUND_SECONDS,
@@ -24,7 +25,7 @@ from trimtab.operator.vertical.targets import (
 
 ROLLOUT = ControllerKey("shop", "Rollout", "db")
 OTHER = ControllerKey("shop", "Rollout", "other")
-GONE = errors.NotFound("reading", errors.Status(code=404, reason="NotFound"))
+GONE = errors.NotFound("reading", Status(code=404, reason="NotFound"))
 
 
 class Cache(dict[tuple[str, str], Any]):

@@ -11,12 +11,13 @@ from functools import partial
 from trimtab.adapter.api.health import Health, State
 from trimtab.adapter.api.requests import CustomMetricQuery, ExternalMetricQuery, MetricQuery
 from trimtab.adapter.config import PluginSettings
-from trimtab.adapter.errors import ConfigurationError, NotFound, ServiceUnavailable
+from trimtab.adapter.errors import ConfigurationError
 from trimtab.adapter.files import seconds
 from trimtab.adapter.sources.plugin.thread import PluginThread
 from trimtab.adapter.sources.source import Catalogue, CustomSample, ExternalSample
 from trimtab.clock import Clock
 from trimtab.model.quantity import Quantity
+from trimtab.model.status import StatusError
 from trimtab.plugins.errors import DeclinedError, plain_error
 from trimtab.plugins.guard import Guard, Guards, PluginFailure
 from trimtab.plugins.kinds import PluginKind
@@ -76,14 +77,14 @@ class PluginSource:
 
     async def custom(self, query: CustomMetricQuery) -> Sequence[CustomSample]:
         """Raise NotFound, because plug-ins answer external metrics only."""
-        raise NotFound(f"the server could not find the metric {query.metric} for {query.resource}")
+        raise StatusError(404, f"the server could not find the metric {query.metric} for {query.resource}")
 
     async def external(self, query: ExternalMetricQuery) -> Sequence[ExternalSample]:
         """Return the series that match, at most `cacheFor` old. Tenants do not get the reason of a failure."""
         answer = await self.ask(query)
         if isinstance(answer, PluginFailure):
-            raise ServiceUnavailable(
-                f"source {self.name} gives no usable answer at the moment; the adapter's log says why"
+            raise StatusError(
+                503, f"source {self.name} gives no usable answer at the moment; the adapter's log says why"
             )
         return answer
 

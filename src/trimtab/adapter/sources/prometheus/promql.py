@@ -8,8 +8,8 @@ import re
 from collections.abc import Collection, Mapping
 from dataclasses import dataclass
 
-from trimtab.adapter.errors import BadRequest
 from trimtab.model.labels.selector import Requirement, Selector
+from trimtab.model.status import StatusError
 
 SERIES, MATCHERS, GROUP_BY = "series", "matchers", "groupBy"
 
@@ -150,7 +150,7 @@ def quote(text: str) -> str:
 def _matcher(requirement: Requirement) -> str:
     label = requirement.key
     if not is_label(label):
-        raise BadRequest(f"metricLabelSelector: {label!r} cannot be a label of a Prometheus series")
+        raise StatusError(400, f"metricLabelSelector: {label!r} cannot be a label of a Prometheus series")
     match requirement.operator:
         case "=" | "==" | "in":
             return one_of(label, requirement.values)
@@ -161,8 +161,8 @@ def _matcher(requirement: Requirement) -> str:
         case "!":
             return f'{label}=""'
         case _:
-            raise BadRequest(
-                f"metricLabelSelector: Prometheus cannot compare labels as numbers ({requirement})"
+            raise StatusError(
+                400, f"metricLabelSelector: Prometheus cannot compare labels as numbers ({requirement})"
             )
 
 

@@ -9,7 +9,7 @@ from pathlib import Path
 
 from trimtab.adapter.api.health import Health, RuleHealth, State
 from trimtab.adapter.api.requests import CustomMetricQuery, ExternalMetricQuery, MetricQuery
-from trimtab.adapter.errors import AdapterError, ConfigurationError, NotFound, ServiceUnavailable
+from trimtab.adapter.errors import ConfigurationError
 from trimtab.adapter.sources.collapse import collapse
 from trimtab.adapter.sources.objects import ClusterObjects
 from trimtab.adapter.sources.prometheus.promql import is_simple_name
@@ -31,6 +31,7 @@ from trimtab.metrics.prometheus import (
     QueryRefusedError,
 )
 from trimtab.model.quantity import Quantity
+from trimtab.model.status import StatusError
 from trimtab.serving.tls import WatchedFile
 
 log = logging.getLogger(__name__)
@@ -282,7 +283,7 @@ class PrometheusSource:
     def _enabled_rule(self, query: MetricQuery) -> ActiveRule:
         active = self._find_rule(query)
         if active is None:
-            raise NotFound(f"no rule of {self.name} serves {query}")
+            raise StatusError(404, f"no rule of {self.name} serves {query}")
         if active.health.is_paused:
             raise self._rejected(active, " is out of service: Prometheus rejects its query")
         if active.health.queries.reason(query):
@@ -301,24 +302,25 @@ class PrometheusSource:
         active.health.queries.resume(query)
         return instants
 
-    def _rejected(self, active: ActiveRule, what: str) -> AdapterError:
+    def _rejected(self, active: ActiveRule, what: str) -> StatusError:
         """Return the error for a query that Prometheus rejects.
 
         Its text is for tenants. Prometheus' own contains queries, labels and series of others, and goes to the log.
         """
-        return ServiceUnavailable(f"rule {self.name}/{active.checked.name}{what}; the adapter's log says why")
+        return StatusError(503, f"rule {self.name}/{active.checked.name}{what}; the adapter's log says why")
 
-    def _unread(self, error: PrometheusError) -> AdapterError:
+    def _unread(self, error: PrometheusError) -> StatusError:
         """Record that Prometheus gave no answer, and return the error for tenants, without its address."""
         self._server.record_failure(str(error))
-        return ServiceUnavailable(
-            f"source {self.name}: Prometheus gives no usable answer at the moment; the adapter's log says why"
+        return StatusError(
+            503,
+            f"source {self.name}: Prometheus gives no usable answer at the moment; the adapter's log says why",
         )
 
     def _value(self, checked: CheckedRule, instant: Instant) -> tuple[Quantity, datetime, int | None]:
         measured = sample_time(instant.at, self._clock.now(), checked.max_age_seconds)
         return parse_value(instant.value), measured, checked.window_seconds
 
-    def _failed(self, active: ActiveRule, reason: str) -> AdapterError:
+    def _failed(self, active: ActiveRule, reason: str) -> StatusError:
         active.health.record_failure(reason)
-        return ServiceUnavailable(f"rule {self.name}/{active.checked.name} gives no usable value: {reason}")
+        return StatusError(503, f"rule {self.name}/{active.checked.name} gives no usable value: {reason}")

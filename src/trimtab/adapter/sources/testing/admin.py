@@ -17,16 +17,7 @@ from urllib.parse import parse_qsl
 
 from trimtab.adapter.api.app import AdapterResponse, error_response, reply
 from trimtab.adapter.api.routes import split_path
-from trimtab.adapter.errors import (
-    AdapterError,
-    BadRequest,
-    ConfigurationError,
-    Invalid,
-    MethodNotAllowed,
-    NotFound,
-    RequestEntityTooLarge,
-    Unauthorized,
-)
+from trimtab.adapter.errors import ConfigurationError
 from trimtab.adapter.files import API_VERSION, convert, parse_document
 from trimtab.adapter.sources.testing.source import TestingSource
 from trimtab.adapter.sources.testing.values import (
@@ -39,6 +30,7 @@ from trimtab.adapter.sources.testing.values import (
     as_json,
 )
 from trimtab.model.json import wire
+from trimtab.model.status import StatusError
 from trimtab.serving.asgi import BodyTooLargeError, ClientGoneError, Message, Receive, Send, read_body
 
 MAX_BODY = 3 * 1024 * 1024
@@ -59,10 +51,10 @@ class AdminApp:
             body = await _body(receive)
             parts = split_path(scope["raw_path"])
             response = self._respond(scope["method"], parts, scope["query_string"], body)
-        except AdapterError as error:
+        except StatusError as error:
             response = error_response(error)
         except ConfigurationError as error:
-            response = error_response(Invalid(str(error)))
+            response = error_response(StatusError(422, str(error)))
         await reply(scope, send, response, read_body=True)
 
     def _authorize(self, scope: Message) -> None:
@@ -70,12 +62,12 @@ class AdminApp:
         host = headers.get(b"host", "").rpartition(":")[0] or headers.get(b"host", "")
         if host not in _HOSTS:
             # DNS rebinding: a web page whose own name resolves to loopback sends that name.
-            raise Misdirected(f"this port answers to {', '.join(_HOSTS)} only")
+            raise StatusError(421, f"this port answers to {', '.join(_HOSTS)} only")
         scheme, _, token = headers.get(b"authorization", "").partition(" ")
         if scheme.lower() != "bearer" or not hmac.compare_digest(
             token.strip().encode(), self._token.encode()
         ):
-            raise Unauthorized("the admin port needs its token: Authorization: Bearer TOKEN")
+            raise StatusError(401, "the admin port needs its token: Authorization: Bearer TOKEN")
 
     def _respond(
         self, method: str, parts: Sequence[str], query_string: bytes, body: bytes
@@ -83,14 +75,14 @@ class AdminApp:
         if tuple(parts) == ("values",):
             return self._respond_all(method, body)
         if method not in {"PUT", "DELETE"}:
-            raise MethodNotAllowed(f"{method} is not served here; PUT sets a value, DELETE forgets it")
+            raise StatusError(405, f"{method} is not served here; PUT sets a value, DELETE forgets it")
         value = _value(
             parts, query_string, body.decode("utf-8", "replace").strip() if method == "PUT" else "0"
         )
         if method == "PUT":
             self._source.table.put(value)
         elif not self._source.table.remove(value):
-            raise NotFound("there is no such series")
+            raise StatusError(404, "there is no such series")
         return AdapterResponse(b"{}")
 
     def _respond_all(self, method: str, body: bytes) -> AdapterResponse:
@@ -102,15 +94,9 @@ class AdminApp:
                 data.pop(key, None)
             self._source.table.put_all(convert(data, MetricValueFile, "body"))
         elif method != "GET":
-            raise MethodNotAllowed(f"{method} /values is not served; use GET, POST or DELETE")
+            raise StatusError(405, f"{method} /values is not served; use GET, POST or DELETE")
         table = as_json(list(self._source.table.points()))
         return AdapterResponse(wire.encode({"apiVersion": API_VERSION, "kind": KIND, **table}))
-
-
-class Misdirected(AdapterError):  # noqa: N818 - named after its reason
-    """The request names another host."""
-
-    code = 421
 
 
 def load_token(path: Path) -> str:
@@ -139,8 +125,8 @@ def _value(parts: Sequence[str], query_string: bytes, text: str) -> Value:
             return CustomValue(metric=metric, value=text, name=name, resource=resource, labels=labels)
         case ["external", "namespaces", namespace, metric]:
             return ExternalValue(metric=metric, value=text, namespace=namespace, labels=labels)
-    raise NotFound(
-        "paths are /values, /custom/[namespaces/NS/]RESOURCE/NAME/METRIC, /external/namespaces/NS/METRIC"
+    raise StatusError(
+        404, "paths are /values, /custom/[namespaces/NS/]RESOURCE/NAME/METRIC, /external/namespaces/NS/METRIC"
     )
 
 
@@ -148,6 +134,6 @@ async def _body(receive: Receive) -> bytes:
     try:
         return await read_body(receive, MAX_BODY)
     except ClientGoneError as error:
-        raise BadRequest("the request was cut") from error
+        raise StatusError(400, "the request was cut") from error
     except BodyTooLargeError as error:
-        raise RequestEntityTooLarge(str(error)) from error
+        raise StatusError(413, str(error)) from error

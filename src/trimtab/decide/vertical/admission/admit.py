@@ -30,7 +30,6 @@ from trimtab.decide.vertical.admission.pod_annotations import (
     format_observed,
 )
 from trimtab.decide.vertical.admission.startup_boost import BoostError, add_boost
-from trimtab.decide.vertical.compat import DEFAULT, VpaCompat
 from trimtab.decide.vertical.control.control import (
     NO_CONTROL,
     Control,
@@ -51,6 +50,7 @@ from trimtab.decide.vertical.resources.fitting import apply_sizes, first_violati
 from trimtab.decide.vertical.resources.limit_ranges import NO_LIMIT_RANGES, LimitRanges
 from trimtab.decide.vertical.resources.pod_resources import Sizing, size_pod
 from trimtab.decide.vertical.resources.pod_rules import never_resized
+from trimtab.decide.vertical.rules import Rules
 from trimtab.model.core.pod import Pod, PodStatus
 from trimtab.model.core.server_rules import KUBERNETES_1_36, ServerRules
 from trimtab.model.feature_gates import FeatureGates
@@ -73,11 +73,11 @@ class AdmissionContext:
     ranges: Mapping[str, LimitRanges] = field(default_factory=dict)
     """Merged LimitRanges by namespace."""
     gates: FeatureGates = field(default_factory=FeatureGates)
-    compat: VpaCompat = DEFAULT
+    rules: Rules = Rules.TRIMTAB
     max_boost_cpu: Quantity = Quantity.zero
     serves_resize: bool = True
     """Whether the cluster resizes pods in place, which ends a startup boost."""
-    rules: ServerRules = KUBERNETES_1_36
+    server_rules: ServerRules = KUBERNETES_1_36
 
 
 @dataclass(frozen=True)
@@ -97,8 +97,8 @@ def admit_pod(raw: object, namespace: str, context: AdmissionContext) -> PodAdmi
         pod = wire.convert(raw, Pod)
     except (wire.WireError, RecursionError) as error:
         return PodAdmission((), "the pod cannot be read", error=str(error))
-    pod = _located(pod, namespace, context.compat)
-    if context.compat.ratio_is_the_users:
+    pod = _located(pod, namespace, context.rules)
+    if context.rules.ours:
         # A pod under creation has no status; one that was posted with it is another pod's.
         pod = msgspec.structs.replace(pod, status=PodStatus())
     find_vpa = boosting_vpa if context.gates.cpu_startup_boost else controlling_vpa
@@ -107,11 +107,7 @@ def admit_pod(raw: object, namespace: str, context: AdmissionContext) -> PodAdmi
         return PodAdmission((), control.reason, control)
     vpa = control.claim.vpa
     is_sized = not _is_mode_off(vpa)
-    if (
-        context.compat.needs_current_recommendation
-        and is_sized
-        and not is_recommendation_current(control.claim)
-    ):
+    if context.rules.ours and is_sized and not is_recommendation_current(control.claim):
         return PodAdmission(
             (), f"the recommendation of VPA {vpa.key} was learnt under another target or scope", control
         )
@@ -122,14 +118,14 @@ def admit_pod(raw: object, namespace: str, context: AdmissionContext) -> PodAdmi
         return PodAdmission((), "its startup boost cannot be computed", control, error=str(error))
 
 
-def _located(pod: Pod, namespace: str, compat: VpaCompat) -> Pod:
+def _located(pod: Pod, namespace: str, rules: Rules) -> Pod:
     """Fill in what the API server fills in only after admission: name and namespace."""
     metadata = pod.metadata
     if not metadata.name:
         metadata = msgspec.structs.replace(
             metadata, name=metadata.generate_name + _UNNAMED, namespace=namespace
         )
-    elif not metadata.namespace and compat.request_namespace_counts:
+    elif not metadata.namespace and rules.ours:
         metadata = msgspec.structs.replace(metadata, namespace=namespace)
     return msgspec.structs.replace(pod, metadata=metadata)
 
@@ -142,19 +138,19 @@ def _patched(
     context: AdmissionContext,
 ) -> PodAdmission:
     ranges = context.ranges.get(pod.metadata.namespace, NO_LIMIT_RANGES)
-    existing = existing_resources(raw, pod, context.compat)
-    if not context.compat.admission_is_idempotent:
-        sizing = size_pod(pod, vpa, ranges, context.compat, rules=context.rules)
+    existing = existing_resources(raw, pod, context.rules)
+    if not context.rules.ours:
+        sizing = size_pod(pod, vpa, ranges, context.rules, server_rules=context.server_rules)
         operations = calculate_operations(pod, vpa, sizing, existing, context)
     else:
         before = OriginalResources.read(pod).restore(pod)
-        sizing = size_pod(before, vpa, ranges, context.compat, rules=context.rules)
+        sizing = size_pod(before, vpa, ranges, context.rules, server_rules=context.server_rules)
         operations = _changed_operations(pod, before, vpa, sizing, existing, context)
     if not isinstance(_part(raw, "metadata").get("annotations"), dict) and (
-        operations or not context.compat.admission_is_idempotent
+        operations or not context.rules.ours
     ):
         operations = [add_empty_annotations(), *operations]
-    if not context.compat.admission_is_idempotent:
+    if not context.rules.ours:
         operations.append(add_annotation(OBSERVED_CONTAINERS_ANNOTATION, _observed(pod)))
     reason = control.reason if operations else "it already has what is recommended"
     return PodAdmission(tuple(operations), reason, control, sizing)
@@ -234,14 +230,14 @@ def _wanted(pod: Pod, vpa: VerticalPodAutoscaler, sizing: Sizing, context: Admis
     """Return the wanted resources, without boosts that the API server would refuse or never end."""
     is_boosting = context.gates.cpu_startup_boost
     wanted = _boosted(pod, vpa, sizing, context, is_boosting=is_boosting)
-    if not context.compat.sizes_are_admissible or not any(boosts for _, _, boosts in wanted.containers):
+    if not context.rules.ours or not any(boosts for _, _, boosts in wanted.containers):
         return wanted
     reason = _never_ends(pod, context)
     if not reason:
         sizes = {index: resources for index, resources, _ in wanted.containers}
         boosted = apply_sizes(pod, [sizes.get(index, NOTHING) for index in range(len(pod.spec.containers))])
         ranges = context.ranges.get(pod.metadata.namespace, NO_LIMIT_RANGES)
-        violation = first_violation(pod, boosted, ranges, context.rules)
+        violation = first_violation(pod, boosted, ranges, context.server_rules)
         reason = violation.message if violation is not None else ""
     if not reason:
         return wanted
@@ -254,7 +250,7 @@ def _never_ends(pod: Pod, context: AdmissionContext) -> str:
     """Return why a startup boost of the pod could never end, or empty if it could."""
     if not context.serves_resize:
         return "this cluster resizes no pod in place"
-    return never_resized(pod.spec, context.rules)
+    return never_resized(pod.spec, context.server_rules)
 
 
 def _boosted(
@@ -270,8 +266,8 @@ def _boosted(
                 continue
             boosted = None
             if is_boosting:
-                boosted = add_boost(container, vpa, resources, context.max_boost_cpu, context.compat)
-            if boosted is not None and context.compat.sizes_are_admissible and not boosted.has_base:
+                boosted = add_boost(container, vpa, resources, context.max_boost_cpu, context.rules)
+            if boosted is not None and context.rules.ours and not boosted.has_base:
                 without_base.append(container.name)
             elif boosted is not None:
                 resources = boosted.resources
@@ -282,7 +278,7 @@ def _boosted(
 
 
 def existing_resources(
-    raw: Mapping[str, Any], pod: Pod, compat: VpaCompat = DEFAULT
+    raw: Mapping[str, Any], pod: Pod, rules: Rules = Rules.TRIMTAB
 ) -> tuple[ExistingObjects, ...]:
     """Return which resource objects each container has, by its status if that has resources, else its spec."""
     containers = _part(raw, "spec").get("containers") or ()
@@ -294,7 +290,7 @@ def existing_resources(
             requests, limits = bool(status.resources.requests), bool(status.resources.limits)
         else:
             requests, limits = _is_object(resources, "requests"), _is_object(resources, "limits")
-        exists = _is_object(data, "resources") if compat.sizes_are_admissible else requests or limits
+        exists = _is_object(data, "resources") if rules.ours else requests or limits
         existing.append(ExistingObjects(requests, limits, exists))
     return tuple(existing)
 

@@ -8,7 +8,6 @@ from datetime import datetime, timedelta
 import msgspec
 
 from trimtab.decide.vertical.admission.pod_annotations import BOOST_PREFIX
-from trimtab.decide.vertical.compat import DEFAULT, VpaCompat
 from trimtab.decide.vertical.resources.container_resources import (
     NOTHING,
     ContainerResources,
@@ -18,6 +17,7 @@ from trimtab.decide.vertical.resources.container_resources import (
     policy_for,
 )
 from trimtab.decide.vertical.resources.proportional import proportional_limits
+from trimtab.decide.vertical.rules import Rules
 from trimtab.model.core.pod import CPU, MEMORY, Container, Pod, ResourceList, ResourceRequirements
 from trimtab.model.json import wire
 from trimtab.model.quantity import Quantity
@@ -66,7 +66,7 @@ def add_boost(
     vpa: VerticalPodAutoscaler,
     resources: ContainerResources,
     max_cpu: Quantity = Quantity.zero,
-    compat: VpaCompat = DEFAULT,
+    rules: Rules = Rules.TRIMTAB,
 ) -> BoostedResources | None:
     """Return the container's resources with its startup boost, or None if it has none.
 
@@ -81,7 +81,7 @@ def add_boost(
     cpu = _boosted_cpu(base, boost)
     if not max_cpu.is_zero and cpu > max_cpu:
         cpu = max_cpu
-    without_boost = resources if compat.disruptions_last_until_ready else NOTHING
+    without_boost = resources if rules.ours else NOTHING
     return BoostedResources(
         _with_cpu(container, vpa, resources, cpu),
         BOOST_PREFIX + container.name,

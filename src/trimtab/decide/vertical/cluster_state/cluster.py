@@ -12,9 +12,9 @@ from typing import NamedTuple
 from trimtab.decide.vertical.cluster_state.aggregates import Aggregate, AggregateTable, AggregationConfig
 from trimtab.decide.vertical.cluster_state.containers import DETACHED, ContainerHistory, ContainerTable
 from trimtab.decide.vertical.cluster_state.vpa import AggregateKey, VPAState
-from trimtab.decide.vertical.compat import DEFAULT, VpaCompat
 from trimtab.decide.vertical.control.attribution import Attribution
 from trimtab.decide.vertical.histogram.matrix import BLOCK_COLUMNS
+from trimtab.decide.vertical.rules import Rules
 from trimtab.model.labels.selector import Selector
 from trimtab.model.vpa.types import VerticalPodAutoscaler
 
@@ -96,12 +96,12 @@ class ClusterState:
     def __init__(
         self,
         config: AggregationConfig | None = None,
-        compat: VpaCompat = DEFAULT,
+        rules: Rules = Rules.TRIMTAB,
         *,
         per_vpa_config: bool = False,
         block_columns: int = BLOCK_COLUMNS,
     ) -> None:
-        self.compat = compat
+        self.rules = rules
         self.per_vpa_config = per_vpa_config
         self.table = AggregateTable(config, block_columns)
         self.containers = ContainerTable(self.table)
@@ -131,7 +131,7 @@ class ClusterState:
         state = self.pods.get(pod)
         if state is None:
             state = self.pods[pod] = self.namespace(pod.namespace).pods[pod] = PodState(pod)
-        if not self.compat.samples_follow_control:
+        if not self.rules.ours:
             attribution = None
         state.phase = phase
         label_set = self._intern(labels)
@@ -236,9 +236,9 @@ class ClusterState:
         self._attach(tracked, pod, now_ns)
         if not has_new_key:
             return
-        if self.compat.role_change_closes_window:
+        if self.rules.ours:
             tracked.history.close_window(now_ns)
-        tracked.is_bound = not self.compat.samples_survive_collection
+        tracked.is_bound = not self.rules.ours
 
     def _link_by_selector(self, key: AggregateKey, aggregate: Aggregate, pod: PodState) -> None:
         if pod.attribution is not None:
@@ -280,7 +280,7 @@ class ClusterState:
         return state
 
     def _retire_history(self, state: VPAState) -> None:
-        if self.compat.history_survives_selectors and state.initial:
+        if self.rules.ours and state.initial:
             for other in [key for key in self._retired_history if key[0] == state.key]:
                 self._release(self._retired_history.pop(other))
             self._retired_history[state.key, str(state.selector)] = state.initial

@@ -44,7 +44,7 @@ def expire_loaded_history(state: ClusterState, vpa: VPAState, now_ns: int) -> tu
     A container is gone if the VPA has pods, none of them has the container, and its last sample is a whole window old:
     it was renamed or removed from the template.
     """
-    if not state.compat.gone_containers_expire or vpa.pod_count <= 0:
+    if not state.rules.ours or vpa.pod_count <= 0:
         return ()
     old = [name for name, history in vpa.initial.items() if history.is_empty or history.is_expired(now_ns)]
     if not old:

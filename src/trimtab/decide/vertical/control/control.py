@@ -8,9 +8,9 @@ from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field, replace
 from functools import cached_property
 
-from trimtab.decide.vertical.compat import DEFAULT, VpaCompat
 from trimtab.decide.vertical.control.controllers import ControllerIndex, ControllerKey, topmost_controller
 from trimtab.decide.vertical.control.scope import NodeLabels, Scope, ScopeError, mismatch, resolve_scope
+from trimtab.decide.vertical.rules import Rules
 from trimtab.model.core.pod import Pod
 from trimtab.model.labels.selector import Selector
 from trimtab.model.times import ZERO_TIME
@@ -121,7 +121,7 @@ class VPAIndex:
     """All VPAs, by the controller they target."""
 
     by_target: Mapping[ControllerKey, tuple[VpaClaim, ...]]
-    compat: VpaCompat = DEFAULT
+    rules: Rules = Rules.TRIMTAB
     errors: Mapping[str, ScopeError] = field(default_factory=dict)
     """Errors of unusable scopes, by VPA."""
 
@@ -135,13 +135,13 @@ class VPAIndex:
         Upstream drops modes Off and Initial first, so that another VPA may resize a pod whose creation a VPA in mode
         Initial decided (edge case 5.3-9).
         """
-        if self.compat.initial_keeps_control:
+        if self.rules.ours:
             return self
         driving = {
             target: tuple(claim for claim in claims if claim.mode in DRIVING_MODES)
             for target, claims in self.by_target.items()
         }
-        return VPAIndex(driving, self.compat, self.errors)
+        return VPAIndex(driving, self.rules, self.errors)
 
 
 def index_vpas(
@@ -149,7 +149,7 @@ def index_vpas(
     scopes: Mapping[str, VPAScope] | None = None,
     *,
     is_gate_on: bool = False,
-    compat: VpaCompat = DEFAULT,
+    rules: Rules = Rules.TRIMTAB,
 ) -> VPAIndex:
     """Resolve the scope of every VPA and sort the VPAs of each target by strength."""
     grouped: dict[ControllerKey, list[VpaClaim]] = {}
@@ -162,7 +162,7 @@ def index_vpas(
             key = ControllerKey(vpa.metadata.namespace, target.kind, target.name)
             grouped.setdefault(key, []).append(claim)
     return VPAIndex(
-        {key: tuple(sorted(claims, key=_strength)) for key, claims in grouped.items()}, compat, errors
+        {key: tuple(sorted(claims, key=_strength)) for key, claims in grouped.items()}, rules, errors
     )
 
 

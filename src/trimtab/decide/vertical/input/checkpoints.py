@@ -71,7 +71,7 @@ def save_checkpoints(
     """Return the checkpoint objects of VPAs, named `<vpa>-<container>` as upstream's are."""
     saved = save_history(state, vpas, now_ns)
     notes = {owner: _estimate_note(state.vpas[owner[0]], owner[1]) for owner in saved}
-    if not state.compat.windows_survive_restarts:
+    if not state.rules.ours:
         return tuple(_checkpoint(*owner, status, notes[owner]) for owner, status in saved.items())
     windows = save_windows(state, vpas, now_ns)
     return tuple(
@@ -137,7 +137,7 @@ def load_checkpoint(
         problem = _resume_estimate(vpa, spec.container_name, estimate)
         error = problem and f"checkpoint {metadata.key}: {problem}"
     text = metadata.annotations.get(WINDOWS_ANNOTATION)
-    if error or text is None or not state.compat.windows_survive_restarts:
+    if error or text is None or not state.rules.ours:
         return error
     windows = decode_windows(text, checkpoint.status.last_update_time)
     if isinstance(windows, str):
@@ -157,7 +157,7 @@ def has_history(state: ClusterState, vpa: str, checkpoint: VerticalPodAutoscaler
     if container in vpa_state.initial:
         histories.append(vpa_state.initial[container])
     firsts = [history.first_sample_ns for history in histories if not history.is_empty]
-    if not firsts or not state.compat.history_survives_selectors:
+    if not firsts or not state.rules.ours:
         return bool(firsts)
     return min(firsts) < from_wire_time(checkpoint.status.first_sample_start) + SECOND_NS
 

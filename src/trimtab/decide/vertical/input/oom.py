@@ -3,8 +3,8 @@
 from collections.abc import Iterator
 from dataclasses import dataclass
 
-from trimtab.decide.vertical.compat import DEFAULT, VpaCompat
 from trimtab.decide.vertical.resources.container_resources import requests_and_limits, status_of
+from trimtab.decide.vertical.rules import Rules
 from trimtab.model import times
 from trimtab.model.core.objects import Event
 from trimtab.model.core.pod import MEMORY, ContainerStateTerminated, ContainerStatus, Pod
@@ -25,12 +25,10 @@ class OOM:
     memory_bytes: int
 
 
-def ooms_of_update(old: Pod, new: Pod, compat: VpaCompat = DEFAULT) -> tuple[OOM, ...]:
+def ooms_of_update(old: Pod, new: Pod, rules: Rules = Rules.TRIMTAB) -> tuple[OOM, ...]:
     """Return the kills between two versions of a pod. Later updates do not repeat them."""
     return tuple(
-        oom
-        for status in new.status.container_statuses
-        for oom in _ooms_of_container(status, old, new, compat)
+        oom for status in new.status.container_statuses for oom in _ooms_of_container(status, old, new, rules)
     )
 
 
@@ -44,7 +42,7 @@ def ooms_of_pod(pod: Pod) -> tuple[OOM, ...]:
     )
 
 
-def _ooms_of_container(status: ContainerStatus, old: Pod, new: Pod, compat: VpaCompat) -> Iterator[OOM]:
+def _ooms_of_container(status: ContainerStatus, old: Pod, new: Pod, rules: Rules) -> Iterator[OOM]:
     previous = status_of(old, status.name)
     if previous is None:
         return
@@ -57,7 +55,7 @@ def _ooms_of_container(status: ContainerStatus, old: Pod, new: Pod, compat: VpaC
     # and the old version of the pod has the request.
     last = status.last_state.terminated
     is_running_again = previous.state.running is not None and status.state.running is not None
-    is_new = compat.unseen_kills_count and _is_new(last, previous)
+    is_new = rules.ours and _is_new(last, previous)
     if _is_oom(last) and ((has_restarted and is_running_again) or is_new):
         yield _oom(old, status.name, last)
 

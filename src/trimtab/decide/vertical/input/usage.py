@@ -78,7 +78,7 @@ def _find_impossible(
     state: ClusterState, usage: UsageRows, capacities: Ints, now_ns: int
 ) -> tuple[np.typing.NDArray[np.bool_], np.typing.NDArray[np.bool_]]:
     none = np.zeros(len(usage.containers), dtype=np.bool_)
-    if not state.compat.refuses_impossible_samples:
+    if not state.rules.ours:
         return none, none
     future = usage.times > to_int64(now_ns + MAX_CLOCK_SKEW_NS)
     return future, ~future & (usage.amounts > capacities)
@@ -95,9 +95,9 @@ def record_oom(state: ClusterState, oom: OOM, now_ns: int, capacity: Capacity | 
     tracked = state.find_container(container)
     if isinstance(tracked, str):
         return tracked if container.pod not in state.pods else f"KeyError: {oom.container}"
-    if state.compat.refuses_impossible_samples and oom.time_ns > now_ns + MAX_CLOCK_SKEW_NS:
+    if state.rules.ours and oom.time_ns > now_ns + MAX_CLOCK_SKEW_NS:
         return FROM_THE_FUTURE
     _reattach(state, np.array([tracked.history.row]), now_ns)
-    limit = capacity.memory_bytes if capacity and state.compat.refuses_impossible_samples else None
+    limit = capacity.memory_bytes if capacity and state.rules.ours else None
     error = tracked.history.record_oom(oom.time_ns, oom.memory_bytes, limit)
     return error and f"error while recording OOM for {container}, Reason: {error}"

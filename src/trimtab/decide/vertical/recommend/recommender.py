@@ -99,7 +99,7 @@ def recommend_vpas(
 def _is_scaled(state: ClusterState, profile: Profile, sample_count: int) -> bool:
     if is_off(profile.container, state.vpas[profile.vpa].vpa.spec.resource_policy):
         return False
-    return sample_count > 0 or not state.compat.recommends_from_samples
+    return sample_count > 0 or not state.rules.ours
 
 
 def _to_recommend(

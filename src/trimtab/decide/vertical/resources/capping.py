@@ -13,7 +13,6 @@ from itertools import product
 
 import msgspec
 
-from trimtab.decide.vertical.compat import DEFAULT, VpaCompat
 from trimtab.decide.vertical.resources.container_resources import (
     container_of,
     controls_requests_only,
@@ -30,6 +29,7 @@ from trimtab.decide.vertical.resources.limit_ranges import (
 )
 from trimtab.decide.vertical.resources.pod_rules import PodRule as ServerRule
 from trimtab.decide.vertical.resources.proportional import scale
+from trimtab.decide.vertical.rules import Rules
 from trimtab.model.core.objects import LimitRangeItem
 from trimtab.model.core.pod import Pod, ResourceList
 from trimtab.model.quantity import Quantity
@@ -87,23 +87,28 @@ class CappedRecommendation:
 
 
 def cap_for_pod(
-    vpa: VerticalPodAutoscaler, pod: Pod, ranges: LimitRanges = NO_LIMIT_RANGES, compat: VpaCompat = DEFAULT
+    vpa: VerticalPodAutoscaler,
+    pod: Pod,
+    ranges: LimitRanges = NO_LIMIT_RANGES,
+    rules: Rules = Rules.TRIMTAB,
+    *,
+    scales_all: bool = False,
 ) -> CappedRecommendation:
     """Return the VPA's recommendation within every bound that applies to this pod."""
     policy, recommendation = vpa.spec.resource_policy, vpa.status.recommendation
     if recommendation is None and policy is None:
         return CappedRecommendation(None)
     entries = recommendation.container_recommendations if recommendation else ()
-    if compat.applies_only_to_controlled:
+    if rules.ours:
         entries = tuple(_controlled(entries, policy))
     cuts: list[Cut] = []
     # Pod-level resources are what the server compares with a pod's LimitRange; `fitting` does that.
-    if ranges.pod is not None and not (compat.sizes_are_admissible and pod.spec.resources is not None):
-        fitted = fit_pod(entries, pod, ranges.pod, compat)
+    if ranges.pod is not None and not (rules.ours and pod.spec.resources is not None):
+        fitted = fit_pod(entries, pod, ranges.pod, scales_all=scales_all or not rules.ours)
         cuts.extend(_pod_cuts(entries, fitted))
         entries = fitted
     capped = tuple(
-        _capped(entry, _limits_for(entry.container_name, pod, policy, ranges.container, compat), cuts)
+        _capped(entry, _limits_for(entry.container_name, pod, policy, ranges.container, rules), cuts)
         for entry in entries
         if container_of(pod, entry.container_name)
     )
@@ -184,14 +189,14 @@ def _allowed(least: ResourceList, most: ResourceList) -> _Limits:
 
 
 def _limits_for(
-    name: str, pod: Pod, policy: PodResourcePolicy | None, item: LimitRangeItem | None, compat: VpaCompat
+    name: str, pod: Pod, policy: PodResourcePolicy | None, item: LimitRangeItem | None, rules: Rules
 ) -> tuple[_Limits, ...]:
     """Return the container's limits in the order in which they apply."""
     requests, limits = requests_and_limits(pod, name)
     stages: list[_Limits] = []
     if item is not None:
         least, most = container_bounds(requests, limits, item)
-        if controls_requests_only(name, policy) and compat.sizes_are_admissible:
+        if controls_requests_only(name, policy) and rules.ours:
             least, most = item.min, item.max  # the limit stays, so no ratio carries the bounds over
         stages.append(_Limits(least, Cause.LIMIT_RANGE_MIN, most, Cause.LIMIT_RANGE_MAX))
     own = policy_for(name, policy)

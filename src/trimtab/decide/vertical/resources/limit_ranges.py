@@ -6,7 +6,6 @@ from typing import Literal
 
 import msgspec
 
-from trimtab.decide.vertical.compat import VpaCompat
 from trimtab.decide.vertical.resources.container_resources import (
     amount_of,
     recommendation_for,
@@ -127,15 +126,19 @@ def fit_pod(
     recommendations: Sequence[RecommendedContainerResources],
     pod: Pod,
     item: LimitRangeItem,
-    compat: VpaCompat,
+    *,
+    scales_all: bool,
 ) -> tuple[RecommendedContainerResources, ...]:
-    """Scale all containers' amounts together until the pod as a whole fits its LimitRange."""
+    """Scale all containers' amounts together until the pod as a whole fits its LimitRange.
+
+    `scales_all` scales containers and resources without a recommendation, too, as upstream.
+    """
     fitted = tuple(recommendations)
-    if not compat.limit_range_keeps_absent:
+    if scales_all:
         fitted += tuple(_unrecommended(recommendations, pod))
     for bound in BOUNDS:
         for resource in (CPU, MEMORY):
-            fitted = fit_pod_amount(fitted, pod, item, resource, bound, compat)
+            fitted = fit_pod_amount(fitted, pod, item, resource, bound, scales_all=scales_all)
     return fitted
 
 
@@ -155,7 +158,8 @@ def fit_pod_amount(
     item: LimitRangeItem,
     resource: str,
     bound: Bound,
-    compat: VpaCompat,
+    *,
+    scales_all: bool,
 ) -> tuple[RecommendedContainerResources, ...]:
     """Fit one resource of one bound.
 
@@ -168,7 +172,7 @@ def fit_pod_amount(
         return tuple(recommendations)
     if total_limit.is_zero:
         return tuple(recommendations)
-    if compat.limit_range_keeps_absent:
+    if not scales_all:
         # Containers without a recommendation stay, so the others have to make room for them.
         least_limit, least, most = least - rest.limit, least - rest.request, most - rest.limit
         total_limit, total = moved.limit, moved.request
@@ -181,7 +185,7 @@ def fit_pod_amount(
     else:
         factor = (total_limit, least_limit, FractionRounding.DOWN)
     return (
-        _scaled(recommendations, pod, resource, bound, factor, compat)
+        _scaled(recommendations, pod, resource, bound, factor, scales_all=scales_all)
         if factor[1].sign > 0
         else tuple(recommendations)
     )
@@ -234,14 +238,15 @@ def _scaled(
     resource: str,
     bound: Bound,
     factor: tuple[Quantity, Quantity, FractionRounding],
-    compat: VpaCompat,
+    *,
+    scales_all: bool,
 ) -> tuple[RecommendedContainerResources, ...]:
     base, result, rounding = factor
     named = {container.name for container in pod.spec.containers}
     scaled: list[RecommendedContainerResources] = []
     for entry in recommendations:
         amounts: ResourceList = getattr(entry, bound)
-        is_changed = entry.container_name in named and (resource in amounts or _invents(amounts, compat))
+        is_changed = entry.container_name in named and (resource in amounts or (scales_all and bool(amounts)))
         if is_changed:
             # Only the first entry of a container counts.
             named.discard(entry.container_name)
@@ -249,7 +254,3 @@ def _scaled(
             entry = msgspec.structs.replace(entry, **{bound: {**amounts, resource: amount}})
         scaled.append(entry)
     return tuple(scaled)
-
-
-def _invents(amounts: ResourceList, compat: VpaCompat) -> bool:
-    return bool(amounts) and not compat.limit_range_keeps_absent

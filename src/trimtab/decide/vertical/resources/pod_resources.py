@@ -4,7 +4,6 @@ from dataclasses import dataclass, replace
 
 import msgspec
 
-from trimtab.decide.vertical.compat import DEFAULT, VpaCompat
 from trimtab.decide.vertical.resources.capping import CappedRecommendation, Cut, cap_for_pod
 from trimtab.decide.vertical.resources.container_resources import (
     NOTHING,
@@ -23,6 +22,7 @@ from trimtab.decide.vertical.resources.fitting import (
 from trimtab.decide.vertical.resources.limit_ranges import NO_LIMIT_RANGES, LimitRanges
 from trimtab.decide.vertical.resources.pod_rules import with_resources
 from trimtab.decide.vertical.resources.proportional import FractionRounding, proportional_limits
+from trimtab.decide.vertical.rules import Rules
 from trimtab.model.core.pod import Pod, ResourceList, ResourceRequirements
 from trimtab.model.core.server_rules import KUBERNETES_1_36, ServerRules
 from trimtab.model.quantity import Quantity
@@ -68,38 +68,38 @@ def size_pod(
     pod: Pod,
     vpa: VerticalPodAutoscaler,
     ranges: LimitRanges = NO_LIMIT_RANGES,
-    compat: VpaCompat = DEFAULT,
+    rules: Rules = Rules.TRIMTAB,
     running: Pod | None = None,
-    rules: ServerRules = KUBERNETES_1_36,
+    server_rules: ServerRules = KUBERNETES_1_36,
 ) -> Sizing:
     """Return what the VPA gives to each container of a pod as its user wrote it.
 
     `running` is the same pod with its current resources.
     """
-    sizing = _sized(pod, vpa, ranges, compat)
-    if not compat.sizes_are_admissible or vpa.status.recommendation is None:
+    sizing = _sized(pod, vpa, ranges, rules)
+    if not rules.ours or vpa.status.recommendation is None:
         return sizing
     if running is not None:
-        return _size_running(sizing, pod, running, ranges, rules)
-    fitted = fit_sizes(pod, sizing.containers, ranges, rules=rules)
+        return _size_running(sizing, pod, running, ranges, server_rules)
+    fitted = fit_sizes(pod, sizing.containers, ranges, rules=server_rules)
     if not fitted.refusal:
         return _held_back(sizing, fitted)
     # The API server refuses the template. Upstream then scales every container, and the pod starts.
-    scaled = _sized(pod, vpa, ranges, replace(compat, limit_range_keeps_absent=False))
-    if first_violation(pod, apply_sizes(pod, scaled.containers), ranges, rules) is None:
+    scaled = _sized(pod, vpa, ranges, rules, scales_all=True)
+    if first_violation(pod, apply_sizes(pod, scaled.containers), ranges, server_rules) is None:
         return scaled
     return Sizing((NOTHING,) * len(pod.spec.containers), {}, refusal=fitted.refusal)
 
 
 def _size_running(
-    sizing: Sizing, written: Pod, running: Pod, ranges: LimitRanges, rules: ServerRules
+    sizing: Sizing, written: Pod, running: Pod, ranges: LimitRanges, server_rules: ServerRules
 ) -> Sizing:
     """Return the sizing of a running pod, which starts from the user's amounts of the given resources."""
     start = _mixed(written, running, sizing.containers)
-    fitted = fit_sizes(start, sizing.containers, ranges, written, rules)
+    fitted = fit_sizes(start, sizing.containers, ranges, written, server_rules)
     if fitted.refusal:
         # Leftovers of other sizes conflict with what the user wrote, but the running pod was admitted.
-        start, fitted = running, fit_sizes(running, sizing.containers, ranges, written, rules)
+        start, fitted = running, fit_sizes(running, sizing.containers, ranges, written, server_rules)
     if fitted.refusal:
         return Sizing((NOTHING,) * len(running.spec.containers), {}, refusal=fitted.refusal)
     admitted = _held_back(sizing, fitted)
@@ -136,11 +136,13 @@ def _kept_limits(own: ResourceRequirements, sizes: ContainerResources) -> Resour
     return {name: own.limits[name] for name in sizes.requests if name in own.limits}
 
 
-def _sized(pod: Pod, vpa: VerticalPodAutoscaler, ranges: LimitRanges, compat: VpaCompat) -> Sizing:
+def _sized(
+    pod: Pod, vpa: VerticalPodAutoscaler, ranges: LimitRanges, rules: Rules, *, scales_all: bool = False
+) -> Sizing:
     capped = CappedRecommendation(None)
     if vpa.status.recommendation is not None:
-        capped = cap_for_pod(vpa, pod, ranges, compat)
-    rounding = FractionRounding.CEILING if compat.ratio_is_the_users else FractionRounding.NONE
+        capped = cap_for_pod(vpa, pod, ranges, rules, scales_all=scales_all)
+    rounding = FractionRounding.CEILING if rules.ours else FractionRounding.NONE
     return size_capped(capped, pod, vpa, ranges, rounding)
 
 

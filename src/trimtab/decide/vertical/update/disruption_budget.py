@@ -8,8 +8,8 @@ from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 
 from trimtab.decide.vertical.admission.startup_boost import is_boosted
-from trimtab.decide.vertical.compat import VpaCompat
 from trimtab.decide.vertical.control.controllers import ControllerKey, creator_of
+from trimtab.decide.vertical.rules import Rules
 from trimtab.decide.vertical.update.resize.status import is_resizing
 from trimtab.model.core.pod import Pod
 
@@ -68,12 +68,12 @@ class Membership:
     """Groups with fewer pods than the VPA's minimum of replicas."""
 
 
-def by_creator(pods: Iterable[Pod], compat: VpaCompat) -> dict[ControllerKey, list[Pod]]:
+def by_creator(pods: Iterable[Pod], rules: Rules) -> dict[ControllerKey, list[Pod]]:
     """Return the pods of each controller, without pods that no controller would replace."""
     grouped: dict[ControllerKey, list[Pod]] = {}
     for pod in pods:
         creator = creator_of(pod)
-        if creator is None and not compat.unknown_kinds_are_budgeted:
+        if creator is None and not rules.ours:
             creator = ControllerKey(pod.metadata.namespace, "", "")
         if creator is not None:
             grouped.setdefault(creator, []).append(pod)
@@ -85,14 +85,14 @@ def count_group(
     pods: Sequence[Pod],
     replicas: int | None,
     tolerance: float,
-    compat: VpaCompat,
+    rules: Rules,
     available: Collection[str] | None = None,
 ) -> ReplicaGroup | None:
     """Count one controller's live pods, or None if the configured number is unknown.
 
     `available` names the pods that are available. Without it every pod that is not Pending is, as in upstream.
     """
-    configured = _configured(creator, len(pods), replicas, compat)
+    configured = _configured(creator, len(pods), replicas, rules)
     if configured is None:
         return None
     pending = sum(pod.status.phase == "Pending" for pod in pods)
@@ -107,12 +107,12 @@ def count_group(
     )
 
 
-def _configured(creator: ControllerKey, live: int, replicas: int | None, compat: VpaCompat) -> int | None:
+def _configured(creator: ControllerKey, live: int, replicas: int | None, rules: Rules) -> int | None:
     if creator.kind == _UNCOUNTED_KIND:
         return live
     if creator.kind in _COUNTED_KINDS:
         return replicas or None
-    if not compat.unknown_kinds_are_budgeted:
+    if not rules.ours:
         return 0
     return replicas or live
 
@@ -123,7 +123,7 @@ def assign_groups(
     *,
     minimum_is_waived: bool,
     known: Collection[ControllerKey],
-    compat: VpaCompat,
+    rules: Rules,
 ) -> Membership:
     """Return the groups of one VPA's pods that may be disrupted at all.
 
@@ -132,12 +132,12 @@ def assign_groups(
     """
     creators: dict[str, ControllerKey] = {}
     below_minimum: set[ControllerKey] = set()
-    for creator, group in by_creator(pods, compat).items():
+    for creator, group in by_creator(pods, rules).items():
         if creator not in known:
             continue
         if len(group) < required:
             # Upstream ends boosts among all other updates, and so waives the minimum for the siblings of a boosted pod.
-            is_boosting = not compat.disruptions_last_until_ready and any(map(is_boosted, group))
+            is_boosting = not rules.ours and any(map(is_boosted, group))
             if not (minimum_is_waived or is_boosting):
                 continue
             if minimum_is_waived:

@@ -32,7 +32,7 @@ class VpaEvictions:
         for pod in self.update.pods:
             if pod.metadata.key in reverted:
                 continue
-            if self.update.context.compat.disruptions_last_until_ready or not self._blocker(pod):
+            if self.update.context.rules.ours or not self._blocker(pod):
                 possible.append(pod)
             else:
                 self.update.skip(pod, NO_BUDGET)
@@ -54,7 +54,7 @@ class VpaEvictions:
 
     def _blocker(self, pod: Pod, *, is_urgent: bool = False) -> str:
         """Return why a pod cannot be evicted now, or empty if it can."""
-        if not self.update.context.compat.disruptions_last_until_ready:
+        if not self.update.context.rules.ours:
             return "" if self._can_evict_as_upstream(pod) else NO_BUDGET
         status = self.update.group_status(pod)
         if not status.is_member or (status.is_below_minimum and pod.status.phase != "Pending"):

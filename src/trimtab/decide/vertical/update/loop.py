@@ -10,7 +10,6 @@ from dataclasses import dataclass, field
 from datetime import datetime
 
 from trimtab.decide.vertical.admission.startup_boost import is_boosted
-from trimtab.decide.vertical.compat import DEFAULT, VpaCompat
 from trimtab.decide.vertical.control.control import (
     CONFLICT_REASON,
     ScopeConflict,
@@ -19,6 +18,7 @@ from trimtab.decide.vertical.control.control import (
 )
 from trimtab.decide.vertical.control.controllers import ControllerKey
 from trimtab.decide.vertical.resources.limit_ranges import NamespaceRanges
+from trimtab.decide.vertical.rules import Rules
 from trimtab.decide.vertical.update.actions import Action, ActionResult, PodUpdateResult, UpdateEvent
 from trimtab.decide.vertical.update.in_place.boost_end import end_startup_boosts
 from trimtab.decide.vertical.update.in_place.resize_request import report_progress
@@ -68,14 +68,14 @@ def update_loop(
     now: datetime,
     settings: UpdaterSettings = DEFAULT_SETTINGS,
     gates: FeatureGates = _DEFAULT_GATES,
-    compat: VpaCompat = DEFAULT,
+    rules: Rules = Rules.TRIMTAB,
 ) -> UpdateLoop:
     """Decide about every live pod: yield actions, receive their results, return the result."""
     live = tuple(
         pod for pod in observation.pods if pod.metadata.deletion_timestamp is None and not pod.is_finished
     )
     ranges = NamespaceRanges(observation.limit_ranges)
-    context = LoopContext(observation, now, settings, gates, compat, live, ranges)
+    context = LoopContext(observation, now, settings, gates, rules, live, ranges)
     loop = LoopState(context, state)
     yield from _run(context, loop)
     return UpdateResult(
@@ -102,7 +102,7 @@ def drive(loop: UpdateLoop, perform: Callable[[Action], ActionResult]) -> Update
 
 def _run(context: LoopContext, loop: LoopState) -> Step:
     updates, uncontrolled = _assign(context, loop)
-    if context.compat.disruptions_last_until_ready:
+    if context.rules.ours:
         report_progress(loop)
     loop.count_groups(context.live)
     loop.evaluate_trials({pod.metadata.key: key for key, update in updates.items() for pod in update.pods})
@@ -129,7 +129,7 @@ def _assign(context: LoopContext, loop: LoopState) -> tuple[dict[str, VpaPods], 
     """Assign live pods to VPAs. Return also uncontrolled pods with a resize annotation."""
     observation = context.observation
     ignored = frozenset(context.settings.ignored_namespaces)
-    index = observation.index(context.gates, context.compat).for_updater()
+    index = observation.index(context.gates, context.rules).for_updater()
     owners = observation.owners()
     updates: dict[str, VpaPods] = {}
     conflicts: list[ScopeConflict] = []
@@ -142,7 +142,7 @@ def _assign(context: LoopContext, loop: LoopState) -> tuple[dict[str, VpaPods], 
         conflicts.extend(control.conflicts)
         if (claim := control.claim) is None:
             loop.skip(pod, None, control.reason)
-            if context.compat.disruptions_last_until_ready and RESIZE_ANNOTATION in pod.metadata.annotations:
+            if context.rules.ours and RESIZE_ANNOTATION in pod.metadata.annotations:
                 uncontrolled.append(pod)
             continue
         if claim.key not in updates:

@@ -9,9 +9,9 @@ from datetime import datetime, timedelta
 
 import msgspec
 
-from trimtab.decide.vertical.compat import VpaCompat
 from trimtab.decide.vertical.control.controllers import ControllerKey
 from trimtab.decide.vertical.resources.limit_ranges import NamespaceRanges
+from trimtab.decide.vertical.rules import Rules
 from trimtab.decide.vertical.update.actions import PodUpdateResult, UpdateEvent
 from trimtab.decide.vertical.update.disruption_budget import ReplicaGroup, by_creator, count_group
 from trimtab.decide.vertical.update.disruption_ledger import (
@@ -108,7 +108,7 @@ class LoopContext:
     now: datetime
     settings: UpdaterSettings
     gates: FeatureGates
-    compat: VpaCompat
+    rules: Rules
     live: tuple[Pod, ...] = ()
     ranges: NamespaceRanges = field(default_factory=lambda: NamespaceRanges(()))
 
@@ -119,7 +119,7 @@ class LoopState:
     def __init__(self, context: LoopContext, before: UpdaterState) -> None:
         self.context = context
         pods = {pod.metadata.uid: pod for pod in context.live}
-        creators = {str(creator) for creator in by_creator(context.live, context.compat)}
+        creators = {str(creator) for creator in by_creator(context.live, context.rules)}
         self.groups: dict[ControllerKey, ReplicaGroup] = {}
         self.events: list[UpdateEvent] = []
         self.pod_results: dict[str, PodUpdateResult] = {}
@@ -145,7 +145,7 @@ class LoopState:
         self.reported_conflicts = frozenset(before.reported_conflicts)
 
     def _still_resizing(self, first_seen: Mapping[str, datetime]) -> dict[str, datetime]:
-        if not self.context.compat.resize_clock_restarts:
+        if not self.context.rules.ours:
             return dict(first_seen)
         resizing = {pod.metadata.key for pod in self.context.live if is_resizing(pod)}
         return {key: moment for key, moment in first_seen.items() if key in resizing}
@@ -164,14 +164,14 @@ class LoopState:
         """Replace the replica groups by those of these pods."""
         context = self.context
         self.groups = {}
-        for creator, members in by_creator(pods, context.compat).items():
+        for creator, members in by_creator(pods, context.rules).items():
             group = count_group(
                 creator,
                 members,
                 context.observation.replicas(creator),
                 context.settings.eviction_tolerance,
-                context.compat,
-                self.available if context.compat.disruptions_last_until_ready else None,
+                context.rules,
+                self.available if context.rules.ours else None,
             )
             if group is not None:
                 self.groups[creator] = group
@@ -179,7 +179,7 @@ class LoopState:
     def evaluate_trials(self, vpa_of: Mapping[str, str]) -> None:
         """Pause controllers whose evicted pods came back unchanged, and warn their VPAs."""
         trials = dict(self.eviction_limits.trials)
-        for creator, pods in by_creator(self.context.live, self.context.compat).items():
+        for creator, pods in by_creator(self.context.live, self.context.rules).items():
             before = trials.get(str(creator))
             if before is None:
                 continue
@@ -211,7 +211,7 @@ class LoopState:
 
     def is_up(self, pod: Pod) -> bool:
         """Return whether disrupting the pod makes one available pod less."""
-        if not self.context.compat.disruptions_last_until_ready:
+        if not self.context.rules.ours:
             return pod.status.phase != "Pending"
         return pod.metadata.key in self.available
 
@@ -244,7 +244,7 @@ class LoopState:
         if self.is_up(pod) and creator in self.groups:
             self.groups[creator] = self.groups[creator].after_eviction()
         self.available.discard(pod.metadata.key)
-        if self.context.compat.disruptions_last_until_ready:
+        if self.context.rules.ours:
             self.disruptions[pod.metadata.uid] = Disruption(
                 kind=DisruptionKind.EVICTION, requested_at=self.context.now, vpa=vpa
             )
@@ -255,7 +255,7 @@ class LoopState:
         if disruption is not None:
             self.disruptions[pod.metadata.uid] = disruption
             self.resizes_first_seen.pop(pod.metadata.key, None)
-        is_counted = self.is_up(pod) or not self.context.compat.disruptions_last_until_ready
+        is_counted = self.is_up(pod) or not self.context.rules.ours
         if is_counted and creator in self.groups:
             self.groups[creator] = self.groups[creator].after_resize()
         self.available.discard(pod.metadata.key)

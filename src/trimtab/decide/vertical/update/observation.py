@@ -2,9 +2,9 @@
 
 import msgspec
 
-from trimtab.decide.vertical.compat import VpaCompat
 from trimtab.decide.vertical.control.control import VPAIndex, index_vpas
 from trimtab.decide.vertical.control.controllers import Controller, ControllerIndex, ControllerKey
+from trimtab.decide.vertical.rules import Rules
 from trimtab.model.core.objects import LimitRange
 from trimtab.model.core.pod import Pod
 from trimtab.model.core.server_rules import ServerRules, rules_of
@@ -49,17 +49,17 @@ class UpdateObservation(Wire):
     """The version of the API server, such as `1.37`; empty if it is not known."""
 
     @property
-    def rules(self) -> ServerRules:
+    def server_rules(self) -> ServerRules:
         """Return the rules of the API server."""
         return rules_of(self.kubernetes)
 
-    def index(self, gates: FeatureGates, compat: VpaCompat) -> VPAIndex:
+    def index(self, gates: FeatureGates, rules: Rules) -> VPAIndex:
         """Return the VPAs by target, scopes resolved."""
         return index_vpas(
             ((entry.vpa, read_selector(entry.selector)) for entry in self.vpas),
             {scope.metadata.key: scope for scope in self.scopes},
             is_gate_on=gates.vpa_selector_refinement,
-            compat=compat,
+            rules=rules,
         )
 
     def owners(self) -> ControllerIndex:

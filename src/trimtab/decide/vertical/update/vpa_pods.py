@@ -51,7 +51,7 @@ def excludes_boosted_pods(claim: VpaClaim, context: LoopContext) -> bool:
 
     Upstream excludes them while VPA and gate ask for boosts. Here a boost that was given always ends first.
     """
-    if context.compat.disruptions_last_until_ready:
+    if context.rules.ours:
         return True
     return context.gates.cpu_startup_boost and claim.has_boost
 
@@ -105,7 +105,7 @@ class VpaPods:
             return UpdateCandidate(
                 pod, priority, sizing.recommendation, eligibility.reason, is_urgent=is_quick_oom
             )
-        if context.compat.disruptions_last_until_ready and is_limit_due(pod, sizing, context.now):
+        if context.rules.ours and is_limit_due(pod, sizing, context.now):
             return UpdateCandidate(pod, priority, sizing.recommendation, LIMIT_DUE)
         self.skip(pod, f"{eligibility.reason}; {sizing.note}" if sizing.note else eligibility.reason)
         return None
@@ -118,7 +118,7 @@ class VpaPods:
         context = self.context
         if not is_boosted(pod) or not excludes_boosted_pods(self.claim, context):
             return True
-        if not is_quick_oom or not context.compat.disruptions_last_until_ready:
+        if not is_quick_oom or not context.rules.ours:
             return False
         if expired_boosts(pod, self.vpa, context.now):
             return False
@@ -144,21 +144,21 @@ class VpaPods:
 
         Pods of one template share their spec, and so the result.
         """
-        spec, compat = pod.spec, self.context.compat
+        spec, rules = pod.spec, self.context.rules
         parts = (spec.containers, spec.init_containers, spec.resources)
         originals = pod.metadata.annotations.get(ORIGINALS_ANNOTATION)
-        key = (*map(id, parts), originals, pod.status.qos_class) if compat.ratio_is_the_users else (id(pod),)
+        key = (*map(id, parts), originals, pod.status.qos_class) if rules.ours else (id(pod),)
         if key not in self._sizings:
             ranges = self.context.ranges.of(pod.metadata.namespace)
             self._sizings[key] = size_running_pod(
-                pod, self.vpa, ranges, compat, self.context.observation.rules
+                pod, self.vpa, ranges, rules, self.context.observation.server_rules
             )
         return self._sizings[key]
 
     def infeasible_for(self, pod: Pod) -> Infeasible | None:
         """Return the recommendation that was infeasible for a pod."""
         infeasible = self.state.infeasible.get(pod.metadata.uid)
-        is_per_vpa = self.context.compat.infeasible_is_per_vpa
+        is_per_vpa = self.context.rules.ours
         if infeasible is not None and is_per_vpa and infeasible.vpa != self.claim.key:
             return None
         return infeasible
@@ -181,7 +181,9 @@ class VpaPods:
         """Plan a resize, or nothing if the pod's startup boost is unreadable."""
         try:
             context = self.context
-            return plan_resize(pod, self.vpa, sizes, context.now, context.compat, context.observation.rules)
+            return plan_resize(
+                pod, self.vpa, sizes, context.now, context.rules, context.observation.server_rules
+            )
         except BoostError:
             return ResizePlan()
 

@@ -18,7 +18,7 @@ def effective_mode(claim: VpaClaim, context: LoopContext) -> str:
     Auto with a scope resizes in place first, so that a leader keeps its lease.
     """
     is_scoped_auto = claim.mode == UpdateMode.AUTO and claim.vpa.spec.vpa_scope is not None
-    if is_scoped_auto and context.compat.scoped_auto_is_in_place and context.observation.serves_resize:
+    if is_scoped_auto and context.rules.ours and context.observation.serves_resize:
         return UpdateMode.IN_PLACE_OR_RECREATE
     return claim.mode
 
@@ -32,17 +32,17 @@ def update_vpa(update: VpaPods) -> Step:
         if forbidden:
             yield from revert_all(update, forbidden)
         return
-    compat, is_in_place = update.context.compat, update.mode in IN_PLACE_MODES
-    if not compat.budget_is_shared:
+    rules, is_in_place = update.context.rules, update.mode in IN_PLACE_MODES
+    if not rules.ours:
         update.state.count_groups(update.pods)
     update.members = assign_groups(
         update.pods,
         _required_replicas(update),
         minimum_is_waived=is_in_place and update.context.settings.skips_budget_in_place,
         known=update.state.groups,
-        compat=compat,
+        rules=rules,
     )
-    if is_in_place and compat.disruptions_last_until_ready:
+    if is_in_place and rules.ours:
         yield from VpaResizes(update).run()
     elif is_in_place:
         yield from UpstreamVpaResizes(update).run()
@@ -60,7 +60,7 @@ def _mode_forbids(update: VpaPods) -> str:
 
 
 def _outdated_recommendation(update: VpaPods) -> str:
-    if update.context.compat.needs_current_recommendation and not is_recommendation_current(update.claim):
+    if update.context.rules.ours and not is_recommendation_current(update.claim):
         return "the recommendation was learnt under another target or scope"
     return ""
 

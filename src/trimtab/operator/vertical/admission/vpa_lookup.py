@@ -43,10 +43,10 @@ class VpaLookup:
             view.node_labels() if targeted else {},
             {namespace: NamespaceRanges(ranges).of(namespace)},
             view.gates,
-            view.compat,
+            view.rules,
             self._max_boost_cpu,
             await self._serves_resize(),
-            view.rules,
+            view.server_rules,
         )
 
     async def _serves_resize(self) -> bool:

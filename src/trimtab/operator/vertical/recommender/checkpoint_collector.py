@@ -91,7 +91,7 @@ class CheckpointCollector:
 
     async def _may_collect(self, vpas: frozenset[NamespacedName]) -> bool:
         """Return whether a VPA exists. A shard may have none although other shards have some."""
-        if vpas or not self._options.compat.orphans_need_a_vpa:
+        if vpas or not self._options.rules.ours:
             return True
         share = self._options.share
         if share.is_fixed or share.namespaces:
@@ -134,7 +134,7 @@ class CheckpointCollector:
         container = checkpoint.spec.container_name
         is_known = container in vpa.initial or any(key.container == container for key in vpa.aggregates)
         age_ns = times.to_ns(self._clock.now()) - times.to_ns(last)
-        is_expired = state.compat.gone_containers_expire and age_ns >= state.table.config.window_ns
+        is_expired = state.rules.ours and age_ns >= state.table.config.window_ns
         return vpa.pod_count > 0 and not is_known and is_expired
 
     async def _is_vpa_gone(self, checkpoint: OwnedCheckpoint) -> bool:

@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 from datetime import datetime
 
 from trimtab.cluster.cache.share import Share
-from trimtab.decide.vertical.compat import DEFAULT, VpaCompat
+from trimtab.decide.vertical.rules import Rules
 from trimtab.model.core.meta import NamespacedName, ObjectMeta
 from trimtab.model.json import wire
 from trimtab.model.vpa.types import VerticalPodAutoscalerCheckpoint as Checkpoint
@@ -22,7 +22,7 @@ class CheckpointOptions:
     """The watched namespaces, or those of the shards that are held."""
     workers: int = 10
     """Checkpoints written at the same time."""
-    compat: VpaCompat = DEFAULT
+    rules: Rules = Rules.TRIMTAB
     ignored_namespaces: frozenset[str] = frozenset()
     """Namespaces in which nothing is written or deleted."""
 

@@ -111,10 +111,10 @@ class Recommender(ControlLoop):
             ignored,
             matched_only=settings.memory_saver,
         )
-        options = CheckpointOptions(view.share, workers, view.compat, ignored)
+        options = CheckpointOptions(view.share, workers, view.rules, ignored)
         store = CheckpointStore(deps.client, self._states, options)
         self._history = HistoryBootstrap(view, self._states, store, metrics, history)
-        self._ooms = OomObserver(deps.client, view.pods, view.share, view.compat)
+        self._ooms = OomObserver(deps.client, view.pods, view.share, view.rules)
         self._samples = SampleFeeder(
             self._states,
             self._feeder,

@@ -149,7 +149,7 @@ class ClusterStateFeeder:
             if known is None:
                 new.append(name)
             state.add_or_update_vpa(targeted.vpa, selector)
-            if state.compat.needs_current_recommendation:
+            if state.rules.ours:
                 state.vpas[key].selector_hash = selector_hash(control.claims[key])
         present = {targeted.vpa.key for targeted in ours}
         for state in self._states:
@@ -323,7 +323,7 @@ class ClusterStateFeeder:
 
     @property
     def _samples_follow_control(self) -> bool:
-        return all(state.compat.samples_follow_control for state in self._states)
+        return all(state.rules.ours for state in self._states)
 
 
 def _load_pod(state: ClusterState, key: PodId, pod: Pod, attribution: Attribution, now_ns: int) -> None:

@@ -9,8 +9,8 @@ from trimtab.cluster.cache.share import Share
 from trimtab.cluster.cache.subscriptions import CacheEvent, Delta
 from trimtab.cluster.client import Client
 from trimtab.cluster.resource import CORE_EVENTS
-from trimtab.decide.vertical.compat import DEFAULT, VpaCompat
 from trimtab.decide.vertical.input.oom import OOM, ooms_of_event, ooms_of_pod, ooms_of_update
+from trimtab.decide.vertical.rules import Rules
 from trimtab.model import times
 from trimtab.model.core.objects import Event
 from trimtab.model.core.pod import Pod
@@ -44,10 +44,10 @@ class OomObserver:
         client: Client,
         pods: NamespacedInformer[Pod],
         share: Share,
-        compat: VpaCompat = DEFAULT,
+        rules: Rules = Rules.TRIMTAB,
     ) -> None:
         self._waiting: deque[Kill] = deque(maxlen=MAX_WAITING)
-        self._compat = compat
+        self._rules = rules
         self._events = NamespacedInformer(client, CORE_EVENTS.into(Event), share, fields="reason=Evicted")
         self._events.subscribe(self._on_event)
         pods.subscribe(self._on_pod)
@@ -88,7 +88,7 @@ class OomObserver:
 
     def _on_pod(self, delta: Delta[Pod]) -> None:
         if delta.change is CacheEvent.UPDATED and delta.old is not None and delta.new is not None:
-            ooms = ooms_of_update(delta.old, delta.new, self._compat)
+            ooms = ooms_of_update(delta.old, delta.new, self._rules)
             self._waiting.extend(Kill(oom, delta.new) for oom in ooms)
 
     def _on_event(self, delta: Delta[Event]) -> None:

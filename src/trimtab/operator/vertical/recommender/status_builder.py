@@ -6,9 +6,9 @@ from dataclasses import dataclass
 import msgspec
 
 from trimtab.decide.vertical.cluster_state.vpa import VPAState
-from trimtab.decide.vertical.compat import DEFAULT, VpaCompat
 from trimtab.decide.vertical.recommend.minor_changes import is_minor_change
 from trimtab.decide.vertical.recommend.recommender import VPARecommendation, recommend_vpas
+from trimtab.decide.vertical.rules import Rules
 from trimtab.decide.vertical.update.refused_replacements import refusals_by_vpa
 from trimtab.model import times
 from trimtab.model.labels.selector import NOTHING
@@ -84,12 +84,12 @@ class StatusBuilder:
 
     def _refused_replacements(self, control: ControlSnapshot) -> dict[str, str]:
         """Return why pods stay, by VPA, as the updater noted on the pods. Upstream has no such condition."""
-        if not self._view.compat.sizes_are_admissible:
+        if not self._view.rules.ours:
             return {}
         return refusals_by_vpa(self._view.pods, control.index, control.owners, control.nodes)
 
     def _change(self, vpa: VPAState, refused: str, now_ns: int) -> StatusChange | None:
-        change = change_of(vpa, self._view.compat, self._excluded(vpa), now_ns, refused=refused)
+        change = change_of(vpa, self._view.rules, self._excluded(vpa), now_ns, refused=refused)
         created = vpa.vpa.metadata.creation_timestamp
         is_first = vpa.vpa.status.recommendation is None and vpa.has_recommendation
         if change is not None and is_first and created is not None and not self._is_dry_run:
@@ -105,7 +105,7 @@ class StatusBuilder:
 
 def change_of(
     state: VPAState,
-    compat: VpaCompat = DEFAULT,
+    rules: Rules = Rules.TRIMTAB,
     excluded: UnsupportedConfig | None = None,
     now_ns: int = 0,
     *,
@@ -126,7 +126,7 @@ def change_of(
             state.conditions[UNSUPPORTED] = stored_condition
         state.set_condition(UNSUPPORTED, True, excluded.reason, excluded.message, now_ns)
     status, stored = state.status(), state.vpa.status
-    if status == stored or (compat.small_moves_wait and is_minor_change(stored, status)):
+    if status == stored or (rules.ours and is_minor_change(stored, status)):
         return None
     return StatusChange(state.vpa, status)
 

@@ -19,7 +19,9 @@ from trimtab.decide.vertical.update.actions import Action, ActionResult, Evict, 
 from trimtab.decide.vertical.update.refused_replacements import REFUSED_ANNOTATION
 from trimtab.model.author import Author
 from trimtab.model.core.pod import Pod
+from trimtab.model.status import Status
 from trimtab.operator.vertical.updater.replacement import REFUSED, Obstacle, ReplacementCheck
+from trimtab.pacing import TokenBucket
 
 log = logging.getLogger(__name__)
 _NODE_CAPACITY = "NodeCapacity"
@@ -35,26 +37,20 @@ WebhookCheck = Callable[[], Awaitable[str | None]]
 
 
 class ActionRateLimiter:
-    """A token bucket for the actions of one kind."""
+    """The pace of the actions of one kind."""
 
     def __init__(self, clock: Clock, per_second: float, burst: int) -> None:
         self._clock = clock
-        self._per_second = per_second
-        self._burst = max(burst, 1)
-        self._tokens = float(self._burst)
-        self._filled_at = clock.monotonic()
+        self._tokens = TokenBucket(clock, 1 / per_second, max(burst, 1)) if per_second > 0 else None
 
     async def take(self, until: float) -> bool:
         """Wait for a token, and return whether one is free before `until` on the monotonic clock."""
-        if self._per_second <= 0:
+        if self._tokens is None:
             return True
-        now = self._clock.monotonic()
-        gained = (now - self._filled_at) * self._per_second
-        self._tokens, self._filled_at = min(self._tokens + gained, float(self._burst)), now
-        wait = max((1.0 - self._tokens) / self._per_second, 0.0)
-        if now + wait > until:
+        wait = self._tokens.take()
+        if self._clock.monotonic() + wait > until:
+            self._tokens.give_back()
             return False
-        self._tokens -= 1.0
         await self._clock.sleep(wait)
         return True
 
@@ -211,7 +207,7 @@ class UpdateActuator:
         meta = known.metadata
         now = await self.client.get(PODS, meta.name, meta.namespace)
         if now.metadata.uid != meta.uid or now.spec != known.spec:
-            status = errors.Status(message="the pod changed since the decision", code=409, reason="Conflict")
+            status = Status(message="the pod changed since the decision", code=409, reason="Conflict")
             raise errors.Conflict(f"resizing pod {meta.key}", status)
         return now
 

@@ -195,11 +195,11 @@ class Updater(ControlLoop):
             author=self._deps.author(),
         )
         loop = recorded_loop(
-            observation, self._state, self._clock.now(), self._updating, self._view.gates, self._view.compat
+            observation, self._state, self._clock.now(), self._updating, self._view.gates, self._view.rules
         )
         recorded = await _carry_out(loop, actuator, timer)
         self._apply_result(recorded, actuator)
-        if self._view.compat.sizes_are_admissible and not self._client.is_dry_run:
+        if self._view.rules.ours and not self._client.is_dry_run:
             await self._write_refusal_notes(recorded, actuator)
         timer.step("EvictPods")
         timer.total()

@@ -87,7 +87,7 @@ class ReplacementCheck:
     def _sized(self, wanted: Json, pod: Pod, vpa: VerticalPodAutoscaler) -> Json:
         """Return a replacement with the sizes that our webhook would give it."""
         ranges = NamespaceRanges(tuple(self.view.limit_ranges)).of(pod.metadata.namespace)
-        sizing = size_running_pod(pod, vpa, ranges, self.view.compat, self.view.rules)
+        sizing = size_running_pod(pod, vpa, ranges, self.view.rules, self.view.server_rules)
         given = {
             container.name: sizes
             for container, sizes in zip(pod.spec.containers, sizing.containers, strict=True)
@@ -146,9 +146,9 @@ class ReplacementCheck:
     async def _resized(self, pod: Pod, vpa: VerticalPodAutoscaler) -> Pod:
         """Return the pod after a dry run of an in-place resize to the size of its replacement."""
         ranges = NamespaceRanges(tuple(self.view.limit_ranges)).of(pod.metadata.namespace)
-        sizing = size_running_pod(pod, vpa, ranges, self.view.compat, self.view.rules)
+        sizing = size_running_pod(pod, vpa, ranges, self.view.rules, self.view.server_rules)
         now = self.client.clock.now()
-        plan = plan_resize(pod, vpa, sizing.containers, now, self.view.compat, self.view.rules)
+        plan = plan_resize(pod, vpa, sizing.containers, now, self.view.rules, self.view.server_rules)
         return await self.client.patch(
             PODS,
             pod.name,

@@ -10,11 +10,12 @@ import pytest
 
 from trimtab.adapter.api.requests import CustomMetricQuery, ExternalMetricQuery
 from trimtab.adapter.config import PluginSettings
-from trimtab.adapter.errors import ConfigurationError, NotFound, ServiceUnavailable
+from trimtab.adapter.errors import ConfigurationError
 from trimtab.adapter.sources.plugin.source import SourcePlugins
 from trimtab.adapter.sources.plugin.thread import MAX_CALLS, PluginThread, TooManyCallsError
 from trimtab.clock import SystemClock
 from trimtab.model.labels.selector import Selector
+from trimtab.model.status import StatusError
 from trimtab.plugins.kinds import PluginKind
 from trimtab.plugins.metric_source import MetricValue
 from trimtab.plugins.registry import Plugin, Plugins
@@ -121,7 +122,7 @@ async def test_a_failure_is_not_cached_and_the_first_good_answer_ends_it():
         return answer
 
     source = make(flaky)
-    with pytest.raises(ServiceUnavailable) as refused:
+    with pytest.raises(StatusError, check=lambda error: error.code == 503) as refused:
         await source.external(WAITING)
     assert "database" not in str(refused.value), "tenants do not see the administrator's errors"
     assert "database restarts" in next(iter(source.health())).reason
@@ -153,7 +154,7 @@ async def test_it_runs_on_its_own_thread_and_only_for_external_metrics_of_the_co
     assert not source.serves(ExternalMetricQuery("shop", "other"))
     custom = CustomMetricQuery("shop", "pods", "*", "jobs_waiting")
     assert not source.serves(custom)
-    with pytest.raises(NotFound):
+    with pytest.raises(StatusError, check=lambda error: error.code == 404):
         await source.custom(custom)
     assert source.catalogue().external == {"jobs_waiting"}
     await source.close()

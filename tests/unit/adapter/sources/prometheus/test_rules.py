@@ -4,12 +4,13 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from trimtab.adapter.errors import BadRequest, ConfigurationError
+from trimtab.adapter.errors import ConfigurationError
 from trimtab.adapter.sources.prometheus import promql
 from trimtab.adapter.sources.prometheus.rules import PrometheusRule, check, load_rules
 from trimtab.adapter.sources.prometheus.source import RejectedSampleError, parse_value, sample_time
 from trimtab.clock import VirtualClock
 from trimtab.model.labels.selector import Selector
+from trimtab.model.status import StatusError
 
 PODS = {"pods": "pod"}
 
@@ -104,12 +105,16 @@ def test_prometheus_adapters_own_placeholders_are_understood():
 
 @pytest.mark.parametrize("text", ["a>3", "a<3"])
 def test_prometheus_cannot_compare_labels_as_numbers(text):
-    with pytest.raises(BadRequest, match="cannot compare"):
+    with pytest.raises(StatusError, match="cannot compare", check=lambda error: error.code == 400):
         promql.from_selector(Selector.parse(text))
 
 
 def test_a_kubernetes_label_that_prometheus_cannot_have_is_refused_by_name():
-    with pytest.raises(BadRequest, match=r"'app\.kubernetes\.io/name' cannot be a label"):
+    with pytest.raises(
+        StatusError,
+        match=r"'app\.kubernetes\.io/name' cannot be a label",
+        check=lambda error: error.code == 400,
+    ):
         promql.from_selector(Selector.parse("app.kubernetes.io/name=web"))
 
 

@@ -19,18 +19,18 @@ from tests.unit.decide.vertical.policy_builders import (
 )
 from trimtab.decide.vertical.admission.admit import AdmissionContext, admit_pod
 from trimtab.decide.vertical.admission.pod_annotations import ORIGINALS_ANNOTATION
-from trimtab.decide.vertical.compat import DEFAULT, VPA_1_8
 from trimtab.decide.vertical.resources.limit_ranges import NamespaceRanges
+from trimtab.decide.vertical.rules import Rules
 from trimtab.decide.vertical.update.observation import ObservedController
 from trimtab.model.feature_gates import FeatureGates
 
 LEADER_SCOPE = scope("leader", pods=LEADER)
 
 
-def context(seen, gates=ALL_GATES, compat=DEFAULT):
+def context(seen, gates=ALL_GATES, rules=Rules.TRIMTAB):
     ranges = NamespaceRanges(seen.limit_ranges)
     return AdmissionContext(
-        seen.index(gates, compat), seen.owners(), seen.nodes, {"shop": ranges.of("shop")}, gates, compat
+        seen.index(gates, rules), seen.owners(), seen.nodes, {"shop": ranges.of("shop")}, gates, rules
     )
 
 
@@ -146,14 +146,14 @@ def test_a_container_without_resources_gets_the_objects_it_lacks():
 
 
 @pytest.mark.parametrize(
-    ("compat", "touched"),
-    [(DEFAULT, True), (VPA_1_8, False)],
+    ("rules", "touched"),
+    [(Rules.TRIMTAB, True), (Rules.VPA_1_8, False)],
     ids=["ours uses it", "upstream matches nothing"],
 )
-def test_a_named_pod_without_namespace_is_in_the_requests_namespace(compat, touched):
+def test_a_named_pod_without_namespace_is_in_the_requests_namespace(rules, touched):
     raw = raw_pod()
     del raw["metadata"]["namespace"]
-    assert bool(admit(raw, world([vpa("base", recommended("4Gi"))]), compat=compat).operations) is touched
+    assert bool(admit(raw, world([vpa("base", recommended("4Gi"))]), rules=rules).operations) is touched
 
 
 def test_mode_off_changes_nothing():
@@ -301,8 +301,8 @@ PARTS = st.fixed_dictionaries(
 @settings(max_examples=150)
 @given(st.one_of(JSON, PARTS))
 def test_f56_no_pod_however_odd_makes_admission_raise(raw):
-    for compat in (DEFAULT, VPA_1_8):
-        answer = admit(raw, world([vpa("base", recommended("4Gi", "1"))]), compat=compat)
+    for rules in (Rules.TRIMTAB, Rules.VPA_1_8):
+        answer = admit(raw, world([vpa("base", recommended("4Gi", "1"))]), rules=rules)
         assert answer.reason
         if isinstance(raw, dict) and answer.operations:
             patched(raw, answer.operations)

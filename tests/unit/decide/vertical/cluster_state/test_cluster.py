@@ -15,10 +15,10 @@ from tests.unit.decide.vertical.usage_builders import (
 )
 from trimtab.decide.vertical.cluster_state.cluster import ClusterState, ContainerId, PodId
 from trimtab.decide.vertical.cluster_state.garbage import AggregateCollector, collect_garbage
-from trimtab.decide.vertical.compat import DEFAULT, VPA_1_8, VpaCompat
 from trimtab.decide.vertical.input.checkpoints import load_checkpoint, load_history, save_checkpoints
 from trimtab.decide.vertical.input.oom import OOM
 from trimtab.decide.vertical.input.usage import Capacity, record_oom
+from trimtab.decide.vertical.rules import Rules
 from trimtab.model.core.meta import ObjectMeta
 from trimtab.model.json import wire
 from trimtab.model.labels.selector import Selector
@@ -35,8 +35,8 @@ NODE = Capacity(millicores=16_000, memory_bytes=64 * 10**9)
 APP = ContainerId(PodId("shop", "db-0"), "app")
 
 
-def settled(compat=DEFAULT, minutes=120) -> Recommender:
-    recommender = Recommender([vpa("base")], compat=compat)
+def settled(rules=Rules.TRIMTAB, minutes=120) -> Recommender:
+    recommender = Recommender([vpa("base")], rules=rules)
     recommender.observe([member("db-0")])
     for _ in range(minutes):
         recommender.scrape({"db-0": USUAL})
@@ -44,14 +44,14 @@ def settled(compat=DEFAULT, minutes=120) -> Recommender:
 
 
 @pytest.mark.parametrize(
-    ("poison", "compat", "is_harmless"),
+    ("poison", "rules", "is_harmless"),
     [
-        pytest.param(Load(10**9, 10**13), DEFAULT, True, id="usage no node can hold is refused"),
-        pytest.param(Load(10**9, 10**13), VPA_1_8, False, id="upstream learns from it"),
+        pytest.param(Load(10**9, 10**13), Rules.TRIMTAB, True, id="usage no node can hold is refused"),
+        pytest.param(Load(10**9, 10**13), Rules.VPA_1_8, False, id="upstream learns from it"),
     ],
 )
-def test_f60_one_bad_sample_cannot_move_the_target_by_more_than_twice(poison, compat, is_harmless):
-    recommender = settled(compat)
+def test_f60_one_bad_sample_cannot_move_the_target_by_more_than_twice(poison, rules, is_harmless):
+    recommender = settled(rules)
     before = [recommender.targets(resource)["base"] or 0 for resource in ("cpu", "memory")]
     recommender.scrape({"db-0": poison}, capacity=NODE)
     after = [recommender.targets(resource)["base"] or 0 for resource in ("cpu", "memory")]
@@ -76,7 +76,7 @@ def test_a_sample_from_the_future_does_not_block_the_samples_of_the_present():
 
 
 def test_upstream_accepts_a_sample_from_the_future_and_then_no_other():
-    recommender = settled(VPA_1_8, minutes=1)
+    recommender = settled(Rules.VPA_1_8, minutes=1)
     now = recommender.now_ns
     assert add_sample(recommender.state, APP, "cpu", 100, now + DAY_NS, now) is None
     assert add_sample(recommender.state, APP, "cpu", 100, now + MINUTE_NS, now) is not None
@@ -235,8 +235,8 @@ def test_rl10_label_sets_that_nobody_has_any_more_are_forgotten():
     assert set(recommender.state.labels) == {"app=db"}
 
 
-def loaded_with(container: str, days_ago: int, compat: VpaCompat = DEFAULT) -> Recommender:
-    recommender = Recommender([vpa("base")], compat=compat)
+def loaded_with(container: str, days_ago: int, rules: Rules = Rules.TRIMTAB) -> Recommender:
+    recommender = Recommender([vpa("base")], rules=rules)
     last = format_ns(recommender.now_ns - days_ago * DAY_NS)
     histogram = {"referenceTimestamp": last, "bucketWeights": {"9": 10000}, "totalWeight": 1.0}
     status = {
@@ -258,21 +258,21 @@ def loaded_with(container: str, days_ago: int, compat: VpaCompat = DEFAULT) -> R
 
 
 @pytest.mark.parametrize(
-    ("container", "days", "has_pods", "compat", "is_kept"),
+    ("container", "days", "has_pods", "rules", "is_kept"),
     [
         pytest.param(
-            "old", 9, True, DEFAULT, False, id="a container that was renamed more than a window ago"
+            "old", 9, True, Rules.TRIMTAB, False, id="a container that was renamed more than a window ago"
         ),
-        pytest.param("old", 7, True, DEFAULT, True, id="one that was renamed a week ago may come back"),
-        pytest.param("app", 9, True, DEFAULT, True, id="a container that the pods have"),
+        pytest.param("old", 7, True, Rules.TRIMTAB, True, id="one that was renamed a week ago may come back"),
+        pytest.param("app", 9, True, Rules.TRIMTAB, True, id="a container that the pods have"),
         pytest.param(
-            "old", 90, False, DEFAULT, True, id="a workload at zero has all its history when it is back"
+            "old", 90, False, Rules.TRIMTAB, True, id="a workload at zero has all its history when it is back"
         ),
-        pytest.param("old", 90, True, VPA_1_8, True, id="upstream keeps it for ever"),
+        pytest.param("old", 90, True, Rules.VPA_1_8, True, id="upstream keeps it for ever"),
     ],
 )
-def test_rm11_loaded_history_of_a_container_that_is_gone_ends(container, days, has_pods, compat, is_kept):
-    recommender = loaded_with(container, days, compat)
+def test_rm11_loaded_history_of_a_container_that_is_gone_ends(container, days, has_pods, rules, is_kept):
+    recommender = loaded_with(container, days, rules)
     if has_pods:
         recommender.observe([pod("db-0", labels={"app": "db"})])
     collect_garbage(recommender.state, recommender.now_ns, nothing_exists)
@@ -306,7 +306,7 @@ def test_a_relabelled_pod_whose_aggregate_was_collected_gets_a_new_one():
 
 
 def test_upstream_loses_the_samples_of_such_a_pod():
-    recommender = settled(VPA_1_8, minutes=5)
+    recommender = settled(Rules.VPA_1_8, minutes=5)
     recommender.observe([member("db-0", "leader")])
     recommender.now_ns += 9 * DAY_NS
     collect_garbage(recommender.state, recommender.now_ns, nothing_exists)
@@ -358,7 +358,7 @@ def test_samples_that_no_node_can_have_are_refused_where_no_node_is_known(load, 
 
 
 def test_upstreams_rules_accept_every_sample():
-    cpu, _ = settled(VPA_1_8).scrape({"db-0": Load(10**9, 2**30)})
+    cpu, _ = settled(Rules.VPA_1_8).scrape({"db-0": Load(10**9, 2**30)})
     assert (cpu.above_capacity, cpu.accepted) == (0, 1)
 
 

@@ -5,8 +5,8 @@ import pytest
 
 from tests.unit.decide.vertical.policy_builders import vpa
 from tests.unit.decide.vertical.usage_builders import MINUTE_NS, Load, Recommender, member
-from trimtab.decide.vertical.compat import DEFAULT, VPA_1_8
 from trimtab.decide.vertical.input.checkpoints import has_history, load_checkpoint, save_checkpoints
+from trimtab.decide.vertical.rules import Rules
 from trimtab.model import times
 from trimtab.model.labels.selector import Selector
 from trimtab.model.vpa.types import VerticalPodAutoscalerCheckpoint
@@ -15,8 +15,8 @@ BASE = "shop/base"
 DB, CACHE = Selector.parse("app=db"), Selector.parse("app=cache")
 
 
-def measured(minutes=30, compat=DEFAULT) -> Recommender:
-    recommender = Recommender([vpa("base")], compat=compat)
+def measured(minutes=30, rules=Rules.TRIMTAB) -> Recommender:
+    recommender = Recommender([vpa("base")], rules=rules)
     recommender.observe([member("db-0")])
     for _ in range(minutes):
         recommender.scrape({"db-0": Load(200, 10**9)})
@@ -28,19 +28,22 @@ def saved(recommender: Recommender) -> VerticalPodAutoscalerCheckpoint:
     return checkpoint
 
 
-def restarted(compat=DEFAULT) -> Recommender:
+def restarted(rules=Rules.TRIMTAB) -> Recommender:
     """Return a recommender that knows VPA `base` from its checkpoint alone."""
-    recommender = Recommender([vpa("base")], compat=compat)
+    recommender = Recommender([vpa("base")], rules=rules)
     assert load_checkpoint(recommender.state, saved(measured()), recommender.now_ns) is None
     return recommender
 
 
 @pytest.mark.parametrize(
-    ("compat", "is_kept"),
-    [pytest.param(DEFAULT, True, id="by default"), pytest.param(VPA_1_8, False, id="as upstream")],
+    ("rules", "is_kept"),
+    [
+        pytest.param(Rules.TRIMTAB, True, id="by default"),
+        pytest.param(Rules.VPA_1_8, False, id="as upstream"),
+    ],
 )
-def test_a_vpa_that_is_created_again_has_its_loaded_history(compat, is_kept):
-    state = restarted(compat).state
+def test_a_vpa_that_is_created_again_has_its_loaded_history(rules, is_kept):
+    state = restarted(rules).state
     state.retire_vpa(BASE)
     assert state.vpas == {}
     assert state.vpas_in("shop") == []
@@ -127,14 +130,14 @@ def test_a_checkpoint_of_a_vpa_without_samples_is_new():
     assert not has_history(recommender.state, BASE, saved(measured()))
 
 
-@pytest.mark.parametrize("compat", [DEFAULT, VPA_1_8], ids=["by default", "as upstream"])
-def test_a_checkpoint_that_was_loaded_is_not_new(compat):
-    assert has_history(restarted(compat).state, BASE, saved(measured()))
+@pytest.mark.parametrize("rules", [Rules.TRIMTAB, Rules.VPA_1_8], ids=["by default", "as upstream"])
+def test_a_checkpoint_that_was_loaded_is_not_new(rules):
+    assert has_history(restarted(rules).state, BASE, saved(measured()))
 
 
-@pytest.mark.parametrize("compat", [DEFAULT, VPA_1_8], ids=["by default", "as upstream"])
-def test_a_checkpoint_of_the_samples_in_memory_is_not_new(compat):
-    recommender = measured(compat=compat)
+@pytest.mark.parametrize("rules", [Rules.TRIMTAB, Rules.VPA_1_8], ids=["by default", "as upstream"])
+def test_a_checkpoint_of_the_samples_in_memory_is_not_new(rules):
+    recommender = measured(rules=rules)
     assert has_history(recommender.state, BASE, saved(recommender))
 
 
@@ -160,7 +163,7 @@ def test_samples_in_memory_replace_a_checkpoint_only_if_they_began_no_later(late
 
 def test_upstream_takes_any_sample_for_the_history():
     checkpoint = saved(measured())
-    recommender = Recommender([vpa("base")], compat=VPA_1_8)
+    recommender = Recommender([vpa("base")], rules=Rules.VPA_1_8)
     recommender.observe([member("db-0")])
     recommender.scrape({"db-0": Load(200, 10**9)}, minutes=60)
     assert has_history(recommender.state, BASE, checkpoint)

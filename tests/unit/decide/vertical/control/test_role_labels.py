@@ -6,8 +6,8 @@ import pytest
 from tests.unit.decide.vertical.policy_builders import pod, scope, vpa
 from tests.unit.decide.vertical.usage_builders import MINUTE_NS, Load, Recommender, member
 from trimtab.decide.vertical.cluster_state.cluster import PodId
-from trimtab.decide.vertical.compat import VPA_1_8
 from trimtab.decide.vertical.input.checkpoints import load_checkpoint, save_checkpoints
+from trimtab.decide.vertical.rules import Rules
 from trimtab.model.json import wire
 from trimtab.model.labels.selector import Selector
 from trimtab.model.times import SECOND_NS
@@ -144,7 +144,7 @@ def test_a_metrics_clock_that_is_late_stops_no_samples_after_a_role_change():
 
 
 def test_upstream_keeps_the_memory_window_over_a_role_change_and_the_new_role_learns_nothing():
-    recommender = Recommender([vpa("plain")], compat=VPA_1_8)
+    recommender = Recommender([vpa("plain")], rules=Rules.VPA_1_8)
     recommender.observe([member("db-0", "leader")])
     recommender.scrape({"db-0": BUSY})
     recommender.observe([member("db-0", "follower")])

@@ -18,11 +18,11 @@ from tests.unit.decide.vertical.policy_builders import (
     vpa,
     world,
 )
-from trimtab.decide.vertical.compat import DEFAULT, VPA_1_8
 from trimtab.decide.vertical.control.attribution import receiving_vpas
 from trimtab.decide.vertical.control.control import controlling_vpa, unreported_conflicts
 from trimtab.decide.vertical.control.controllers import Controller, ControllerIndex, ControllerKey
 from trimtab.decide.vertical.control.scope import ScopeError, node_name_of, resolve_scope
+from trimtab.decide.vertical.rules import Rules
 from trimtab.decide.vertical.update.observation import ObservedController
 from trimtab.model.feature_gates import FeatureGates
 from trimtab.model.json import wire
@@ -31,8 +31,8 @@ from trimtab.model.vpa.types import RecommenderSelector, VPAScope
 LEADER_SCOPE = scope("leader", pods=LEADER)
 
 
-def control(seen, one, gates=ALL_GATES, compat=DEFAULT):
-    return controlling_vpa(one, index(seen, gates, compat), seen.owners(), seen.nodes)
+def control(seen, one, gates=ALL_GATES, rules=Rules.TRIMTAB):
+    return controlling_vpa(one, index(seen, gates, rules), seen.owners(), seen.nodes)
 
 
 def controller(seen, one, gates=ALL_GATES):
@@ -187,7 +187,7 @@ def test_5_3_9_a_scoped_vpa_in_mode_initial_keeps_control():
     (one,) = seen.pods
     found = controlling_vpa(one, index(seen).for_updater(), seen.owners(), {})
     assert found.key == "shop/leader"
-    upstream = controlling_vpa(one, index(seen, compat=VPA_1_8).for_updater(), seen.owners(), {})
+    upstream = controlling_vpa(one, index(seen, rules=Rules.VPA_1_8).for_updater(), seen.owners(), {})
     assert upstream.key == "shop/base", "upstream drops Initial first"
 
 

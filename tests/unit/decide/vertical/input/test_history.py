@@ -78,7 +78,7 @@ def take(model: Recommender, past: UsageHistory, present):
     seen = world(model.vpas, present, model.scopes, nodes=model.nodes)
     pods = HistoricalPods(
         "shop",
-        index(seen, model.gates, model.compat),
+        index(seen, model.gates, model.rules),
         seen.owners(),
         seen.nodes,
         live={pod.name: pod for pod in present},

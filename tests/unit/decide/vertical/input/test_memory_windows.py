@@ -1,13 +1,10 @@
 """Memory windows that run while the recommender is restarted, or hands a VPA over: they go on as if nothing had been."""
 
-from dataclasses import replace as replaced
-
 import msgspec
 import pytest
 
 from tests.unit.decide.vertical.policy_builders import vpa
 from tests.unit.decide.vertical.usage_builders import HOUR_NS, Load, Recommender, member
-from trimtab.decide.vertical.compat import DEFAULT, VPA_1_8
 from trimtab.decide.vertical.input.checkpoints import load_checkpoint, save_checkpoints
 from trimtab.decide.vertical.input.memory_windows import (
     MAX_WINDOWS,
@@ -19,17 +16,17 @@ from trimtab.decide.vertical.input.memory_windows import (
 )
 from trimtab.decide.vertical.input.oom import OOM
 from trimtab.decide.vertical.input.usage import record_oom
+from trimtab.decide.vertical.rules import Rules
 from trimtab.model.json import wire
 from trimtab.model.vpa.types import VerticalPodAutoscalerCheckpoint
 
 GIB = 2**30
 PEAK, USUAL = Load(200, 4 * GIB), Load(200, GIB)
-FORGETFUL = replaced(DEFAULT, windows_survive_restarts=False)
 
 
-def after_a_peak(compat=DEFAULT, pods=("db-0",), *, hours: int = 2) -> Recommender:
+def after_a_peak(rules=Rules.TRIMTAB, pods=("db-0",), *, hours: int = 2) -> Recommender:
     """A young workload that used much once: all its memory is in windows that still run."""
-    recommender = Recommender([vpa("base")], compat=compat)
+    recommender = Recommender([vpa("base")], rules=rules)
     recommender.observe([member(name) for name in pods])
     recommender.scrape(dict.fromkeys(pods, PEAK))
     for _ in range(hours * 4):
@@ -45,7 +42,7 @@ def saved_by(recommender: Recommender) -> VerticalPodAutoscalerCheckpoint:
 
 
 def restarted(recommender: Recommender, pods=("db-0",), *, checkpoint=None) -> Recommender:
-    other = Recommender([vpa("base")], compat=recommender.compat)
+    other = Recommender([vpa("base")], rules=recommender.rules)
     other.now_ns = recommender.now_ns
     other.observe([member(name) for name in pods])
     assert load_checkpoint(other.state, checkpoint or saved_by(recommender), other.now_ns) is None
@@ -62,14 +59,14 @@ def go_on(recommender: Recommender, hours: int) -> None:
         recommender.scrape({"db-0": USUAL}, minutes=60)
 
 
-@pytest.mark.parametrize("compat", [DEFAULT, FORGETFUL, VPA_1_8], ids=["ours", "without", "upstream"])
-def test_a_peak_of_today_survives_a_restart(compat):
-    recommender = after_a_peak(compat)
+@pytest.mark.parametrize("rules", list(Rules))
+def test_a_peak_of_today_survives_a_restart(rules):
+    recommender = after_a_peak(rules)
     before = recommender.targets()["base"] or 0
     other = restarted(recommender)
     go_on(other, 1)
     after = other.targets()["base"] or 0
-    assert (after == before) == compat.windows_survive_restarts
+    assert (after == before) == rules.ours
     assert after == before or after < before / 2
 
 

@@ -3,8 +3,8 @@
 import msgspec
 import pytest
 
-from trimtab.decide.vertical.compat import VPA_1_8
 from trimtab.decide.vertical.input.oom import OOM, ooms_of_event, ooms_of_update
+from trimtab.decide.vertical.rules import Rules
 from trimtab.model.core.meta import ObjectMeta
 from trimtab.model.core.objects import Event
 from trimtab.model.core.pod import Pod
@@ -162,4 +162,4 @@ def test_a_new_container_does_not_hide_the_kill_of_another(order):
     ],
 )
 def test_upstream_sees_fewer_kills(old, new, want):
-    assert len(ooms_of_update(old, new, VPA_1_8)) == want
+    assert len(ooms_of_update(old, new, Rules.VPA_1_8)) == want

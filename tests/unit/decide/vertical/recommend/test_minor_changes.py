@@ -7,8 +7,8 @@ import pytest
 
 from tests.unit.decide.vertical.policy_builders import vpa
 from tests.unit.decide.vertical.usage_builders import Load, Recommender, member
-from trimtab.decide.vertical.compat import DEFAULT, VPA_1_8
 from trimtab.decide.vertical.recommend.minor_changes import MINOR_CHANGE, is_minor_change
+from trimtab.decide.vertical.rules import Rules
 from trimtab.model.json import wire
 from trimtab.model.vpa.types import VerticalPodAutoscalerStatus
 from trimtab.operator.vertical.recommender.status_builder import change_of
@@ -60,8 +60,10 @@ def test_bounds_of_nothing_move_as_soon_as_they_are_something():
     assert is_minor_change(status(lower="0"), status(lower="0"))
 
 
-@pytest.mark.parametrize(("compat", "most"), [(DEFAULT, 0.66), (VPA_1_8, 1.0)], ids=["ours", "upstream"])
-def test_what_is_stored_is_never_far_from_what_is_recommended(compat, most):
+@pytest.mark.parametrize(
+    ("rules", "most"), [(Rules.TRIMTAB, 0.66), (Rules.VPA_1_8, 1.0)], ids=["ours", "upstream"]
+)
+def test_what_is_stored_is_never_far_from_what_is_recommended(rules, most):
     """Small moves in one direction add up; after the first hour a third of them and more wait."""
     usage = random.Random(1)
     recommender = Recommender([vpa("base")])
@@ -71,13 +73,13 @@ def test_what_is_stored_is_never_far_from_what_is_recommended(compat, most):
         recommender.scrape({"db-0": Load(usage.randint(57, 63), usage.randint(95, 105) * 10**6)})
         recommender.recommend()
         state = recommender.state.vpas["shop/base"]
-        change = change_of(state, compat)
+        change = change_of(state, rules)
         if change is not None:
             written += minute >= 60
             state.vpa = msgspec.structs.replace(state.vpa, status=change.status)
         assert is_minor_change(state.vpa.status, state.status()), f"stored is {MINOR_CHANGE:.0%} off"
     assert 0 < written / 180 <= most
-    assert (written == 180) == (compat is VPA_1_8)
+    assert (written == 180) == (rules is Rules.VPA_1_8)
 
 
 def joined(*statuses):

@@ -15,7 +15,7 @@ from tests.unit.decide.vertical.policy_builders import (
     why,
     world,
 )
-from trimtab.decide.vertical.compat import VPA_1_8
+from trimtab.decide.vertical.rules import Rules
 from trimtab.decide.vertical.update.actions import Resize
 from trimtab.decide.vertical.update.loop_state import UpdaterSettings
 from trimtab.model.core.pod import Pod
@@ -186,8 +186,8 @@ def test_0077_a_template_that_is_refused_as_it_is_starts_as_upstreams_does():
         container("side", {"cpu": "400m"}, {"cpu": "400m"}),
     )
     arguments = given, recommending(recommended(cpu="400m")), limit_range("Pod", max={"cpu": "400m"})
-    for compat in ({}, {"compat": VPA_1_8}):
-        result = admitted(*arguments, **compat)
+    for rules in ({}, {"rules": Rules.VPA_1_8}):
+        result = admitted(*arguments, **rules)
         assert [amount(result, "limits", place=place) for place in (0, 1)] == ["200m", "200m"]
 
 

@@ -6,7 +6,6 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from tests.unit.decide.vertical.policy_builders import limit_range, limit_range_item, pod, recommended, vpa
-from trimtab.decide.vertical.compat import VPA_1_8
 from trimtab.decide.vertical.recommend.quantities import round_to_whole_cores
 from trimtab.decide.vertical.resources.capping import Cause, cap_by_policy, cap_for_pod
 from trimtab.decide.vertical.resources.limit_ranges import LimitRanges, merge_limit_ranges
@@ -16,6 +15,7 @@ from trimtab.decide.vertical.resources.proportional import (
     proportional_limit,
     scale,
 )
+from trimtab.decide.vertical.rules import Rules
 from trimtab.model.json import wire
 from trimtab.model.quantity import Quantity
 from trimtab.model.vpa.types import PodResourcePolicy, RecommendedPodResources, VerticalPodAutoscaler
@@ -149,7 +149,7 @@ def test_a_pod_limit_range_scales_what_is_recommended_and_leaves_the_rest():
     assert [entry.container_name for entry in entries_of(ours)] == ["app"]
     assert target_of(ours) == {"cpu": "2"}
     assert ours.cuts[0].cause is Cause.POD_LIMIT_RANGE
-    upstream = cap_for_pod(vpa(recommendation=recommended(cpu="4")), given_pod, ranges, VPA_1_8)
+    upstream = cap_for_pod(vpa(recommendation=recommended(cpu="4")), given_pod, ranges, Rules.VPA_1_8)
     assert [entry.container_name for entry in entries_of(upstream)] == [
         "app",
         "sidecar",
@@ -158,9 +158,9 @@ def test_a_pod_limit_range_scales_what_is_recommended_and_leaves_the_rest():
 
 def test_a_pod_limit_range_with_a_container_nobody_recommends_for_does_not_crash():
     ranges = LimitRanges(pod=limit_range_item(type="Pod", max={"cpu": "500m"}))
-    for compat in (VPA_1_8, None):
+    for rules in (Rules.VPA_1_8, None):
         arguments = (vpa(recommendation=recommended(cpu="4")), two_containers(), ranges)
-        capped = cap_for_pod(*arguments, compat) if compat else cap_for_pod(*arguments)
+        capped = cap_for_pod(*arguments, rules) if rules else cap_for_pod(*arguments)
         assert target_of(capped) == {"cpu": "500m"}
 
 

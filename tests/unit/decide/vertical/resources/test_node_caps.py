@@ -4,9 +4,9 @@ import msgspec
 import pytest
 
 from tests.unit.decide.vertical.policy_builders import limit_range_item, recommended, vpa
-from trimtab.decide.vertical.compat import DEFAULT, VPA_1_8
 from trimtab.decide.vertical.resources.capping import Cause, cap_for_pod, cap_to_nodes
 from trimtab.decide.vertical.resources.limit_ranges import LimitRanges
+from trimtab.decide.vertical.rules import Rules
 from trimtab.model.core.pod import Pod
 from trimtab.model.json import wire
 from trimtab.model.quantity import Quantity
@@ -198,16 +198,19 @@ def test_a_pod_as_a_whole_fits_its_limit_range(resource, unit, containers, targe
 @pytest.mark.parametrize(("resource", "unit"), RESOURCES)
 def test_upstream_scales_containers_without_a_recommendation_too(resource, unit):
     containers = {"app": (1000, 2000), "side": (1000, 2000)}
-    got = fitted(resource, unit, containers, {"app": 3000}, {"max": 4000}, compat=VPA_1_8)
+    got = fitted(resource, unit, containers, {"app": 3000}, {"max": 4000}, rules=Rules.VPA_1_8)
     assert got == {name: Quantity.parse(f"{amount}{unit}") for name, amount in (("app", 1500), ("side", 500))}
 
 
 @pytest.mark.parametrize(
-    ("compat", "is_invented"),
-    [pytest.param(DEFAULT, False, id="by default"), pytest.param(VPA_1_8, True, id="as upstream")],
+    ("rules", "is_invented"),
+    [
+        pytest.param(Rules.TRIMTAB, False, id="by default"),
+        pytest.param(Rules.VPA_1_8, True, id="as upstream"),
+    ],
 )
 @pytest.mark.parametrize("is_first", [True, False])
-def test_a_resource_that_is_not_recommended_is_not_added(compat, is_invented, is_first):
+def test_a_resource_that_is_not_recommended_is_not_added(rules, is_invented, is_first):
     amounts = {"cpu": "1", "memory": "1Gi"}
     names = ["app", "side"] if is_first else ["side", "app"]
     containers = [{"name": name, "resources": {"requests": amounts, "limits": amounts}} for name in names]
@@ -221,7 +224,7 @@ def test_a_resource_that_is_not_recommended_is_not_added(compat, is_invented, is
     )
     ranges = LimitRanges(pod=limit_range_item(type="Pod", max={"cpu": "2"}))
     capped = cap_for_pod(
-        msgspec.structs.replace(owner, status=status), wire.convert(data, Pod), ranges, compat
+        msgspec.structs.replace(owner, status=status), wire.convert(data, Pod), ranges, rules
     )
     found = amounts_of(capped)
     assert found["app"] == {"cpu": "2", "memory": "2Gi"}

@@ -16,7 +16,7 @@ from tests.unit.decide.vertical.policy_builders import (
     scope,
     vpa,
 )
-from trimtab.decide.vertical.compat import DEFAULT, VPA_1_8
+from trimtab.decide.vertical.rules import Rules
 from trimtab.decide.vertical.update.actions import ActionResult
 from trimtab.decide.vertical.update.eviction_limits import NO_EVICTION_LIMITS
 from trimtab.decide.vertical.update.loop_state import UpdaterSettings
@@ -102,11 +102,11 @@ def observed(vpas, pods, *, known=("db", "odd")):
     )
 
 
-def outcome(vpas, pods, *, known, compat):
+def outcome(vpas, pods, *, known, rules):
     """Return what happens to the pods of `db` and what is said of them."""
     api = Recorder(db_1=ActionResult.REFUSED)
     asked, result = run(
-        observed(vpas, pods, known=known), settings=SETTINGS, gates=GATES, compat=compat, api=api,
+        observed(vpas, pods, known=known), settings=SETTINGS, gates=GATES, rules=rules, api=api,
         now=NOW + timedelta(minutes=1),
     )  # fmt: skip
     return (
@@ -120,16 +120,16 @@ def outcome(vpas, pods, *, known, compat):
     )
 
 
-@pytest.mark.parametrize("compat", [DEFAULT, VPA_1_8], ids=["ours", "upstream"])
+@pytest.mark.parametrize("rules", [Rules.TRIMTAB, Rules.VPA_1_8], ids=["ours", "upstream"])
 @pytest.mark.parametrize("odd", BYSTANDERS)
 @pytest.mark.parametrize("main", MAIN)
-def test_a_bystander_changes_nothing(main, odd, compat):
+def test_a_bystander_changes_nothing(main, odd, rules):
     vpas, pods = MAIN[main]
     odd_vpas, odd_pods = BYSTANDERS[odd]
     known = ("db",) if odd == "of an unknown controller" else ("db", "odd")
-    alone = outcome(vpas, pods, known=known, compat=compat)
-    before = outcome([*odd_vpas, *vpas], [*odd_pods, *pods], known=known, compat=compat)
-    after = outcome([*vpas, *odd_vpas], [*pods, *odd_pods], known=known, compat=compat)
+    alone = outcome(vpas, pods, known=known, rules=rules)
+    before = outcome([*odd_vpas, *vpas], [*odd_pods, *pods], known=known, rules=rules)
+    after = outcome([*vpas, *odd_vpas], [*pods, *odd_pods], known=known, rules=rules)
     assert before == alone
     assert after == alone
 
@@ -137,6 +137,6 @@ def test_a_bystander_changes_nothing(main, odd, compat):
 @pytest.mark.parametrize("main", MAIN)
 def test_the_main_pods_are_acted_on(main):
     """A bystander that changes nothing proves nothing where nothing happens anyway."""
-    asked, results, _ = outcome(*MAIN[main], known=("db",), compat=DEFAULT)
+    asked, results, _ = outcome(*MAIN[main], known=("db",), rules=Rules.TRIMTAB)
     assert asked or {entry.action for entry in results} == {"none"}
     assert len(results) == 3

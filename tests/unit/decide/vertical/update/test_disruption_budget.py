@@ -7,8 +7,8 @@ from hypothesis import strategies as st
 
 from tests.unit.decide.vertical.policy_builders import pod, resize_condition
 from trimtab.decide.vertical.admission.pod_annotations import BOOST_PREFIX
-from trimtab.decide.vertical.compat import DEFAULT, VPA_1_8
 from trimtab.decide.vertical.control.controllers import ControllerKey
+from trimtab.decide.vertical.rules import Rules
 from trimtab.decide.vertical.update.disruption_budget import (
     ReplicaGroup,
     assign_groups,
@@ -63,14 +63,14 @@ def test_missing_pods_are_those_that_do_not_run_and_those_just_evicted():
 
 
 @pytest.mark.parametrize("kind", ["ReplicationController", "ReplicaSet", "StatefulSet", "DaemonSet"])
-@pytest.mark.parametrize("compat", [DEFAULT, VPA_1_8], ids=["ours", "upstream"])
-def test_a_known_kind_has_the_replicas_of_its_spec_or_no_budget(kind, compat):
+@pytest.mark.parametrize("rules", [Rules.TRIMTAB, Rules.VPA_1_8], ids=["ours", "upstream"])
+def test_a_known_kind_has_the_replicas_of_its_spec_or_no_budget(kind, rules):
     creator = ControllerKey("shop", kind, "db")
-    counted = count_group(creator, [pod(), pod("db-1")], 7, 0.5, compat)
+    counted = count_group(creator, [pod(), pod("db-1")], 7, 0.5, rules)
     assert counted is not None
     assert (counted.configured, counted.tolerance, counted.running) == (7, 3, 2)
     for unknown in (None, 0):
-        assert count_group(creator, [pod()], unknown, 0.5, compat) is None
+        assert count_group(creator, [pod()], unknown, 0.5, rules) is None
 
 
 @pytest.mark.parametrize(
@@ -84,8 +84,8 @@ def test_a_known_kind_has_the_replicas_of_its_spec_or_no_budget(kind, compat):
 )
 def test_other_kinds_have_a_budget_with_us(kind, replicas, ours, upstreams):
     members, creator = [pod(), pod("db-1")], ControllerKey("shop", kind, "db")
-    for compat, want in ((DEFAULT, ours), (VPA_1_8, upstreams)):
-        counted = count_group(creator, members, replicas, 0.5, compat)
+    for rules, want in ((Rules.TRIMTAB, ours), (Rules.VPA_1_8, upstreams)):
+        counted = count_group(creator, members, replicas, 0.5, rules)
         assert counted is not None
         assert (counted.configured, counted.tolerance) == (want, want // 2)
 
@@ -97,8 +97,8 @@ def test_pods_are_counted_by_their_state():
         pod("db-2"),
         pod("db-3"),
     ]
-    upstream = count_group(DB, members, 4, 0.5, VPA_1_8)
-    ours = count_group(DB, members, 4, 0.5, DEFAULT, available={"shop/db-2"})
+    upstream = count_group(DB, members, 4, 0.5, Rules.VPA_1_8)
+    ours = count_group(DB, members, 4, 0.5, Rules.TRIMTAB, available={"shop/db-2"})
     assert upstream == ReplicaGroup(4, 2, pending=1, running=3, resizing=1)
     assert ours == ReplicaGroup(4, 2, pending=1, running=1, resizing=1)
 
@@ -106,10 +106,10 @@ def test_pods_are_counted_by_their_state():
 def test_pods_without_controller_have_no_budget_with_us_and_a_common_one_upstream():
     members = [pod("lone", owner=None), pod("db-0"), pod("lone-2", owner=None), pod("db-1")]
     assert {
-        key: [member.name for member in group] for key, group in by_creator(members, DEFAULT).items()
+        key: [member.name for member in group] for key, group in by_creator(members, Rules.TRIMTAB).items()
     } == {DB: ["db-0", "db-1"]}
     nobody = ControllerKey("shop", "", "")
-    assert [member.name for member in by_creator(members, VPA_1_8)[nobody]] == ["lone", "lone-2"]
+    assert [member.name for member in by_creator(members, Rules.VPA_1_8)[nobody]] == ["lone", "lone-2"]
 
 
 WEB = ControllerKey("shop", "ReplicaSet", "web")
@@ -124,7 +124,7 @@ def members_of(*groups):
 @pytest.mark.parametrize("order", [("web", "small"), ("small", "web")], ids=["odd last", "odd first"])
 def test_a_group_with_too_few_pods_is_left_and_the_others_are_not(order):
     membership = assign_groups(
-        members_of(*order), 2, minimum_is_waived=False, known={WEB, SMALL}, compat=DEFAULT
+        members_of(*order), 2, minimum_is_waived=False, known={WEB, SMALL}, rules=Rules.TRIMTAB
     )
     assert membership.creators == {"shop/web-0": WEB, "shop/web-1": WEB}
     assert membership.below_minimum == frozenset()
@@ -132,14 +132,16 @@ def test_a_group_with_too_few_pods_is_left_and_the_others_are_not(order):
 
 @pytest.mark.parametrize("order", [("web", "small"), ("small", "web")], ids=["odd last", "odd first"])
 def test_an_unknown_group_is_left_and_the_others_are_not(order):
-    membership = assign_groups(members_of(*order), 1, minimum_is_waived=False, known={WEB}, compat=DEFAULT)
+    membership = assign_groups(
+        members_of(*order), 1, minimum_is_waived=False, known={WEB}, rules=Rules.TRIMTAB
+    )
     assert membership.creators == {"shop/web-0": WEB, "shop/web-1": WEB}
 
 
-@pytest.mark.parametrize("compat", [DEFAULT, VPA_1_8], ids=["ours", "upstream"])
-def test_a_waived_minimum_admits_small_groups_and_names_them(compat):
+@pytest.mark.parametrize("rules", [Rules.TRIMTAB, Rules.VPA_1_8], ids=["ours", "upstream"])
+def test_a_waived_minimum_admits_small_groups_and_names_them(rules):
     membership = assign_groups(
-        members_of("web", "small"), 2, minimum_is_waived=True, known={WEB, SMALL}, compat=compat
+        members_of("web", "small"), 2, minimum_is_waived=True, known={WEB, SMALL}, rules=rules
     )
     assert membership.creators == {"shop/web-0": WEB, "shop/web-1": WEB, "shop/small-0": SMALL}
     assert membership.below_minimum == {SMALL}
@@ -157,8 +159,8 @@ def boosted(member):
 def test_upstream_waives_the_minimum_for_the_siblings_of_a_boosted_pod(place):
     members = members_of("web")
     members[place] = boosted(members[place])
-    upstream = assign_groups(members, 3, minimum_is_waived=False, known={WEB}, compat=VPA_1_8)
+    upstream = assign_groups(members, 3, minimum_is_waived=False, known={WEB}, rules=Rules.VPA_1_8)
     assert upstream.creators == {"shop/web-0": WEB, "shop/web-1": WEB}
     assert upstream.below_minimum == frozenset()
-    ours = assign_groups(members, 3, minimum_is_waived=False, known={WEB}, compat=DEFAULT)
+    ours = assign_groups(members, 3, minimum_is_waived=False, known={WEB}, rules=Rules.TRIMTAB)
     assert ours.creators == {}

@@ -20,7 +20,7 @@ from tests.unit.decide.vertical.policy_builders import (
     why,
     world,
 )
-from trimtab.decide.vertical.compat import DEFAULT, VPA_1_8
+from trimtab.decide.vertical.rules import Rules
 from trimtab.decide.vertical.update.actions import ActionResult, Resize
 from trimtab.decide.vertical.update.loop_state import UPSTREAM_SETTINGS, UpdaterSettings
 from trimtab.decide.vertical.update.observation import ObservedController
@@ -129,7 +129,7 @@ def test_scp_n2_the_base_does_not_touch_pods_of_an_initial_vpa():
     assert ("evict", "db-0") not in asked
     assert why(result, "db-0") == "update mode Initial changes no running pod"
     everything = UpdaterSettings(eviction_tolerance=1.0, eviction_limits=UPSTREAM_SETTINGS.eviction_limits)
-    upstream, _ = run(seen, settings=everything, compat=VPA_1_8)
+    upstream, _ = run(seen, settings=everything, rules=Rules.VPA_1_8)
     assert ("evict", "db-0") in upstream
 
 
@@ -150,8 +150,7 @@ def test_scp_n4_both_roles_act_within_one_shared_budget_of_one():
 def test_5_3_16_upstream_can_never_touch_a_partitioned_set():
     vpas = [leader_vpa(mode="Recreate", min_replicas=1), vpa("base", recommended("4Gi"), min_replicas=1)]
     seen = world(vpas, three_pods(), [LEADER_SCOPE])
-    compat = msgspec.convert({**msgspec.to_builtins(VPA_1_8), "scoped_auto_is_in_place": True}, type(VPA_1_8))
-    assert run(seen, settings=UPSTREAM_SETTINGS, compat=compat)[0] == []
+    assert run(seen, settings=UPSTREAM_SETTINGS, rules=Rules.VPA_1_8)[0] == []
 
 
 @pytest.mark.parametrize(
@@ -217,7 +216,7 @@ def test_the_time_out_of_a_second_resize_starts_afresh():
     _, between = run(calm, first.state, now=NOW + timedelta(minutes=2))
     later = NOW + timedelta(hours=2)
     assert run(seen, between.state, now=later)[0] == []
-    _, upstream = run(calm, first.state, now=NOW + timedelta(minutes=2), compat=VPA_1_8)
+    _, upstream = run(calm, first.state, now=NOW + timedelta(minutes=2), rules=Rules.VPA_1_8)
     assert upstream.state.resizes_first_seen, "upstream keeps the old time and would evict at once"
 
 
@@ -306,7 +305,7 @@ def test_mode_in_place_waits_for_the_budget():
     follower = vpa("base", recommended("4Gi"), mode="InPlace")
     seen = world([follower], three_pods())
     assert len(run(seen)[0]) == 1
-    assert len(run(seen, settings=UPSTREAM_SETTINGS, compat=VPA_1_8)[0]) == 3, "upstream sends them all"
+    assert len(run(seen, settings=UPSTREAM_SETTINGS, rules=Rules.VPA_1_8)[0]) == 3, "upstream sends them all"
 
 
 def test_a_failed_resize_falls_back_to_eviction():
@@ -345,7 +344,7 @@ def test_a_creator_of_unknown_kind_is_budgeted_by_its_live_pods():
     controllers = {"CloneSet/shop/db": ObservedController()}
     seen = world([vpa("base", recommended("4Gi"), target="CloneSet/db")], pods, controllers=controllers)
     assert len(run(seen)[0]) == 1
-    upstream, _ = run(seen, settings=UPSTREAM_SETTINGS, compat=VPA_1_8)
+    upstream, _ = run(seen, settings=UPSTREAM_SETTINGS, rules=Rules.VPA_1_8)
     assert len(upstream) == 3, "upstream takes 0 configured replicas for no limit at all"
 
 
@@ -369,22 +368,22 @@ def test_every_pod_gets_a_verdict():
     assert why(result, "stray") == "the pod has no controller that a VPA can target"
 
 
-@pytest.mark.parametrize("compat", [DEFAULT, VPA_1_8], ids=["by default", "as upstream"])
+@pytest.mark.parametrize("rules", [Rules.TRIMTAB, Rules.VPA_1_8], ids=["by default", "as upstream"])
 @pytest.mark.parametrize("outcome", [ActionResult.INFEASIBLE, ActionResult.INVALID, ActionResult.FAILED])
 @pytest.mark.parametrize("mode", ["InPlace", "InPlaceOrRecreate"])
-def test_a_recommendation_that_a_node_cannot_hold_is_remembered_in_mode_in_place_only(mode, outcome, compat):
+def test_a_recommendation_that_a_node_cannot_hold_is_remembered_in_mode_in_place_only(mode, outcome, rules):
     """In the other mode an eviction may move the pod to a node that can."""
     seen = msgspec.structs.replace(
         world([base_vpa(mode=mode, min_replicas=1)], [pod("db-0", memory="3Gi")]), serves_resize=True
     )
-    settings = SKIPS_BUDGET if compat is DEFAULT else UPSTREAM_SETTINGS
-    asked, result = run(seen, settings=settings, compat=compat, api=Recorder(db_0=outcome))
+    settings = SKIPS_BUDGET if rules is Rules.TRIMTAB else UPSTREAM_SETTINGS
+    asked, result = run(seen, settings=settings, rules=rules, api=Recorder(db_0=outcome))
     assert ("resize", "db-0") in asked
     is_remembered = mode == "InPlace" and outcome is not ActionResult.FAILED
     assert bool(result.state.infeasible) is is_remembered
 
 
-@pytest.mark.parametrize("compat", [DEFAULT, VPA_1_8], ids=["by default", "as upstream"])
+@pytest.mark.parametrize("rules", [Rules.TRIMTAB, Rules.VPA_1_8], ids=["by default", "as upstream"])
 @pytest.mark.parametrize(
     ("outcome", "says"),
     [
@@ -392,23 +391,23 @@ def test_a_recommendation_that_a_node_cannot_hold_is_remembered_in_mode_in_place
         (ActionResult.FAILED, "its requests are outside the recommended range"),
     ],
 )
-def test_a_resize_that_did_not_happen_is_a_result_of_its_pod(outcome, says, compat):
+def test_a_resize_that_did_not_happen_is_a_result_of_its_pod(outcome, says, rules):
     seen = msgspec.structs.replace(
         world([base_vpa(mode="InPlace", min_replicas=1)], [pod("db-0", memory="3Gi")]), serves_resize=True
     )
-    settings = SKIPS_BUDGET if compat is DEFAULT else UPSTREAM_SETTINGS
-    _, result = run(seen, settings=settings, compat=compat, api=Recorder(db_0=outcome))
+    settings = SKIPS_BUDGET if rules is Rules.TRIMTAB else UPSTREAM_SETTINGS
+    _, result = run(seen, settings=settings, rules=rules, api=Recorder(db_0=outcome))
     assert why(result, "db-0") == says
     assert [entry.action for entry in result.pod_results] == (
         ["none"] if outcome is ActionResult.RATE_LIMITED else ["resize failed"]
     )
 
 
-@pytest.mark.parametrize("compat", [DEFAULT, VPA_1_8], ids=["by default", "as upstream"])
-def test_a_resize_beyond_the_rate_limit_becomes_no_eviction(compat):
+@pytest.mark.parametrize("rules", [Rules.TRIMTAB, Rules.VPA_1_8], ids=["by default", "as upstream"])
+def test_a_resize_beyond_the_rate_limit_becomes_no_eviction(rules):
     seen = msgspec.structs.replace(
         world([base_vpa(min_replicas=1)], [pod("db-0", memory="3Gi")]), serves_resize=True
     )
-    settings = SKIPS_BUDGET if compat is DEFAULT else UPSTREAM_SETTINGS
+    settings = SKIPS_BUDGET if rules is Rules.TRIMTAB else UPSTREAM_SETTINGS
     limited = Recorder(db_0=ActionResult.RATE_LIMITED)
-    assert run(seen, settings=settings, compat=compat, api=limited)[0] == [("resize", "db-0")]
+    assert run(seen, settings=settings, rules=rules, api=limited)[0] == [("resize", "db-0")]

@@ -19,8 +19,8 @@ from tests.unit.decide.vertical.policy_builders import (
 )
 from trimtab.decide.vertical.admission.patches import IN_PLACE_ANNOTATION
 from trimtab.decide.vertical.admission.pod_annotations import ORIGINALS_ANNOTATION
-from trimtab.decide.vertical.compat import DEFAULT, VPA_1_8
 from trimtab.decide.vertical.explain import SizingRules, explain_pod, pod_lines
+from trimtab.decide.vertical.rules import Rules
 from trimtab.decide.vertical.update.actions import ActionResult
 from trimtab.decide.vertical.update.eviction_limits import NO_EVICTION_LIMITS
 from trimtab.decide.vertical.update.loop_state import UpdaterSettings
@@ -226,15 +226,15 @@ def test_no_object_stops_the_others(pods, vpas, scope, items, replicas, outcome)
     gates = FeatureGates(
         vpa_selector_refinement=True, in_place=True, per_vpa_config=True, cpu_startup_boost=True
     )
-    for compat in (DEFAULT, VPA_1_8):
+    for rules in (Rules.TRIMTAB, Rules.VPA_1_8):
         api = Recorder(db_0=outcome, db_1=outcome)
-        _, result = run(seen, gates=gates, compat=compat, api=api, settings=BOLD)
+        _, result = run(seen, gates=gates, rules=rules, api=api, settings=BOLD)
         assert {entry.pod for entry in result.pod_results} == {member.metadata.key for member in seen.pods}
-        _, again = run(seen, result.state, gates=ALL_GATES, compat=compat)
+        _, again = run(seen, result.state, gates=ALL_GATES, rules=rules)
         assert len(again.pod_results) == len(result.pod_results)
         for member in seen.pods:
-            sizing = SizingRules(compat=compat)
-            assert pod_lines(explain_pod(member, seen.index(gates, compat), seen.owners(), {}, sizing))
+            sizing = SizingRules(rules=rules)
+            assert pod_lines(explain_pod(member, seen.index(gates, rules), seen.owners(), {}, sizing))
 
 
 @pytest.mark.parametrize(

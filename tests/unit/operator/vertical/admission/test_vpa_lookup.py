@@ -10,7 +10,7 @@ from tests.unit.operator.horizontal.fakes import api_error
 from trimtab.clock import VirtualClock
 from trimtab.cluster import errors
 from trimtab.cluster.cache.subscriptions import CacheEvent, Delta
-from trimtab.decide.vertical.compat import DEFAULT
+from trimtab.decide.vertical.rules import Rules
 from trimtab.model.core.server_rules import rules_of
 from trimtab.model.feature_gates import FeatureGates
 from trimtab.model.labels.selector import Selector
@@ -25,8 +25,8 @@ class View:
 
     def __init__(self, *, boosts: bool = False, serves_resize: bool | Exception = False) -> None:
         self.gates = FeatureGates(cpu_startup_boost=boosts)
-        self.compat = DEFAULT
-        self.rules = rules_of("")
+        self.rules = Rules.TRIMTAB
+        self.server_rules = rules_of("")
         self.limit_ranges = [limit_range(max={"cpu": "1"}), _elsewhere(limit_range(max={"cpu": "2"}))]
         self.vpas: Any = self
         self.controllers: Any = self

@@ -12,7 +12,7 @@ from tests.unit.operator.vertical.recommender.checkpoint_world import BASE, Worl
 from trimtab.cluster import errors
 from trimtab.cluster.client import Client
 from trimtab.cluster.leases.fence import NoFence
-from trimtab.decide.vertical.compat import DEFAULT, VPA_1_8
+from trimtab.decide.vertical.rules import Rules
 from trimtab.model.core.meta import NamespacedName
 from trimtab.operator.ownership import Ownership
 from trimtab.operator.vertical.kinds import VPAS
@@ -52,15 +52,15 @@ def test_a_vpa_that_only_the_cache_lacks_keeps_its_checkpoints():
     play(scenario)
 
 
-@pytest.mark.parametrize("compat", [None, VPA_1_8])
-def test_an_empty_list_of_vpas_deletes_nothing_unless_as_upstream(compat):
+@pytest.mark.parametrize("rules", [None, Rules.VPA_1_8])
+def test_an_empty_list_of_vpas_deletes_nothing_unless_as_upstream(rules):
     async def scenario(world: World) -> None:
         await world.write(checkpoint())
         for _ in range(3):
             await world.collect()
-        assert set(await world.names()) == ({"shop/base-app"} if compat is None else set())
+        assert set(await world.names()) == ({"shop/base-app"} if rules is None else set())
 
-    play(scenario, **({} if compat is None else {"compat": compat}))
+    play(scenario, **({} if rules is None else {"rules": rules}))
 
 
 def test_a_checkpoint_of_a_lost_container_is_deleted_beside_its_vpa():
@@ -100,8 +100,8 @@ def test_an_orphan_outlives_a_request_that_fails(failing, caplog, monkeypatch):
     play(scenario)
 
 
-@pytest.mark.parametrize("compat", [DEFAULT, VPA_1_8], ids=["ours", "as upstream"])
-def test_an_orphan_outlives_the_definition_of_vpas(compat, caplog):
+@pytest.mark.parametrize("rules", [Rules.TRIMTAB, Rules.VPA_1_8], ids=["ours", "as upstream"])
+def test_an_orphan_outlives_the_definition_of_vpas(rules, caplog):
     """While the CRD is replaced, the server answers every read of a VPA with 404."""
 
     async def scenario(world: World) -> None:
@@ -117,7 +117,7 @@ def test_an_orphan_outlives_the_definition_of_vpas(compat, caplog):
         await world.client.create(CRDS, definition | {"metadata": fresh})
         assert await world.collect(BASE) == ["shop/gone-app"]
 
-    play(scenario, compat=compat)
+    play(scenario, rules=rules)
 
 
 class TwoShards(Ownership):

@@ -8,7 +8,7 @@ import pytest
 
 from tests.unit.decide.vertical.policy_builders import FOLLOWER, LEADER, index, pod, scope, vpa, world
 from trimtab.decide.vertical.cluster_state.cluster import ClusterState, PodId
-from trimtab.decide.vertical.compat import VPA_1_8
+from trimtab.decide.vertical.rules import Rules
 from trimtab.decide.vertical.update.observation import ObservedController
 from trimtab.model.core.meta import NamespacedName
 from trimtab.model.labels.selector import Selector
@@ -157,7 +157,7 @@ def test_groups_of_labels_are_kept_while_a_pod_has_them():
 
 def test_a_pod_that_a_new_vpa_wants_is_added_with_the_memory_saver():
     """Upstream's VPAs get samples of every pod with their labels, and keep only those that a VPA wants."""
-    upstreams = make_feeder(lambda: ClusterState(compat=VPA_1_8), matched_only=True)
+    upstreams = make_feeder(lambda: ClusterState(rules=Rules.VPA_1_8), matched_only=True)
     other = pod("other-0", owner="StatefulSet/other")
     plain = PodId("shop", "other-0")
     apart = vpa("apart", target="StatefulSet/apart", namespace="shop")
@@ -180,7 +180,7 @@ def test_a_pod_that_a_new_vpa_wants_is_added_with_the_memory_saver():
 
 @pytest.mark.parametrize("is_first", [True, False])
 def test_one_vpa_with_the_labels_of_a_pod_is_enough_for_upstreams_memory_saver(is_first):
-    feeder = make_feeder(lambda: ClusterState(compat=VPA_1_8), matched_only=True)
+    feeder = make_feeder(lambda: ClusterState(rules=Rules.VPA_1_8), matched_only=True)
     found = [
         Targeted(vpa("match", target="StatefulSet/a"), Selector.parse("app=db")),
         Targeted(vpa("other", target="StatefulSet/b"), Selector.parse("app=else")),

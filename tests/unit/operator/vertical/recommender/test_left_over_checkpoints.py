@@ -1,6 +1,6 @@
 """Checkpoints of containers that the pods of a VPA lost are deleted when no recommender would load them."""
 
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from datetime import datetime, timedelta
 from types import SimpleNamespace
 from typing import Any
@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 from tests.unit.decide.vertical.policy_builders import vpa
 from tests.unit.decide.vertical.usage_builders import Load, Recommender, member
 from trimtab.clock import VirtualClock
-from trimtab.decide.vertical.compat import DEFAULT
+from trimtab.decide.vertical.rules import Rules
 from trimtab.model.core.meta import NamespacedName, ObjectMeta
 from trimtab.model.vpa.types import VerticalPodAutoscalerCheckpointSpec
 from trimtab.operator.vertical.recommender.checkpoint_collector import CheckpointCollector
@@ -21,7 +21,6 @@ from trimtab.operator.vertical.recommender.cluster_states import ShardedClusterS
 
 BASE = NamespacedName("shop", "base")
 WINDOW = timedelta(days=8)
-UPSTREAM = replace(DEFAULT, gone_containers_expire=False)
 
 
 @dataclass
@@ -35,7 +34,7 @@ class World:
 
     def __post_init__(self) -> None:
         recommender = Recommender(
-            [vpa("base")] if self.has_vpa else [], compat=DEFAULT if self.expires else UPSTREAM
+            [vpa("base")] if self.has_vpa else [], rules=Rules.TRIMTAB if self.expires else Rules.VPA_1_8
         )
         if self.has_pods:
             recommender.observe([member("db-0")])

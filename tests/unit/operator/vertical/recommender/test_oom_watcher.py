@@ -9,8 +9,8 @@ from trimtab.clock import VirtualClock
 from trimtab.cluster.cache.share import Share
 from trimtab.cluster.cache.subscriptions import CacheEvent, Delta
 from trimtab.cluster.client import Client
-from trimtab.decide.vertical.compat import DEFAULT, VPA_1_8, VpaCompat
 from trimtab.decide.vertical.input.oom import OOM
+from trimtab.decide.vertical.rules import Rules
 from trimtab.model import times
 from trimtab.model.core.objects import Event
 from trimtab.model.json import wire
@@ -30,12 +30,12 @@ class Pods:
 class World:
     """An observer of kills."""
 
-    def __init__(self, *namespaces: str, compat: VpaCompat = DEFAULT) -> None:
+    def __init__(self, *namespaces: str, rules: Rules = Rules.TRIMTAB) -> None:
         self.pods = Pods()
         unused: Any = None
         cache: Any = self.pods
         client = Client(VirtualClock(), unused, seed=1)
-        self.ooms = OomObserver(client, cache, Share(namespaces), compat)
+        self.ooms = OomObserver(client, cache, Share(namespaces), rules)
 
     def kill(self, name: str = "db-0", *, old: Any = None, change: CacheEvent = CacheEvent.UPDATED) -> None:
         before = pod(name, statuses=[{"name": "app", "state": RUNNING}]) if old is None else old
@@ -104,9 +104,9 @@ def test_events_that_expire_are_no_kills():
     assert world.taken() == []
 
 
-@pytest.mark.parametrize(("compat", "kills"), [(DEFAULT, 1), (VPA_1_8, 0)])
-def test_a_kill_that_no_version_of_the_pod_shows_counts_unless_as_upstream(compat, kills):
-    world = World(compat=compat)
+@pytest.mark.parametrize(("rules", "kills"), [(Rules.TRIMTAB, 1), (Rules.VPA_1_8, 0)])
+def test_a_kill_that_no_version_of_the_pod_shows_counts_unless_as_upstream(rules, kills):
+    world = World(rules=rules)
     before = pod(statuses=[{"name": "app", "state": {"waiting": {}}}])
     after = pod(statuses=[{"name": "app", "state": {"waiting": {}}, "lastState": KILLED}])
     world.pods.change(Delta(CacheEvent.UPDATED, before, after))

@@ -9,7 +9,7 @@ from prometheus_client import CollectorRegistry
 from tests.unit.decide.vertical.policy_builders import NOW, index, pod, recommended, vpa, world
 from tests.unit.decide.vertical.usage_builders import Load, Recommender, member
 from trimtab.decide.vertical.cluster_state.vpa import VPAState
-from trimtab.decide.vertical.compat import DEFAULT, VPA_1_8
+from trimtab.decide.vertical.rules import Rules
 from trimtab.decide.vertical.update.refused_replacements import REFUSED_ANNOTATION
 from trimtab.model import times
 from trimtab.model.core.meta import NamespacedName
@@ -35,11 +35,11 @@ NOW_NS = times.to_ns(NOW)
 STORED = vpa("base", recommended("1Gi"))
 
 
-@pytest.mark.parametrize(("compat", "is_copied"), [(DEFAULT, True), (VPA_1_8, False)])
-def test_why_pods_stay_is_copied_from_them_unless_as_upstream(compat, is_copied):
+@pytest.mark.parametrize(("rules", "is_copied"), [(Rules.TRIMTAB, True), (Rules.VPA_1_8, False)])
+def test_why_pods_stay_is_copied_from_them_unless_as_upstream(rules, is_copied):
     pods = [pod("db-0"), pod("db-1", annotations={REFUSED_ANNOTATION: "exceeded quota"})]
     seen = world([STORED], pods)
-    view: Any = SimpleNamespace(compat=compat, pods=pods)
+    view: Any = SimpleNamespace(rules=rules, pods=pods)
     unused: Any = None
     builder = StatusBuilder(view, unused, unused, unused, unused, is_dry_run=False)
     control = ControlSnapshot((), index(seen), seen.owners(), {})
@@ -90,14 +90,14 @@ def test_an_excluded_namespace_is_named_with_what_to_do(own, is_advised):
 def test_why_pods_stay_is_a_condition_until_they_need_not():
     state = VPAState(STORED, Selector.parse("app=db"))
     state.update(STORED, per_vpa=False)
-    change = change_of(state, DEFAULT, None, NOW_NS, refused="exceeded quota")
+    change = change_of(state, Rules.TRIMTAB, None, NOW_NS, refused="exceeded quota")
     assert change is not None
     status, message = conditions(change)[VPAConditionType.REPLACEMENT_REFUSED]
     assert (status, "exceeded quota" in message) == ("True", True)
     stored = type(STORED)(metadata=STORED.metadata, spec=STORED.spec, status=change.status)
     state = VPAState(stored, Selector.parse("app=db"))
     state.update(stored, per_vpa=False)
-    change = change_of(state, DEFAULT, None, NOW_NS)
+    change = change_of(state, Rules.TRIMTAB, None, NOW_NS)
     assert change is not None
     assert conditions(change).get(VPAConditionType.REPLACEMENT_REFUSED, ("False", ""))[0] == "False"
 
@@ -106,10 +106,10 @@ def test_an_excluded_namespace_is_a_condition_until_it_is_included():
     state = VPAState(STORED, Selector.parse("app=db"))
     state.update(STORED, per_vpa=False)
     excluded = UnsupportedConfig("NamespaceExcluded", "recommends only")
-    change = change_of(state, DEFAULT, excluded, NOW_NS)
+    change = change_of(state, Rules.TRIMTAB, excluded, NOW_NS)
     assert change is not None
     assert conditions(change)[VPAConditionType.CONFIG_UNSUPPORTED] == ("True", "recommends only")
-    change = change_of(state, DEFAULT, None, NOW_NS)
+    change = change_of(state, Rules.TRIMTAB, None, NOW_NS)
     assert change is None or VPAConditionType.CONFIG_UNSUPPORTED not in conditions(change)
 
 
@@ -128,7 +128,7 @@ class Built:
         states.sync_shards()
         self.registry = CollectorRegistry()
         rules = NamespaceRules("trimtab", unchanged, frozenset())
-        view: Any = SimpleNamespace(compat=DEFAULT, pods=[], nodes=[], capacities=dict)
+        view: Any = SimpleNamespace(rules=Rules.TRIMTAB, pods=[], nodes=[], capacities=dict)
         estimation = Estimation.from_settings(EstimationSettings())
         self.builder = StatusBuilder(
             view, states, rules, estimation, RecommenderMetrics(self.registry), is_dry_run=is_dry_run
@@ -191,7 +191,7 @@ def test_a_condition_keeps_the_time_since_when_it_holds():
         state = VPAState(found, Selector.parse("app=db"))
         state.update(found, per_vpa=False)
         state.conditions.pop(VPAConditionType.CONFIG_UNSUPPORTED, None)  # as recommending does
-        return change_of(state, DEFAULT, UnsupportedConfig(excluded.reason, message), now_ns)
+        return change_of(state, Rules.TRIMTAB, UnsupportedConfig(excluded.reason, message), now_ns)
 
     first = changed(STORED, NOW_NS, "recommends only")
     stored = type(STORED)(metadata=STORED.metadata, spec=STORED.spec, status=first.status)

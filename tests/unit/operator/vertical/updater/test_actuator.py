@@ -10,6 +10,7 @@ from trimtab.clock import VirtualClock
 from trimtab.cluster import errors
 from trimtab.decide.vertical.update.actions import Action, ActionResult, Evict, Resize
 from trimtab.decide.vertical.update.resize.plan import ResizePlan
+from trimtab.model.status import Status, StatusCause, StatusDetails
 from trimtab.operator.vertical.updater.actuator import (
     ActionRateLimiter,
     UpdateActuator,
@@ -24,8 +25,8 @@ RESIZE = Resize(pod(), vpa("base"), PLAN, "its size")
 
 
 def answer(kind: type[errors.ApiError], code: int, cause: str = "") -> errors.ApiError:
-    causes = (errors.StatusCause(reason=cause),) if cause else ()
-    status = errors.Status(message="no", code=code, details=errors.StatusDetails(causes=causes))
+    causes = (StatusCause(reason=cause),) if cause else ()
+    status = Status(message="no", code=code, details=StatusDetails(causes=causes))
     return kind("acting", status)
 
 

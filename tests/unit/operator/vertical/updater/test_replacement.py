@@ -8,10 +8,11 @@ import pytest
 from tests.unit.decide.vertical.policy_builders import pod, raw_pod, recommended, vpa
 from trimtab.clock import VirtualClock
 from trimtab.cluster import errors
-from trimtab.decide.vertical.compat import DEFAULT
+from trimtab.decide.vertical.rules import Rules
 from trimtab.model.core.objects import Node
 from trimtab.model.core.server_rules import KUBERNETES_1_36
 from trimtab.model.json import wire
+from trimtab.model.status import Status
 from trimtab.operator.vertical.updater.replacement import (
     FREE_ROOM_UNKNOWN,
     NO_NODE_FITS,
@@ -32,7 +33,7 @@ def node(name: str, memory: str = "4Gi", cpu: str = "4") -> Node:
 
 
 def refusal(kind: type[errors.ApiError], code: int, message: str = "no") -> errors.ApiError:
-    return kind("creating", errors.Status(code=code, message=message))
+    return kind("creating", Status(code=code, message=message))
 
 
 class World:
@@ -46,8 +47,8 @@ class World:
         view: Any = SimpleNamespace(
             discovery=self,
             limit_ranges=(),
-            compat=DEFAULT,
-            rules=KUBERNETES_1_36,
+            rules=Rules.TRIMTAB,
+            server_rules=KUBERNETES_1_36,
             nodes=nodes or [node("n1")],
             pods=[*others, self.pod],
         )

@@ -9,7 +9,7 @@ from prometheus_client import CollectorRegistry
 from tests.unit.decide.vertical.policy_builders import ALL_GATES, NOW, pod, recommended, vpa, world
 from trimtab.clock import VirtualClock
 from trimtab.cluster import errors
-from trimtab.decide.vertical.compat import DEFAULT
+from trimtab.decide.vertical.rules import Rules
 from trimtab.decide.vertical.update.observation import UpdateObservation
 from trimtab.model.author import Author
 from trimtab.operator.control_loop import NOT_STARTED, ControlLoopMetrics
@@ -29,7 +29,7 @@ class World:
         self.clock = VirtualClock(NOW)
         self.is_dry_run = is_dry_run
         self.refusal = refusal
-        self.compat = DEFAULT
+        self.rules = Rules.TRIMTAB
         self.stale: dict[str, str] = {}
         self.has_synced = True
         self.webhook_problem: str | None = None
@@ -74,7 +74,7 @@ class World:
             serves_resize=serves_resize,
             observation=observation,
             gates=ALL_GATES,
-            compat=self.compat,
+            rules=self.rules,
         )
 
     async def check(self) -> str | None:

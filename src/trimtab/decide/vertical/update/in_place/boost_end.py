@@ -79,13 +79,13 @@ class BoostedPod:
 
 def end_startup_boosts(context: LoopContext, loop: LoopState) -> Step:
     """Resize each pod whose startup boost is over."""
-    if not (context.gates.cpu_startup_boost or context.compat.disruptions_last_until_ready):
+    if not (context.gates.cpu_startup_boost or context.rules.ours):
         return
     observation = context.observation
     pods = [pod for pod in context.live if is_boosted(pod)]
     if not pods:
         return
-    index, owners = observation.index(context.gates, context.compat), observation.owners()
+    index, owners = observation.index(context.gates, context.rules), observation.owners()
     ignored = frozenset(context.settings.ignored_namespaces)
     for pod in pods:
         if pod.metadata.key in loop.urgent_boosts or pod.metadata.namespace in ignored:
@@ -109,7 +109,7 @@ def _may_end(
     """
     if claim is not None:
         return excludes_boosted_pods(claim, context)
-    if not context.compat.disruptions_last_until_ready:
+    if not context.rules.ours:
         return False
     target = topmost_controller(pod, owners)
     if target is None:
@@ -123,7 +123,7 @@ def _blocker(boosted: BoostedPod, context: LoopContext, loop: LoopState) -> str:
     if pod.status.phase == "Pending" or not expired_boosts(pod, boosted.vpa, context.now):
         loop.requeue(next_boost_end(pod, boosted.vpa, context.now))
         return BOOSTED
-    if not context.compat.disruptions_last_until_ready:
+    if not context.rules.ours:
         return "a resize is under way" if is_resizing(pod) else ""
     if resize_status(pod, context.now) is ResizeStatus.IN_PROGRESS:
         return "a resize is under way"
@@ -135,12 +135,12 @@ def _blocker(boosted: BoostedPod, context: LoopContext, loop: LoopState) -> str:
 def _end(boosted: BoostedPod, context: LoopContext, loop: LoopState) -> Step:
     pod, plan = boosted.pod, _plan(boosted, context)
     # A pod may have its size already and still carry the annotation, if removing it failed.
-    is_due = plan.operations or (plan.annotations_after and context.compat.disruptions_last_until_ready)
+    is_due = plan.operations or (plan.annotations_after and context.rules.ours)
     if plan.refusal or not is_due:
         reason = plan.refusal or "what it had before its startup boost is not known"
         loop.skip(pod, boosted.vpa_key, reason)
         return
-    if context.compat.disruptions_last_until_ready:
+    if context.rules.ours:
         result = yield from _request(boosted, plan, loop)
     else:
         result = yield Resize(pod, boosted.vpa, plan, boosted.reason)
@@ -169,8 +169,8 @@ def _request(
 
 def _plan(boosted: BoostedPod, context: LoopContext) -> ResizePlan:
     pod, vpa = boosted.pod, boosted.vpa
-    ranges, rules = context.ranges.of(pod.metadata.namespace), context.observation.rules
-    sizing = size_running_pod(pod, vpa, ranges, context.compat, rules)
+    ranges, server_rules = context.ranges.of(pod.metadata.namespace), context.observation.server_rules
+    sizing = size_running_pod(pod, vpa, ranges, context.rules, server_rules)
     expired = expired_boosts(pod, vpa, context.now)
     is_recommended = _is_recommended(boosted, context)
     try:
@@ -180,7 +180,7 @@ def _plan(boosted: BoostedPod, context: LoopContext) -> ResizePlan:
             else None
             for container, size in zip(pod.spec.containers, sizing.containers, strict=True)
         ]
-        return plan_sizes(pod, sizes, expired, context.compat, rules)
+        return plan_sizes(pod, sizes, expired, context.rules, server_rules)
     except BoostError:
         return ResizePlan()
 
@@ -189,7 +189,7 @@ def _is_recommended(boosted: BoostedPod, context: LoopContext) -> bool:
     """Return whether the VPA's recommendation is for this pod, and applied."""
     if boosted.claim is None or boosted.claim.mode == UpdateMode.OFF:
         return False
-    return not context.compat.needs_current_recommendation or is_recommendation_current(boosted.claim)
+    return not context.rules.ours or is_recommendation_current(boosted.claim)
 
 
 def _without_boost(pod: Pod, container: str, recommended: ContainerResources) -> ContainerResources:

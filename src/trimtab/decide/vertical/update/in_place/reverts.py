@@ -48,7 +48,7 @@ def revert_resize(pod: Pod, vpa: VerticalPodAutoscaler, reason: str, state: Loop
     """Request the pod's actual size, so that no resize waits any more."""
     now = state.context.now
     plan = plan_resize(
-        pod, vpa, actual_sizes(pod), now, state.context.compat, state.context.observation.rules
+        pod, vpa, actual_sizes(pod), now, state.context.rules, state.context.observation.server_rules
     )
     reason = f"its resize waits ({kubelet_message(pod)}), and {reason}"
     if plan.refusal or not plan.operations:
@@ -85,6 +85,6 @@ def revert_outdated(update: VpaPods) -> Generator[Action, ActionResult, frozense
 
 
 def _can_revert(pod: Pod, update: VpaPods) -> bool:
-    if not update.context.compat.disruptions_last_until_ready or is_boosted(pod):
+    if not update.context.rules.ours or is_boosted(pod):
         return False
     return has_waiting_request(pod, update.context.now)

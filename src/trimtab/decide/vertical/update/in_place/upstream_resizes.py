@@ -85,7 +85,7 @@ class UpstreamVpaResizes:
         if decided.decision is InPlaceDecision.DEFERRED:
             self.update.skip(pod, decided.reason)
             # Upstream sends a resize in mode InPlace all the same, beyond the budget (surprise 26).
-            return self.update.mode == UpdateMode.IN_PLACE and not self.update.context.compat.in_place_waits
+            return self.update.mode == UpdateMode.IN_PLACE and not self.update.context.rules.ours
         return decided.decision is InPlaceDecision.APPROVED
 
     def _resize(
@@ -101,7 +101,7 @@ class UpstreamVpaResizes:
         if not plan.operations or creator is None:
             update.skip(pod, ALREADY_REQUESTED if creator else decided.reason)
             # Upstream counts a resize without a change as failed, and evicts the pod.
-            return update.context.compat.resizes_only_changes
+            return update.context.rules.ours
         result = yield Resize(pod, update.vpa, plan, candidate.reason)
         if result is ActionResult.DONE:
             update.state.emit(POD, pod.metadata.key, DONE_REASON, DONE_MESSAGE)

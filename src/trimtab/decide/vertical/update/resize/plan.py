@@ -17,12 +17,12 @@ from trimtab.decide.vertical.admission.pod_annotations import (
     OriginalResources,
 )
 from trimtab.decide.vertical.admission.startup_boost import expired_boosts, resources_before_boost
-from trimtab.decide.vertical.compat import DEFAULT, VpaCompat
 from trimtab.decide.vertical.resources.container_resources import NOTHING, ContainerResources
 from trimtab.decide.vertical.resources.fitting import apply_sizes
 from trimtab.decide.vertical.resources.limit_ranges import NO_LIMIT_RANGES, LimitRanges
 from trimtab.decide.vertical.resources.pod_resources import Sizing, size_pod
 from trimtab.decide.vertical.resources.pod_rules import resize_refusal
+from trimtab.decide.vertical.rules import Rules
 from trimtab.model.core.pod import CPU, Pod, ResourceRequirements
 from trimtab.model.core.server_rules import KUBERNETES_1_36, ServerRules
 from trimtab.model.vpa.types import UpdateMode, VerticalPodAutoscaler
@@ -47,13 +47,13 @@ def size_running_pod(
     pod: Pod,
     vpa: VerticalPodAutoscaler,
     ranges: LimitRanges = NO_LIMIT_RANGES,
-    compat: VpaCompat = DEFAULT,
-    rules: ServerRules = KUBERNETES_1_36,
+    rules: Rules = Rules.TRIMTAB,
+    server_rules: ServerRules = KUBERNETES_1_36,
 ) -> Sizing:
     """Return what the VPA gives to a running pod, by the ratios that its user wrote."""
-    if not compat.ratio_is_the_users:
-        return size_pod(pod, vpa, ranges, compat, rules=rules)
-    return size_pod(OriginalResources.read(pod).as_template(pod), vpa, ranges, compat, pod, rules)
+    if not rules.ours:
+        return size_pod(pod, vpa, ranges, rules, server_rules=server_rules)
+    return size_pod(OriginalResources.read(pod).as_template(pod), vpa, ranges, rules, pod, server_rules)
 
 
 def plan_resize(
@@ -61,26 +61,26 @@ def plan_resize(
     vpa: VerticalPodAutoscaler,
     resources: Sequence[ContainerResources],
     now: datetime,
-    compat: VpaCompat = DEFAULT,
-    rules: ServerRules = KUBERNETES_1_36,
+    rules: Rules = Rules.TRIMTAB,
+    server_rules: ServerRules = KUBERNETES_1_36,
 ) -> ResizePlan:
     """Plan a resize to these sizes, except the CPU of containers that are still boosted."""
-    wanted = _wanted(pod, vpa, resources, now, compat)
-    return plan_sizes(pod, wanted, expired_boosts(pod, vpa, now), compat, rules)
+    wanted = _wanted(pod, vpa, resources, now, rules)
+    return plan_sizes(pod, wanted, expired_boosts(pod, vpa, now), rules, server_rules)
 
 
 def plan_sizes(
     pod: Pod,
     wanted: Sequence[ContainerResources | None],
     ended_boosts: Collection[str] = (),
-    compat: VpaCompat = DEFAULT,
-    rules: ServerRules = KUBERNETES_1_36,
+    rules: Rules = Rules.TRIMTAB,
+    server_rules: ServerRules = KUBERNETES_1_36,
 ) -> ResizePlan:
     """Plan a resize that gives each container its wanted size.
 
     None leaves a container alone. The startup boosts of the containers `ended_boosts` end with it.
     """
-    resized = _resized(pod, wanted, compat)
+    resized = _resized(pod, wanted, rules)
     operations = tuple(
         operation
         for index, container in enumerate(pod.spec.containers)
@@ -90,9 +90,9 @@ def plan_sizes(
     after = apply_sizes(pod, [resized.get(container.name, NOTHING) for container in pod.spec.containers])
     return ResizePlan(
         operations,
-        _annotations_before(pod, resized, compat),
-        _annotations_after(pod, ended_boosts, compat),
-        resize_refusal(pod, after, rules) if compat.sizes_are_admissible and operations else "",
+        _annotations_before(pod, resized, rules),
+        _annotations_after(pod, ended_boosts, rules),
+        resize_refusal(pod, after, server_rules) if rules.ours and operations else "",
         {
             container.name: container.resources
             for container in after.spec.containers
@@ -102,7 +102,7 @@ def plan_sizes(
 
 
 def _resized(
-    pod: Pod, wanted: Sequence[ContainerResources | None], compat: VpaCompat
+    pod: Pod, wanted: Sequence[ContainerResources | None], rules: Rules
 ) -> dict[str, ContainerResources]:
     """Return the sizes to send, by container.
 
@@ -112,7 +112,7 @@ def _resized(
     for container, size in zip(pod.spec.containers, wanted, strict=True):
         if size is None:
             continue
-        if compat.resizes_only_changes:
+        if rules.ours:
             size = differing_resources(size, container)
             if not (size.requests or size.limits):
                 continue
@@ -120,17 +120,15 @@ def _resized(
     return resized
 
 
-def _annotations_before(
-    pod: Pod, resized: Mapping[str, ContainerResources], compat: VpaCompat
-) -> dict[str, str]:
-    if not compat.ratio_is_the_users:
+def _annotations_before(pod: Pod, resized: Mapping[str, ContainerResources], rules: Rules) -> dict[str, str]:
+    if not rules.ours:
         return {}
     originals = OriginalResources.read(pod).annotation_for_resize(pod, resized)
     return {ORIGINALS_ANNOTATION: originals} if originals is not None else {}
 
 
-def _annotations_after(pod: Pod, ended_boosts: Collection[str], compat: VpaCompat) -> dict[str, str | None]:
-    is_set = compat.ratio_is_the_users and pod.metadata.annotations.get(IN_PLACE_ANNOTATION) == "true"
+def _annotations_after(pod: Pod, ended_boosts: Collection[str], rules: Rules) -> dict[str, str | None]:
+    is_set = rules.ours and pod.metadata.annotations.get(IN_PLACE_ANNOTATION) == "true"
     return {
         **({} if is_set else {IN_PLACE_ANNOTATION: "true"}),
         # Without its boost annotation a container is sized like any other.
@@ -143,7 +141,7 @@ def _wanted(
     vpa: VerticalPodAutoscaler,
     resources: Sequence[ContainerResources],
     now: datetime,
-    compat: VpaCompat,
+    rules: Rules,
 ) -> list[ContainerResources | None]:
     mode = vpa.spec.update_policy.update_mode if vpa.spec.update_policy else None
     is_off = mode == UpdateMode.OFF
@@ -156,7 +154,7 @@ def _wanted(
         elif is_off:
             wanted.append(None)
         elif BOOST_PREFIX + container.name in pod.metadata.annotations:
-            wanted.append(_without_cpu(recommended) if compat.disruptions_last_until_ready else None)
+            wanted.append(_without_cpu(recommended) if rules.ours else None)
         else:
             wanted.append(recommended)
     return wanted

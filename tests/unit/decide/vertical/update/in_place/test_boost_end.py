@@ -19,7 +19,7 @@ from tests.unit.decide.vertical.policy_builders import (
     why,
     world,
 )
-from trimtab.decide.vertical.compat import DEFAULT, VPA_1_8
+from trimtab.decide.vertical.rules import Rules
 from trimtab.decide.vertical.update.actions import ActionResult, Resize
 from trimtab.decide.vertical.update.loop_state import UPSTREAM_SETTINGS
 from trimtab.decide.vertical.update.observation import ObservedController
@@ -49,21 +49,21 @@ def boosted(name="db-0", *, ready_for=60, **more):
     )
 
 
-def played(mode, *pods, target="200m", compat=DEFAULT, api=None):
+def played(mode, *pods, target="200m", rules=Rules.TRIMTAB, api=None):
     recommendation = recommended("1Gi", cpu=target) if target else None
     owner = vpa("base", recommendation, mode=mode, policies=POLICIES, min_replicas=1)
     api = api or Recorder()
     seen = msgspec.structs.replace(world([owner], pods), serves_resize=True)
-    _, result = run(seen, gates=GATES, compat=compat, settings=UPSTREAM_SETTINGS, api=api)
+    _, result = run(seen, gates=GATES, rules=rules, settings=UPSTREAM_SETTINGS, api=api)
     return api, result
 
 
-@pytest.mark.parametrize("compat", [DEFAULT, VPA_1_8], ids=["by default", "as upstream"])
+@pytest.mark.parametrize("rules", [Rules.TRIMTAB, Rules.VPA_1_8], ids=["by default", "as upstream"])
 @pytest.mark.parametrize("mode", MODES)
 @pytest.mark.parametrize("target", ["200m", None], ids=["recommended", "not recommended"])
-def test_a_boost_that_is_over_is_taken_back_in_every_mode(mode, target, compat):
+def test_a_boost_that_is_over_is_taken_back_in_every_mode(mode, target, rules):
     """It stayed for good outside of the in-place modes, and pods in mode Recreate were evicted and came back boosted."""
-    api, _ = played(mode, boosted("db-0"), boosted("db-1"), target=target, compat=compat)
+    api, _ = played(mode, boosted("db-0"), boosted("db-1"), target=target, rules=rules)
     assert [type(action) for action in api.actions] == [Resize, Resize]
     want = "200m" if target and mode != "Off" else "100m"
     for action in api.actions:
@@ -73,7 +73,7 @@ def test_a_boost_that_is_over_is_taken_back_in_every_mode(mode, target, compat):
         assert action.plan.annotations_after["vpaCpuStartupBoost/app"] is None
 
 
-@pytest.mark.parametrize("compat", [DEFAULT, VPA_1_8], ids=["by default", "as upstream"])
+@pytest.mark.parametrize("rules", [Rules.TRIMTAB, Rules.VPA_1_8], ids=["by default", "as upstream"])
 @pytest.mark.parametrize("mode", MODES)
 @pytest.mark.parametrize(
     "waiting",
@@ -83,8 +83,8 @@ def test_a_boost_that_is_over_is_taken_back_in_every_mode(mode, target, compat):
         pytest.param({"conditions": [{"type": "PodResizeInProgress", "status": "True"}]}, id="resizing"),
     ],
 )
-def test_a_boosted_pod_is_left_alone_until_then(mode, waiting, compat):
-    api, result = played(mode, boosted("db-0", **waiting), boosted("db-1", **waiting), compat=compat)
+def test_a_boosted_pod_is_left_alone_until_then(mode, waiting, rules):
+    api, result = played(mode, boosted("db-0", **waiting), boosted("db-1", **waiting), rules=rules)
     assert api.actions == []
     assert {entry.action for entry in result.pod_results} == {"none"}
 
@@ -110,7 +110,7 @@ def test_a_boost_that_was_given_is_taken_back_whoever_asks_for_none_any_more(mod
     seen = world([owner], [boosted("db-0"), boosted("db-1")])
     asked, _ = run(seen, gates=gates, settings=UPSTREAM_SETTINGS)
     assert asked == [("resize", "db-0"), ("resize", "db-1")]
-    assert run(seen, gates=FeatureGates(), compat=VPA_1_8)[0].count(("resize", "db-0")) <= 1
+    assert run(seen, gates=FeatureGates(), rules=Rules.VPA_1_8)[0].count(("resize", "db-0")) <= 1
 
 
 def test_a_boost_whose_end_restarts_the_container_is_taken_back_within_the_budget():
@@ -180,7 +180,7 @@ def test_a_boost_that_no_vpa_gives_any_more_is_taken_back(vpas):
         assert values == {"requests/cpu": "100m"}, "what it had before, and nothing else"
         assert action.plan.annotations_after["vpaCpuStartupBoost/app"] is None
     assert {entry.vpa for entry in result.pod_results} == {None}
-    assert run(seen, gates=GATES_AND_SCOPES, compat=VPA_1_8)[0] == [], "upstream leaves it"
+    assert run(seen, gates=GATES_AND_SCOPES, rules=Rules.VPA_1_8)[0] == [], "upstream leaves it"
 
 
 GATES_AND_SCOPES = FeatureGates(cpu_startup_boost=True, in_place=True, vpa_selector_refinement=True)
@@ -280,28 +280,28 @@ def test_the_end_of_a_left_over_boost_takes_no_memory_back():
 
 @pytest.mark.parametrize("mode", ["Recreate", "InPlace", "InPlaceOrRecreate"])
 @pytest.mark.parametrize(
-    ("compat", "is_changed"),
-    [pytest.param(DEFAULT, False, id="default"), pytest.param(VPA_1_8, True, id="as upstream")],
+    ("rules", "is_changed"),
+    [pytest.param(Rules.TRIMTAB, False, id="default"), pytest.param(Rules.VPA_1_8, True, id="as upstream")],
 )
-def test_a_boosted_pod_does_not_waive_the_minimum_of_replicas_for_its_siblings(mode, compat, is_changed):
+def test_a_boosted_pod_does_not_waive_the_minimum_of_replicas_for_its_siblings(mode, rules, is_changed):
     """The end of a boost does not ask for the minimum, so nothing needs the waiver."""
     owner = vpa("base", recommended("4Gi", cpu="200m"), mode=mode, policies=POLICIES, min_replicas=5)
     seen = msgspec.structs.replace(
         world([owner], [boosted("db-0"), *(pod(f"db-{place}") for place in (1, 2, 3))]), serves_resize=True
     )
-    asked, _ = run(seen, gates=GATES, compat=compat, settings=UPSTREAM_SETTINGS)
+    asked, _ = run(seen, gates=GATES, rules=rules, settings=UPSTREAM_SETTINGS)
     assert any(name != "db-0" for _, name in asked) is is_changed
     assert ("resize", "db-0") in asked, "its boost is over"
 
 
-@pytest.mark.parametrize("compat", [DEFAULT, VPA_1_8], ids=["by default", "as upstream"])
+@pytest.mark.parametrize("rules", [Rules.TRIMTAB, Rules.VPA_1_8], ids=["by default", "as upstream"])
 @pytest.mark.parametrize("mode", MODES)
-def test_a_boost_whose_note_is_unreadable_stops_no_other_pod(mode, compat):
+def test_a_boost_whose_note_is_unreadable_stops_no_other_pod(mode, rules):
     broken = boosted("db-0")
     metadata = msgspec.structs.replace(broken.metadata, annotations={"vpaCpuStartupBoost/app": "{"})
     pods = (msgspec.structs.replace(broken, metadata=metadata), boosted("db-1"))
-    api, _ = played(mode, *pods, target="", compat=compat)
-    alone, _ = played(mode, pods[1], target="", compat=compat)
+    api, _ = played(mode, *pods, target="", rules=rules)
+    alone, _ = played(mode, pods[1], target="", rules=rules)
     assert api.asked == alone.asked
 
 
@@ -317,7 +317,7 @@ def test_an_unreadable_boost_of_a_sidecar_leaves_the_resize_out_as_upstream(mode
         owner = vpa("base", recommended("1Gi", cpu="200m"), mode=mode, min_replicas=1)
         members = [msgspec.structs.replace(app, spec=spec, metadata=metadata)]
         seen = msgspec.structs.replace(world([owner], members), serves_resize=True)
-        asked[note], _ = run(seen, gates=GATES, compat=VPA_1_8, settings=UPSTREAM_SETTINGS)
+        asked[note], _ = run(seen, gates=GATES, rules=Rules.VPA_1_8, settings=UPSTREAM_SETTINGS)
     readable, unreadable = asked.values()
     assert readable == [("resize", "db-0")]
     assert ("resize", "db-0") not in unreadable

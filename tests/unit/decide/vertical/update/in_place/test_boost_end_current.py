@@ -5,17 +5,17 @@ import pytest
 
 from tests.unit.decide.vertical.policy_builders import Recorder, recommended, run, vpa, why, world
 from tests.unit.decide.vertical.update.in_place.test_boost_end import GATES, POLICIES, boosted
-from trimtab.decide.vertical.compat import DEFAULT, VPA_1_8
 from trimtab.decide.vertical.control.selector_hash import selector_hash
+from trimtab.decide.vertical.rules import Rules
 from trimtab.decide.vertical.update.actions import Resize
 from trimtab.decide.vertical.update.loop_state import UPSTREAM_SETTINGS
 
 
-def cpu_after(owner, compat):
+def cpu_after(owner, rules):
     """Return the CPU request that the end of a boost asks for."""
     seen = msgspec.structs.replace(world([owner], [boosted("db-0"), boosted("db-1")]), serves_resize=True)
     api = Recorder()
-    run(seen, gates=GATES, compat=compat, settings=UPSTREAM_SETTINGS, api=api)
+    run(seen, gates=GATES, rules=rules, settings=UPSTREAM_SETTINGS, api=api)
     values = []
     for action in api.actions:
         assert isinstance(action, Resize)
@@ -36,25 +36,25 @@ def computed_for(owner, selector_text):
 def present_hash(owner):
     """Return the hash that the recommender writes for this VPA now."""
     seen = world([owner], [])
-    ((claim,),) = seen.index(GATES, DEFAULT).by_target.values()
+    ((claim,),) = seen.index(GATES, Rules.TRIMTAB).by_target.values()
     return selector_hash(claim)
 
 
 @pytest.mark.parametrize(
-    ("is_present", "mode", "compat", "want"),
+    ("is_present", "mode", "rules", "want"),
     [
-        pytest.param(True, "Recreate", DEFAULT, "200m", id="a recommendation for this target"),
-        pytest.param(False, "Recreate", DEFAULT, "100m", id="a recommendation for another target"),
-        pytest.param(False, "Recreate", VPA_1_8, "200m", id="upstream applies any"),
-        pytest.param(True, "Off", DEFAULT, "100m", id="mode Off applies none"),
-        pytest.param(False, "Off", VPA_1_8, "100m", id="upstream's mode Off applies none"),
-        pytest.param(True, "Initial", DEFAULT, "200m", id="mode Initial applies it"),
+        pytest.param(True, "Recreate", Rules.TRIMTAB, "200m", id="a recommendation for this target"),
+        pytest.param(False, "Recreate", Rules.TRIMTAB, "100m", id="a recommendation for another target"),
+        pytest.param(False, "Recreate", Rules.VPA_1_8, "200m", id="upstream applies any"),
+        pytest.param(True, "Off", Rules.TRIMTAB, "100m", id="mode Off applies none"),
+        pytest.param(False, "Off", Rules.VPA_1_8, "100m", id="upstream's mode Off applies none"),
+        pytest.param(True, "Initial", Rules.TRIMTAB, "200m", id="mode Initial applies it"),
     ],
 )
-def test_the_end_of_a_boost_gives_the_recommendation_that_is_for_the_pod(is_present, mode, compat, want):
+def test_the_end_of_a_boost_gives_the_recommendation_that_is_for_the_pod(is_present, mode, rules, want):
     owner = vpa("base", recommended("1Gi", cpu="200m"), mode=mode, policies=POLICIES, min_replicas=1)
     owner = computed_for(owner, present_hash(owner) if is_present else "0" * 16)
-    assert cpu_after(owner, compat) == [want, want]
+    assert cpu_after(owner, rules) == [want, want]
 
 
 @pytest.mark.parametrize("odd", [0, 1])

@@ -6,8 +6,8 @@ import pytest
 from tests.unit.decide.vertical.policy_builders import pod
 from trimtab.decide.vertical.admission.patches import IN_PLACE_ANNOTATION
 from trimtab.decide.vertical.admission.pod_annotations import BOOST_PREFIX, ORIGINALS_ANNOTATION
-from trimtab.decide.vertical.compat import DEFAULT, VPA_1_8
 from trimtab.decide.vertical.resources.container_resources import ContainerResources
+from trimtab.decide.vertical.rules import Rules
 from trimtab.decide.vertical.update.resize.plan import ResizePlan, plan_sizes
 from trimtab.model.quantity import Quantity
 
@@ -20,16 +20,16 @@ def paths(plan: ResizePlan) -> list[str]:
 
 
 @pytest.mark.parametrize(
-    ("size", "compat", "want"),
+    ("size", "rules", "want"),
     [
-        pytest.param(MORE, DEFAULT, ["requests/memory"], id="a change is sent"),
-        pytest.param(SAME, DEFAULT, [], id="what does not change is not sent"),
-        pytest.param(SAME, VPA_1_8, ["requests/memory"], id="upstream sends it all the same"),
-        pytest.param(None, VPA_1_8, [], id="a container without a size is left alone"),
+        pytest.param(MORE, Rules.TRIMTAB, ["requests/memory"], id="a change is sent"),
+        pytest.param(SAME, Rules.TRIMTAB, [], id="what does not change is not sent"),
+        pytest.param(SAME, Rules.VPA_1_8, ["requests/memory"], id="upstream sends it all the same"),
+        pytest.param(None, Rules.VPA_1_8, [], id="a container without a size is left alone"),
     ],
 )
-def test_what_a_resize_sends(size, compat, want):
-    assert paths(plan_sizes(pod(), [size], compat=compat)) == want
+def test_what_a_resize_sends(size, rules, want):
+    assert paths(plan_sizes(pod(), [size], rules=rules)) == want
 
 
 @pytest.mark.parametrize(
