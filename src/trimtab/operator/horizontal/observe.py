@@ -225,7 +225,7 @@ class SnapshotBuilder:
         if not owners and self.is_unchanged(hpa_state, queries, matched, samples, moment, offset):
             return hpa_state.extend_decision(moment)
         dating = self._dating(moment)
-        observation = self.observe(hpa_state, queries, matched, samples, owners, memory.own, offset, dating)
+        observation = self.observe(hpa_state, queries, matched, samples, owners, memory.own, dating)
         if hpa_state.unchanged is not None and hpa_state.unchanged.still_valid(observation, moment):
             return hpa_state.extend_decision(moment)
         hpa_state.invalidate()
@@ -243,9 +243,8 @@ class SnapshotBuilder:
         if epoch is None or hpa_state.memory.epoch is not epoch or owners is None:
             return None
         moment = epoch.now()
-        offset = self._offset_of(moment)
         dating, own = self._dating(moment), hpa_state.memory.own
-        observation = self.observe(hpa_state, queries, matched, samples, owners, own, offset, dating)
+        observation = self.observe(hpa_state, queries, matched, samples, owners, own, dating)
         return Snapshot(queries.target, observation, datetime.fromtimestamp(moment, UTC), epoch)
 
     def observe(
@@ -256,7 +255,6 @@ class SnapshotBuilder:
         samples: Samples,
         owners: Owners,
         memory: Memory,
-        clock_offset: float,
         dating: Dating,
     ) -> Observation:
         """Freeze everything that a decision depends on."""
@@ -280,7 +278,7 @@ class SnapshotBuilder:
             settings=self._config.settings,
             gates=self._config.gates,
             rules=self._config.rules,
-            clock_offset=clock_offset,
+            clock_offset=self._offset_of(self._clock.monotonic() + dating.shift),
         )
 
     def is_unchanged(

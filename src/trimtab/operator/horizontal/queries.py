@@ -37,6 +37,7 @@ from trimtab.model.hpa.types import (
     PodsMetricSource,
 )
 from trimtab.model.labels.selector import LabelSelector, Selector, SelectorError
+from trimtab.operator.horizontal.sample_moves import Dating, SampleMoves, dates_of, with_moves
 from trimtab.operator.horizontal.targets import ResolvedTarget
 from trimtab.operator.horizontal.usage import (
     ALL_NAMESPACES,
@@ -45,7 +46,6 @@ from trimtab.operator.horizontal.usage import (
     NamespaceUsage,
     namespace_usage,
 )
-from trimtab.operator.horizontal.sample_moves import Dating, SampleMoves, dates_of, with_moves
 
 QuerySet = frozenset[Query]
 QueryResult = ClusterUsage | NamespaceUsage | MetricSamples

@@ -88,9 +88,7 @@ class DryRunDecider:
         now = self._clock.now().timestamp()
         memory = hpa_state.memory.preview(now)
         dating = Dating(now - self._clock.monotonic(), is_only_shown=True)
-        observation = self._snapshots.observe(
-            hpa_state, queries, matched, samples, owners, memory, self._snapshots.clock_offset(), dating
-        )
+        observation = self._snapshots.observe(hpa_state, queries, matched, samples, owners, memory, dating)
         if hpa_state.names_plugins:
             return decide_with_plugins(observation, self._guards, self._clock.now())
         return observation, decide(observation, self._clock.now())

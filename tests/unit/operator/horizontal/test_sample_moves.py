@@ -5,8 +5,7 @@ import asyncio
 from trimtab.clock import VirtualClock
 from trimtab.decide.horizontal.arithmetic import NEVER
 from trimtab.decide.horizontal.observation.samples import Move, PodSamples, Sample, Series
-from trimtab.model.core.meta import ObjectMeta
-from trimtab.model.metrics_api import PodMetrics
+from trimtab.model.metrics_api import MeasuredPod, PodMetrics
 from trimtab.operator.horizontal.sample_moves import FORGOTTEN_AFTER, Dating, SampleMoves, with_moves
 
 CLOCK = VirtualClock()
@@ -45,7 +44,7 @@ def test_a_source_that_was_not_asked_for_long_is_new_again():
 
 def test_dates_of_usage_that_cannot_be_read_are_left_out():
     items = [
-        PodMetrics(metadata=ObjectMeta(name=name), timestamp=timestamp)
+        PodMetrics(metadata=MeasuredPod(name=name), timestamp=timestamp)
         for name, timestamp in (("a", "2026-01-01T00:00:00Z"), ("b", None), ("c", "yesterday"))
     ]
     assert list(SampleMoves(CLOCK).note_usage("shop", items, 0.0)) == [1767225600.0]
@@ -54,7 +53,9 @@ def test_dates_of_usage_that_cannot_be_read_are_left_out():
 def test_moves_are_told_by_the_clock_of_the_decision():
     moves = {100.0: Move(100.0, 2.0, None), 90.0: Move(90.0, 4.0, 2.0)}
     samples = PodSamples(samples={"a": Sample(1, 100.0), "b": Sample(1, 90.0), "c": Sample(1, NEVER)})
-    assert with_moves(samples, moves, Dating(1000.0)).moves == (
+    shown = with_moves(samples, moves, Dating(1000.0))
+    assert isinstance(shown, PodSamples)
+    assert shown.moves == (
         Move(90.0, 1004.0, 1002.0),
         Move(100.0, 1002.0, None),
     )
@@ -67,4 +68,5 @@ def test_to_a_viewer_the_first_list_has_moved():
         {100.0: Move(100.0, 2.0, None)},
         Dating(1000.0, is_only_shown=True),
     )
+    assert isinstance(shown, Series)
     assert shown.moves == (Move(100.0, 1002.0, 1002.0),)

@@ -9,6 +9,7 @@ from hypothesis import strategies as st
 
 from tests.unit.decide.horizontal.builders import NOW, cpu, hpa, memory, observe, pods, run, scale
 from tests.unit.operator.horizontal.test_usage import listed
+from trimtab.clock import VirtualClock
 from trimtab.decide.horizontal import Record
 from trimtab.decide.horizontal.observation.observation import StaleInput
 from trimtab.model.times import format_time, from_ns, to_ns
@@ -46,7 +47,11 @@ class Life:
         config = DecisionConfig(*(getattr(observe(), name) for name in ("settings", "gates", "rules")))
         matcher = PodMatcher(config.gates, UNUSED, UNUSED, UNUSED)
         self.snapshots = SnapshotBuilder(
-            UNUSED, config, UNUSED, InputCaches(UNUSED, matcher, UNUSED, self.freshness(), UNUSED), UNUSED
+            VirtualClock(NOW),
+            config,
+            UNUSED,
+            InputCaches(UNUSED, matcher, UNUSED, self.freshness(), UNUSED),
+            UNUSED,
         )
         self.settle()
 
@@ -83,8 +88,7 @@ class Life:
             fetched,
             {},
             self.state.memory.own,
-            0.0,
-            Dating(0.0),
+            Dating(NOW.timestamp()),
         )
 
     def is_unchanged(self, chosen, fetched):

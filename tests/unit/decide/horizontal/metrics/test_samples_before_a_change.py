@@ -1,8 +1,9 @@
 """Samples from before a scale-down: the pods that carried the load count, for the kinds that multiply pods (R4-3)."""
 
-from msgspec.structs import replace
+from typing import Any
 
 import pytest
+from msgspec.structs import replace
 
 from tests.unit.decide.horizontal.builders import (
     OWNER,
@@ -47,16 +48,10 @@ def test_a_ratio_below_1_is_multiplied_by_the_pods_that_carried_the_load(ratio, 
     assert times(ratio, pods, removed, current)[:2] == want
 
 
-def dated(samples, lacked, seen=T):
+def dated(samples: Any, lacked: float | None) -> Any:
     """Return samples of which the last list without them was asked for `lacked` seconds ago."""
-    dates = (
-        {sample.timestamp for sample in getattr(samples, "samples", ()).values()}
-        if hasattr(samples.samples, "values")
-        else {sample.timestamp for sample in samples.samples}
-    )
-    return replace(
-        samples, moves=tuple(Move(date, seen, None if lacked is None else T - lacked) for date in dates)
-    )
+    before = None if lacked is None else T - lacked
+    return replace(samples, moves=(Move(T - 20, T, before),))
 
 
 def removed(ago, number=4):
