@@ -16,7 +16,7 @@ from trimtab.decide.vertical.admission.pod_annotations import (
     parse_observed,
 )
 from trimtab.decide.vertical.admission.startup_boost import BoostError
-from trimtab.decide.vertical.control.control import VPAIndex, controlling_vpa, index_vpas
+from trimtab.decide.vertical.control.control import VPAIndex, control_of, index_vpas
 from trimtab.decide.vertical.control.controllers import (
     Controller,
     ControllerIndex,
@@ -103,7 +103,7 @@ def pod_admission(case):
 def match(case):
     given = case["input"]
     pod = wire.convert(given["pod"], Pod)
-    control = controlling_vpa(pod, vpa_index(given["vpas"]), owners(given["parents"]), {})
+    control = control_of(pod, vpa_index(given["vpas"]), owners(given["parents"]), {})
     return differences(case["expect"], {"vpa": control.key})
 
 

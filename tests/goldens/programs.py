@@ -51,8 +51,8 @@ class Log(logging.Handler):
         self._logger = logging.getLogger("trimtab")
 
     def emit(self, record: logging.LogRecord) -> None:
-        """Keep a line as `trimtab run` prints it."""
-        self.lines.append(self._format.format(record).partition(" ")[2])
+        """Keep a line as `trimtab run` prints it, without a traceback, whose paths are the machine's."""
+        self.lines.append(self._format.format(record).partition(" ")[2].partition("\n")[0])
 
     def __enter__(self) -> "Log":
         """Listen."""

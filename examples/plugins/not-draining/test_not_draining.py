@@ -3,7 +3,7 @@
 from not_draining import keep_not_draining
 
 from trimtab.plugins import FilterNode, FilterPod, FilterTarget, PodFilterInput
-from trimtab.testing import check_pod_filter
+from trimtab.plugins.testing import check_pod_filter
 
 TARGET = FilterTarget(namespace="shop", kind="Deployment", name="web")
 

@@ -8,7 +8,7 @@ import pytest
 from sql_queue import count_rows
 
 from trimtab.plugins import DeclinedError, LabelRequirement, MetricRequest
-from trimtab.testing import check_metric_source
+from trimtab.plugins.testing import check_metric_source
 
 QUERIES = {"jobs_waiting": "SELECT count(*) FROM jobs WHERE queue = :queue AND namespace = :namespace"}
 

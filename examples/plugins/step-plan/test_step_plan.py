@@ -4,7 +4,7 @@ import pytest
 from step_plan import propose_by_steps
 
 from trimtab.plugins import PolicyMetric, ReplicaPolicyInput
-from trimtab.testing import check_replica_policy
+from trimtab.plugins.testing import check_replica_policy
 
 PARAMETERS = {
     "metric": "requests",

@@ -6,7 +6,7 @@ from weekday_peak import DAY, weekday_peak
 
 from trimtab.plugins import EstimatorInput, UsageSample
 from trimtab.plugins.estimator import LARGEST_MEMORY
-from trimtab.testing import check_estimator
+from trimtab.plugins.testing import check_estimator
 
 MONDAY = 20_000 * DAY - (20_000 - 4) % 7 * DAY  # day 4 of 1970 was a Monday
 

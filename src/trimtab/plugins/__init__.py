@@ -6,8 +6,9 @@ callers, and what an answer changes, are in `decide`, `operator` and `adapter`. 
 The names that are imported here are what authors of plug-ins use.
 
 Read `kinds` (the four kinds and what a plug-in declares), `pod_filter`, `replica_policy`, `metric_source` and `estimator` (the
-protocols), `registry` (loads the named plug-ins), then `guard` and `time_limit` (call one so that it stops nothing else), and
-`metrics` (counts for Prometheus).
+protocols), `answers` (what all may return), `registry` (loads the named plug-ins), then `guard` and `time_limit` (call one so that it
+stops nothing else), `thread` (where a metric source runs), and `metrics` (counts for Prometheus). `testing` is the kit for tests of
+plug-ins.
 """
 
 from trimtab.plugins.errors import DeclinedError

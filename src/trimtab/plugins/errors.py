@@ -2,12 +2,14 @@
 
 import inspect
 import sysconfig
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from traceback import walk_tb
 from types import TracebackType
 from typing import Any
 
-from trimtab.plugins.time_limit import CtrlC, TookTooLong
+from trimtab.plugins.time_limit import CtrlC, TookTooLong, ends_the_program
 
 LONGEST_TEXT = 300
 """Characters of an exception's text that a failure quotes."""
@@ -60,6 +62,19 @@ def plain_error(error: BaseException, chain: int = LONGEST_CHAIN) -> Exception:
         elif error.__context__ is not None and not error.__suppress_context__:
             plain.__context__ = plain_error(error.__context__, chain - 1)
     return plain
+
+
+@contextmanager
+def plain_errors() -> Iterator[None]:
+    """Raise what code of a plug-in raises as a plain exception, so that its callers catch Exception and nothing else."""
+    try:
+        yield
+    except TookTooLong:
+        raise
+    except BaseException as error:  # the function of another project may raise anything
+        if ends_the_program(error):
+            raise
+        raise plain_error(error) from None
 
 
 def describe(error: BaseException) -> str:

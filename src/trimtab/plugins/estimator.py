@@ -17,9 +17,8 @@ from typing import Any, Protocol
 
 import msgspec
 
+from trimtab.plugins.answers import LONGEST_REASON, check_memory, check_reason
 from trimtab.plugins.errors import WrongAnswerError, wrong_type
-from trimtab.plugins.memory import check_memory
-from trimtab.plugins.reasons import LONGEST_REASON, check_reason
 
 RESOURCES = ("cpu", "memory")
 LARGEST_MEMORY = 16 * 1024

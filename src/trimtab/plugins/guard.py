@@ -1,22 +1,28 @@
 """Calls a plug-in so that it stops nothing else.
 
 An exception, an answer that the protocol does not allow, or a call beyond its budget becomes a `PluginFailure`. After failures in
-a row the plug-in pauses for the object that it fails for. After slow calls in a row it pauses for all, because the others wait.
+a row the plug-in pauses for all objects. The pause names the object of the last failure.
 """
 
 import asyncio
 import logging
 import time
 from collections import Counter
-from collections.abc import Awaitable, Callable, Collection
+from collections.abc import Awaitable, Callable
 from enum import StrEnum
 from typing import Any, TypeVar
 
-import msgspec
-
 from trimtab.model.json.wire import Wire
 from trimtab.model.spelling import nearest
-from trimtab.plugins.errors import DeclinedError, WrongAnswerError, describe, plain_error, quote
+from trimtab.plugins.errors import (
+    DeclinedError,
+    WrongAnswerError,
+    describe,
+    plain_error,
+    plain_errors,
+    plugin_exc_info,
+    quote,
+)
 from trimtab.plugins.kinds import PluginKind
 from trimtab.plugins.pod_filter import NODES_NOT_DECLARED, FilterNode
 from trimtab.plugins.registry import Plugin, Plugins
@@ -68,12 +74,6 @@ class PluginFailure(Wire):
         return self.message
 
 
-class _Raised(msgspec.Struct, frozen=True):
-    """What a plug-in, or the check of its answer, raised."""
-
-    error: Exception
-
-
 class Guard:
     """Calls one plug-in, and counts what became of its calls."""
 
@@ -93,8 +93,9 @@ class Guard:
         self._stopwatch = stopwatch
         self._wall_clock = wall_clock
         self._waits = WaitCount(plugin.declaration.budget)
-        self._in_a_row: dict[str, int] = {}
-        self._paused: dict[str, tuple[float, PluginFailure]] = {}
+        self._in_a_row = 0
+        self._pause: PluginFailure | None = None
+        self._paused_until = 0.0
         self._logged: set[tuple[str, str, int]] = set()
 
     def call(self, argument: Any, check: Callable[[Any], T], *, user: str, now: float) -> T | PluginFailure:
@@ -102,150 +103,109 @@ class Guard:
 
         `check` returns the answer in the caller's type, or raises WrongAnswerError.
         """
-        if self._paused and (paused := self.pause_of(user, now)) is not None:
+        if (paused := self._paused(now)) is not None:
             return paused
         begun, start, budget = self._wall_clock(), self._stopwatch(), self.plugin.declaration.budget
         try:
             answer = call_within(budget * WALL_TIME, self._ask, (argument, check), self._label)
         except TookTooLong:
-            return self._slow(user, now)
+            return self._slow(budget, user, now)
+        except Exception as error:  # noqa: BLE001 - what the plug-in raised
+            return self._failed_with(error, user, now)
         finally:
             taken = self._stopwatch() - start
-            self._waits.add(self._count(self._wall_clock() - begun))
-        if isinstance(answer, _Raised):
-            return self._failed_with(user, now, answer.error)
+            self._waits.add(self._count(begun))
         if taken > budget:
-            return self._slow(user, now)
+            return self._slow(budget, user, now)
         if waits := self._waits.problem:
-            return self._failed(FailureReason.TOO_SLOW, f"{self.plugin} {waits}", _ALL, now, None)
-        self._worked(user)
+            return self._failed(FailureReason.TOO_SLOW, waits, user, now)
+        self._in_a_row = 0
         return answer
 
     async def call_async(
-        self, argument: Any, check: Callable[[Any], T], *, user: str, now: float, seconds: float
+        self, ask: Callable[[], Awaitable[T]], *, user: str, now: float, seconds: float
     ) -> T | PluginFailure:
         """Return the checked answer of a plug-in that waits, within `seconds`, or its failure."""
-        if self._paused and (paused := self.pause_of(user, now)) is not None:
+        if (paused := self._paused(now)) is not None:
             return paused
         begun = self._wall_clock()
         try:
-            answer: Awaitable[Any] = self.plugin.call(argument)
             async with asyncio.timeout(seconds):
-                checked = check(await answer)
+                answer = await ask()
         except TimeoutError:
-            return self._slow(user, now, seconds)
+            return self._slow(seconds, user, now)
         except BaseException as error:  # the function of another project may raise anything
             if ends_the_program(error):
                 raise
-            return self._failed_with(user, now, plain_error(error))
+            return self._failed_with(plain_error(error), user, now)
         finally:
-            self._count(self._wall_clock() - begun)
-        self._worked(user)
-        return checked
+            self._count(begun)
+        self._in_a_row = 0
+        return answer
 
-    def pause_of(self, user: str, now: float) -> PluginFailure | None:
-        """Return the pause of the plug-in for an object, or None if it may be called."""
-        for key in (_ALL, user):
-            until, failure = self._paused.get(key, (0.0, None))
-            if failure is not None:
-                if now < until:
-                    self.failures[failure.reason] += 1
-                    return failure
-                del self._paused[key]
+    def _paused(self, now: float) -> PluginFailure | None:
+        if self._pause is not None:
+            if now < self._paused_until:
+                self.failures[self._pause.reason] += 1
+                return self._pause
+            self._pause = None
         return None
 
-    def forget(self, user: str) -> None:
-        """Drop what is known about an object that is gone."""
-        self._in_a_row.pop(user, None)
-        self._paused.pop(user, None)
-
-    def keep_only(self, users: Collection[str]) -> None:
-        """Drop what is known about all objects but these."""
-        for user in {*self._in_a_row, *self._paused} - {_ALL, *users}:
-            self.forget(user)
-
-    def _ask(self, call: "tuple[Any, Callable[[Any], T]]") -> "T | _Raised":
+    def _ask(self, call: "tuple[Any, Callable[[Any], T]]") -> T:
         """Call the plug-in, check its answer and read its exception, all within the time limit."""
         argument, check = call
-        try:
+        with plain_errors():
             return check(self.plugin.call(argument))
-        except TookTooLong:
-            raise
-        except BaseException as error:  # the function of another project may raise anything
-            if ends_the_program(error):
-                raise
-            return _Raised(plain_error(error))
 
-    def _count(self, seconds: float) -> float:
+    def _count(self, begun: float) -> float:
+        seconds = self._wall_clock() - begun
         self.calls += 1
         self.seconds += seconds
         return seconds
 
-    def _worked(self, user: str) -> None:
-        if self._in_a_row:
-            self._in_a_row.pop(user, None)
-            self._in_a_row.pop(_ALL, None)
-
-    def _failed_with(self, user: str, now: float, error: Exception) -> PluginFailure:
+    def _failed_with(self, error: Exception, user: str, now: float) -> PluginFailure:
         if isinstance(error, DeclinedError):
-            return self._declined(error)
+            self.failures[FailureReason.DECLINED] += 1
+            return self._failure(FailureReason.DECLINED, f"cannot answer: {quote(error)}")
         if isinstance(error, WrongAnswerError):
-            return self._wrong(user, now, error)
-        return self._raised(user, now, error)
-
-    def _slow(self, user: str, now: float, limit: float | None = None) -> PluginFailure:
-        seconds = self.plugin.declaration.budget if limit is None else limit
-        message = f"{self.plugin} took longer than its {seconds * 1000:.0f} ms"
-        # A slow source waits beside the others; a slow pure function makes them wait.
-        return self._failed(
-            FailureReason.TOO_SLOW, message, user if self.plugin.kind.is_async else _ALL, now, None
-        )
-
-    def _wrong(self, user: str, now: float, error: WrongAnswerError) -> PluginFailure:
-        return self._failed(
-            FailureReason.WRONG_ANSWER, f"{self.plugin} returned what it may not: {error}", user, now, None
-        )
-
-    def _declined(self, error: DeclinedError) -> PluginFailure:
-        self.failures[FailureReason.DECLINED] += 1
-        return self._failure(FailureReason.DECLINED, f"{self.plugin} cannot answer: {quote(error)}")
-
-    def _raised(self, user: str, now: float, error: BaseException) -> PluginFailure:
-        text = f"{self.plugin} raised {describe(error)}{_advice(self.plugin, error)}"
+            return self._failed(FailureReason.WRONG_ANSWER, f"returned what it may not: {error}", user, now)
+        text = f"raised {describe(error)}{_advice(self.plugin, error)}"
         return self._failed(FailureReason.RAISED, text, user, now, error)
 
+    def _slow(self, seconds: float, user: str, now: float) -> PluginFailure:
+        text = f"took longer than its {seconds * 1000:.0f} ms"
+        return self._failed(FailureReason.TOO_SLOW, text, user, now)
+
     def _failed(
-        self, reason: FailureReason, message: str, user: str, now: float, error: BaseException | None
+        self, reason: FailureReason, text: str, user: str, now: float, error: Exception | None = None
     ) -> PluginFailure:
         self.failures[reason] += 1
-        self._log_once(reason, message, error)
-        count = self._in_a_row[user] = self._in_a_row.get(user, 0) + 1
-        if count >= FAILURES_BEFORE_PAUSE:
+        failure = self._failure(reason, text)
+        self._log_once(failure, user, error)
+        self._in_a_row += 1
+        if self._in_a_row >= FAILURES_BEFORE_PAUSE:
             pause = SOURCE_PAUSE if self.plugin.kind.is_async else PAUSE
             span = f"{pause:.0f} seconds" if pause < 60 else f"{pause / 60:.0f} minutes"
-            text = f"{message}; it pauses for {span} after {FAILURES_BEFORE_PAUSE} failures"
-            self._paused[user] = (now + pause, self._failure(FailureReason.PAUSED, text))
-            self._in_a_row[user] = FAILURES_BEFORE_PAUSE - 1  # the first call after the pause decides
-        return self._failure(reason, message)
+            text = f"{text} for {user}; it pauses for {span} after {FAILURES_BEFORE_PAUSE} failures"
+            self._pause, self._paused_until = self._failure(FailureReason.PAUSED, text), now + pause
+            self._in_a_row = FAILURES_BEFORE_PAUSE - 1  # the first call after the pause decides
+        return failure
 
-    def _failure(self, reason: FailureReason, message: str) -> PluginFailure:
+    def _failure(self, reason: FailureReason, text: str) -> PluginFailure:
+        plugin = self.plugin
         return PluginFailure(
-            plugin=self.plugin.name, reason=reason, message=message, version=self.plugin.version
+            plugin=plugin.name, reason=reason, message=f"{self._label} {text}", version=plugin.version
         )
 
-    def _log_once(self, reason: FailureReason, message: str, error: BaseException | None) -> None:
-        place = error.__traceback__ if error is not None else None
+    def _log_once(self, failure: PluginFailure, user: str, error: Exception | None) -> None:
+        shown = None if error is None else plugin_exc_info(error)
+        place = shown[2] if shown is not None else None
         while place is not None and place.tb_next is not None:
             place = place.tb_next
-        key = (reason, type(error).__name__, place.tb_lineno if place else 0)
-        if key in self._logged or len(self._logged) >= MOST_LOGGED:
-            return
-        self._logged.add(key)
-        log.error("plug-in failed: %s", message, exc_info=error)
-
-
-_ALL = ""
-"""The user of a pause that holds for every object."""
+        key = (failure.reason, type(error).__name__, place.tb_lineno if place else 0)
+        if key not in self._logged and len(self._logged) < MOST_LOGGED:
+            self._logged.add(key)
+            log.error("plug-in failed for %s: %s", user, failure.message, exc_info=shown)
 
 
 def _advice(plugin: Plugin, error: BaseException) -> str:
@@ -273,7 +233,7 @@ class Guards:
         return self._guards.get((kind, name))
 
     def not_loaded(self, kind: PluginKind, name: str) -> PluginFailure:
-        """Return the failure of an object that names a plug-in which is not loaded."""
+        """Return the failure of an object that names a plug-in which is not loaded, or is of another kind."""
         key = (kind, name)
         if key not in self._missing:
             if len(self._missing) >= MOST_MISSING:
@@ -283,14 +243,16 @@ class Guards:
 
     def _why_missing(self, kind: PluginKind, name: str) -> PluginFailure:
         plugins = [guard.plugin for guard in self.all()]
-        for other in [plugin.kind for plugin in plugins if plugin.name == name]:
-            return wrong_kind(kind, name, other)
+        for other in (plugin.kind for plugin in plugins if plugin.name == name):
+            text = f"{name} is {other.article} and no {kind.label}; {other.article} is named in {other.place}"
+            return PluginFailure(plugin=name, reason=FailureReason.WRONG_KIND, message=text)
         advice = self._errors.get(name, self._advice)
         if name not in self._errors and (
             near := nearest(name, [plugin.name for plugin in plugins if plugin.kind is kind])
         ):
             advice = f"did you mean {near}, which is? Otherwise {advice}"
-        return not_loaded(kind, name, advice)
+        text = f"{kind.label} {name} is not loaded: {advice}"
+        return PluginFailure(plugin=name, reason=FailureReason.NOT_LOADED, message=text)
 
     @property
     def not_loadable(self) -> tuple[str, ...]:
@@ -300,26 +262,3 @@ class Guards:
     def all(self) -> tuple[Guard, ...]:
         """Return all guards."""
         return tuple(self._guards.values())
-
-    def forget(self, user: str) -> None:
-        """Drop what is known about an object that is gone."""
-        for guard in self._guards.values():
-            guard.forget(user)
-
-
-def wrong_kind(kind: PluginKind, name: str, other: PluginKind) -> PluginFailure:
-    """Return the failure of an object that names a plug-in of another kind."""
-    return PluginFailure(
-        plugin=name,
-        reason=FailureReason.WRONG_KIND,
-        message=f"{name} is {other.article} and no {kind.label}; {other.article} is named in {other.place}",
-    )
-
-
-def not_loaded(kind: PluginKind, name: str, cause: str = INSTALL_IT) -> PluginFailure:
-    """Return the failure of an object that names a plug-in which is not loaded, for a cause or with advice."""
-    return PluginFailure(
-        plugin=name,
-        reason=FailureReason.NOT_LOADED,
-        message=f"{kind.label} {name} is not loaded: {cause}",
-    )

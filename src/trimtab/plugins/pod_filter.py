@@ -14,8 +14,8 @@ from typing import Any, Protocol, TypeVar
 import msgspec
 
 from trimtab.model.core.meta import OwnerReference
+from trimtab.plugins.answers import LONGEST_REASON, check_reason
 from trimtab.plugins.errors import DeclinedError, WrongAnswerError, wrong_type
-from trimtab.plugins.reasons import LONGEST_REASON, check_reason
 
 _EMPTY: Mapping[str, str] = {}
 NODES_NOT_DECLARED = "pod.node is None without @declare(needs_nodes=True)"

@@ -19,7 +19,7 @@ from typing import Any
 
 from trimtab.model.plugin_names import RULE, is_plugin_name
 from trimtab.model.spelling import nearest
-from trimtab.plugins.errors import describe, place_of, plain_error, plugin_exc_info
+from trimtab.plugins.errors import describe, place_of, plain_errors, plugin_exc_info
 from trimtab.plugins.kinds import (
     LONGEST_BUDGET,
     NOTHING_DECLARED,
@@ -28,7 +28,7 @@ from trimtab.plugins.kinds import (
     PluginKind,
     declaration_of,
 )
-from trimtab.plugins.time_limit import TookTooLong, call_within, ends_the_program
+from trimtab.plugins.time_limit import TookTooLong, call_within
 
 log = logging.getLogger(__name__)
 
@@ -174,15 +174,9 @@ def load_plugin(found: InstalledPlugin) -> Plugin:
 
 def _load(found: InstalledPlugin) -> tuple[Any, str, Declaration]:
     """Return what the entry point names, why it is no plug-in, and its declaration."""
-    try:
+    with plain_errors():
         function = found.entry_point.load()
         return function, shape_problem(function, found.kind), declaration_of(function)
-    except TookTooLong:
-        raise
-    except BaseException as error:  # the module of another project may raise anything
-        if ends_the_program(error):
-            raise
-        raise plain_error(error) from None
 
 
 def shape_problem(function: Any, kind: PluginKind) -> str:

@@ -14,9 +14,8 @@ from typing import Any, Protocol
 
 import msgspec
 
+from trimtab.plugins.answers import check_memory, check_reason
 from trimtab.plugins.errors import WrongAnswerError, wrong_type
-from trimtab.plugins.memory import check_memory
-from trimtab.plugins.reasons import check_reason
 
 LARGEST_MEMORY = 1024
 """Bytes of JSON that a policy may remember; it is part of the object's status."""

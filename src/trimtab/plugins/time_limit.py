@@ -101,12 +101,11 @@ def _within(seconds: float, function: Callable[[A], T], argument: A, name: str) 
     _running.name, _running.interrupts = name, 0
     signal.setitimer(signal.ITIMER_REAL, seconds, REPEAT)
     try:
-        answer = _inside(function, argument)
+        return _inside(function, argument)
     finally:
         signal.setitimer(signal.ITIMER_REAL, 0)
-    if _running.interrupts:
-        raise TookTooLong  # it caught the first one, and its answer came too late
-    return answer
+        if _running.interrupts:
+            raise TookTooLong  # also if it caught the first one, and answered or raised too late
 
 
 @contextmanager

@@ -44,12 +44,12 @@ def record_of(stage: Stage, actor: Actor, name: str = "web") -> Record:
     return state.records[-1]
 
 
-async def with_policies(stage: Stage, *policies: Json, **spec: Any) -> None:
+async def with_policies(stage: Stage, *policies: Json, name: str = "web", **spec: Any) -> None:
     """Create an HPA with replica policies, in the annotation of a native one."""
     if stage.native:
-        await stage.hpa("web", annotations={ANNOTATION: json.dumps(policies)}, **spec)
+        await stage.hpa(name, annotations={ANNOTATION: json.dumps(policies)}, **spec)
     else:
-        await stage.hpa("web", replicaPolicies=list(policies), **spec)
+        await stage.hpa(name, replicaPolicies=list(policies), **spec)
 
 
 def check_replay(record: Record, plugin: str) -> None:
@@ -163,22 +163,21 @@ async def test_a_fail_over_does_not_forget_what_a_policy_remembers(stage, packag
 
 
 @in_virtual_time
-async def test_nothing_of_a_deleted_hpa_stays(stage, packages):
-    """A policy that pauses for an HPA is called at once for a new HPA of that name."""
+async def test_a_policy_that_pauses_names_the_hpa_for_which_it_failed(stage, packages):
     plugin = install(
         packages, "pausing_policy", RAISES, group="trimtab.replica_policies", name="example.com/Pauses"
     )
-    await stage.deployment("web", 2)
-    stage.use_cpu(web="100m")
-    await with_policies(stage, {"name": plugin}, metrics=[cpu_metric(50)])
+    for name in ("api", "web"):
+        await stage.deployment(name, 2)
+        await with_policies(stage, {"name": plugin}, name=name, metrics=[cpu_metric(50)])
+    stage.use_cpu(api="100m", web="100m")
     async with stage.running(plugins=(plugin,)) as actor:
-        await stage.steps(actor, 4)
-        (guard,) = actor.operator.runtime.guards.all()
-        assert f"{stage.namespace}/web" in repr(vars(guard))
-        assert (await stage.conditions("web"))["PluginFailed"] == ("True", "PluginPaused")
-        await stage.client.delete(stage.resource, "web", stage.namespace)
-        await stage.step(actor)
-        assert f"{stage.namespace}/web" not in repr(vars(guard))
-        await with_policies(stage, {"name": plugin}, metrics=[cpu_metric(50)])
-        await stage.step(actor)
-        assert (await stage.conditions("web"))["PluginFailed"] == ("True", "PluginRaised")
+        await stage.steps(actor, 3)
+        for name in ("api", "web"):
+            (message,) = [
+                condition["message"]
+                for condition in (await stage.read_hpa(name))["status"]["conditions"]
+                if condition["reason"] == "PluginPaused"
+            ]
+            assert f"'zone' for {stage.namespace}/" in message
+            assert message.endswith("; it pauses for 5 minutes after 3 failures")

@@ -16,7 +16,6 @@ from trimtab.cli.commands.replay import replay
 from trimtab.decide.vertical.input.checkpoints import ESTIMATE_ANNOTATION
 from trimtab.operator.settings.settings import Settings
 from trimtab.operator.vertical.explain import Explainer
-from trimtab.operator.vertical.kinds import VPAS
 
 WEEKDAY_PEAK = "example.com/weekday-peak"
 SIX_HOURS = 6 * 3600.0
@@ -156,41 +155,3 @@ def test_a_failing_estimator_says_so_on_its_vpa_and_stops_no_other(play, package
         assert sum("KeyError" in record.getMessage() for record in caplog.records) == 1, "logged once"
 
     play(scenario)
-
-
-@in_virtual_time
-async def test_nothing_of_a_deleted_vpa_stays(stage, packages):
-    """An estimator that pauses for a VPA is called at once for a new VPA of that name."""
-    install(packages, "raising", RAISING, group="trimtab.estimators", name="example.com/raising")
-    names = ("gone", "other", "kept")
-    for name in names:
-        await stage.statefulset(name, 1)
-        await stage.vpa(name, name, mode="Off", recommenders=[{"name": "example.com/raising"}])
-    stage.use(gone_0=QUIET, other_0=QUIET, kept_0=QUIET)
-    async with stage.running(plugins=("example.com/raising",)) as actor:
-        await stage.recommend(actor, 4)
-        (guard,) = actor.site.runtime.guards.all()
-        assert [f"{stage.namespace}/{name}" in repr(vars(guard)) for name in names] == [True] * 3
-        await stage.client.delete(VPAS, "gone", stage.namespace)
-        change = {"spec": {"recommenders": [{"name": "default"}]}}
-        await stage.client.patch(VPAS, "other", stage.namespace, change)
-        await stage.recommend(actor)
-        assert [f"{stage.namespace}/{name}" in repr(vars(guard)) for name in names] == [
-            False,
-            False,
-            True,
-        ]
-        await stage.vpa("gone", "gone", mode="Off", recommenders=[{"name": "example.com/raising"}])
-        await stage.recommend(actor)
-        assert "raised KeyError: 'zone'" in await estimator_failure(stage, "gone")
-        assert "it pauses for" not in await estimator_failure(stage, "gone")
-        assert "it pauses for" in await estimator_failure(stage, "kept")
-
-
-async def estimator_failure(stage: Stage, name: str) -> str:
-    (message,) = [
-        condition["message"]
-        for condition in (await stage.read_vpa(name))["status"]["conditions"]
-        if condition["type"] == "EstimatorFailed"
-    ]
-    return str(message)

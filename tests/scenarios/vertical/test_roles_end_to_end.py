@@ -11,7 +11,7 @@ from tests.scenarios.vertical.stage import (
     Stage,
 )
 from tests.support.clock import in_virtual_time
-from trimtab.decide.vertical.control.control import controlling_vpa
+from trimtab.decide.vertical.control.control import control_of
 
 pytestmark = pytest.mark.versions
 
@@ -30,11 +30,11 @@ async def requests_of(stage: Stage, name: str, count: int) -> list[object]:
     return [await stage.memory(f"{name}-{index}") for index in range(count)]
 
 
-async def control_of(actor: Actor) -> dict[str, str | None]:
+async def controllers_of_pods(actor: Actor) -> dict[str, str | None]:
     """Return who controls each pod."""
     snapshot = await actor.site.view.control_snapshot()
     return {
-        pod.name: controlling_vpa(pod, snapshot.index, snapshot.owners, snapshot.nodes).key
+        pod.name: control_of(pod, snapshot.index, snapshot.owners, snapshot.nodes).key
         for pod in actor.site.view.pods
     }
 
@@ -48,7 +48,7 @@ def test_scp_u1_the_scoped_vpa_controls_the_leader_and_nobody_else(play):
         await stage.label("db-0", role="leader")
         async with stage.running() as actor:
             await stage.caught_up(actor)
-            control = await control_of(actor)
+            control = await controllers_of_pods(actor)
         assert control == {"db-0": f"{stage.namespace}/lead", "db-1": None, "foreign": None}
 
     play(scenario)
@@ -64,7 +64,7 @@ def test_scp_u2_the_scoped_vpa_controls_the_leader_whichever_was_made_first(play
         await stage.label("db-0", role="leader")
         async with stage.running() as actor:
             await stage.caught_up(actor)
-            assert await control_of(actor) == {
+            assert await controllers_of_pods(actor) == {
                 "db-0": f"{stage.namespace}/lead",
                 "db-1": f"{stage.namespace}/base",
             }
@@ -175,7 +175,7 @@ def test_scp_e4_of_two_scopes_that_match_a_pod_the_older_wins_everywhere_and_bot
             snapshot = await actor.site.view.control_snapshot()
             pod = actor.site.view.pods.get("db-0", stage.namespace)
             assert pod is not None
-            claim = controlling_vpa(pod, snapshot.index, snapshot.owners, snapshot.nodes).claim
+            claim = control_of(pod, snapshot.index, snapshot.owners, snapshot.nodes).claim
             assert claim is not None
             winner = claim.vpa.metadata.name
             loser = "newer" if winner == "older" else "older"
@@ -359,6 +359,7 @@ def test_scp_n3_without_its_scope_a_vpa_fails_closed_and_resumes_when_it_is_back
         await a_leader_and_two_followers(stage)
         async with stage.running() as actor:
             await stage.recommend(actor, 3)
+            await stage.update(actor)
             saved = (await stage.checkpoints())["lead-app"]["status"]["firstSampleStart"]
             await stage.delete_scope("leader")
             await stage.recommend(actor, 2)
@@ -367,8 +368,15 @@ def test_scp_n3_without_its_scope_a_vpa_fails_closed_and_resumes_when_it_is_back
             pod = actor.site.view.pods.get("db-0", stage.namespace)
             snapshot = await actor.site.view.control_snapshot()
             assert pod is not None
-            control = controlling_vpa(pod, snapshot.index, snapshot.owners, snapshot.nodes)
-            assert control.key == f"{stage.namespace}/base", "the base VPA takes over"
+            control = control_of(pod, snapshot.index, snapshot.owners, snapshot.nodes)
+            assert control.key is None, "NV-3: without its scope it is not known whose pod it is"
+            sizes = await requests_of(stage, "db", 3)
+            for _ in range(3):
+                await stage.update(actor)
+                await stage.recommend(actor, 1)
+            assert await requests_of(stage, "db", 3) == sizes
+            assert not actor.wrote("/eviction")
+            assert await stage.target("base") == FOLLOWER_TARGET, "nobody learns from the leader"
             await stage.scope("leader", pods={"role": "leader"})
             await stage.recommend(actor, 2)
             assert "ConfigUnsupported" not in await stage.conditions("lead")

@@ -9,11 +9,12 @@ from typing import Any
 import pytest
 
 from tests.plugin_packages import install
-from tests.unit.plugins.test_guard import any_answer, call, guard
-from trimtab.adapter.sources.plugin.thread import PluginThread
+from tests.unit.plugins.test_guard import call, guard
+from trimtab.plugins.guard import PluginFailure
 from trimtab.plugins.kinds import PluginKind
 from trimtab.plugins.registry import load_usable_plugins
-from trimtab.testing import PluginTestError, check_metric_source, check_pod_filter
+from trimtab.plugins.testing import PluginTestError, check_metric_source, check_pod_filter
+from trimtab.plugins.thread import PluginThread
 
 
 class PanicException(BaseException):
@@ -48,13 +49,17 @@ def test_what_a_pure_plugin_raises_is_its_failure(raised: type[BaseException]) -
 async def test_what_a_source_raises_is_its_failure(raised: type[BaseException]) -> None:
     thread, function = PluginThread("source"), source_raising(raised)
 
-    async def on_its_thread(_seen: object) -> Any:
-        return await thread.call(lambda: function(None))
+    async def here() -> Any:
+        return await function(None)
+
+    async def on_its_thread() -> Any:
+        return await thread.call(here)
 
     try:
-        for called in (function, on_its_thread):
-            guarded = guard(called, PluginKind.METRIC_SOURCE)
-            failure = await guarded.call_async(None, any_answer, user="queue", now=0.0, seconds=5.0)
+        for called in (here, on_its_thread):
+            guarded = guard(function, PluginKind.METRIC_SOURCE)
+            failure = await guarded.call_async(called, user="queue", now=0.0, seconds=5.0)
+            assert isinstance(failure, PluginFailure)
             assert failure.reason == "PluginRaised"
             assert f"raised {raised.__name__}: bad" in failure.message
     finally:
@@ -99,7 +104,7 @@ async def test_a_task_that_is_cancelled_in_a_call_ends() -> None:
         await asyncio.Event().wait()
 
     guarded = guard(wait, PluginKind.METRIC_SOURCE)
-    task = asyncio.create_task(guarded.call_async(None, any_answer, user="queue", now=0.0, seconds=60.0))
+    task = asyncio.create_task(guarded.call_async(lambda: wait(None), user="queue", now=0.0, seconds=60.0))
     await started.wait()
     task.cancel()
     with pytest.raises(asyncio.CancelledError):
@@ -127,8 +132,8 @@ async def test_a_group_of_exceptions_names_those_in_it(
     assert "ValueError: no zone" in caplog.text
     assert "KeyError: 'web'" in caplog.text
     guarded = guard(source_raising_group, PluginKind.METRIC_SOURCE)
-    failure = await guarded.call_async(None, any_answer, user="queue", now=0.0, seconds=5.0)
-    assert f"raised {IN_IT}" in failure.message
+    failure = await guarded.call_async(lambda: source_raising_group(None), user="queue", now=0.0, seconds=5.0)
+    assert f"raised {IN_IT}" in str(failure)
     for check in (lambda: check_pod_filter(raising_group), lambda: check_metric_source(source_raising_group)):
         with pytest.raises(PluginTestError) as found:
             await asyncio.to_thread(check)

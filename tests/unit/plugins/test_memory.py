@@ -8,8 +8,8 @@ from typing import Any
 
 import pytest
 
+from trimtab.plugins.answers import check_memory
 from trimtab.plugins.errors import WrongAnswerError
-from trimtab.plugins.memory import check_memory
 
 CYCLE: list[Any] = []
 CYCLE.append(CYCLE)

@@ -71,7 +71,7 @@ def check(module: str, parameters: str, metrics: tuple[str, ...], labels: tuple[
     MODULE is the module of an installed package, such as not_draining, or the name of a plug-in, such as
     example.com/NotDraining.
     """
-    from trimtab.testing import PluginTestError, PluginTestWarning, check_plugin  # noqa: PLC0415 - only this command tests plug-ins
+    from trimtab.plugins.testing import PluginTestError, PluginTestWarning, check_plugin  # noqa: PLC0415 - only this command tests plug-ins
 
     given, selected = _parameters(parameters), _labels(labels)
     failed = 0

@@ -43,7 +43,7 @@ def {function}(seen: PodFilterInput) -> Mapping[str, str]:
 ''',
         """from {module} import {function}
 from trimtab.plugins import FilterPod, FilterTarget, PodFilterInput
-from trimtab.testing import check_pod_filter
+from trimtab.plugins.testing import check_pod_filter
 
 
 def test_a_pod_that_is_deleted_does_not_count():
@@ -71,7 +71,7 @@ def {function}(seen: ReplicaPolicyInput) -> ReplicaProposal:
 ''',
         """from {module} import {function}
 from trimtab.plugins import ReplicaPolicyInput
-from trimtab.testing import check_replica_policy
+from trimtab.plugins.testing import check_replica_policy
 
 
 def test_it_asks_for_the_least():
@@ -103,7 +103,7 @@ async def {function}(seen: MetricRequest) -> list[MetricValue]:
 
 from {module} import {function}
 from trimtab.plugins import MetricRequest
-from trimtab.testing import check_metric_source
+from trimtab.plugins.testing import check_metric_source
 
 
 def test_it_answers_its_metric():
@@ -132,7 +132,7 @@ def {function}(seen: EstimatorInput) -> Estimate:
 ''',
         """from {module} import {function}
 from trimtab.plugins import EstimatorInput, UsageHistogram
-from trimtab.testing import check_estimator
+from trimtab.plugins.testing import check_estimator
 
 
 def test_without_usage_the_amounts_of_trimtab_stay():

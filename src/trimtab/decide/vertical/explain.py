@@ -4,13 +4,12 @@ Nothing is decided here. The values that decisions return are collected, as data
 text.
 """
 
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 
 import msgspec
 
-from trimtab.decide.vertical.control.attribution import receiving_vpas
-from trimtab.decide.vertical.control.control import VpaClaim, VPAIndex, controlling_vpa
+from trimtab.decide.vertical.control.control import VpaClaim, VPAIndex, control_of
 from trimtab.decide.vertical.control.controllers import ControllerIndex, ControllerKey, topmost_controller
 from trimtab.decide.vertical.control.scope import NodeLabels, Scope, ScopeError
 from trimtab.decide.vertical.recommend.recommendation import ContainerRecommendation
@@ -107,14 +106,14 @@ def explain_pod(
     last_update: PodUpdateResult | None = None,
 ) -> PodExplanation:
     """Explain one pod: control, sizes, and the result of the last update loop if given."""
-    control = controlling_vpa(pod, index, owners, nodes)
+    control = control_of(pod, index, owners, nodes)
     return PodExplanation(
         pod=pod.metadata.key,
         controlled_by=control.key,
         reason=control.reason,
         lost=tuple(CompetingVpa(vpa=claim.key, reason=reason) for claim, reason in control.lost),
         conflicts=tuple(conflict.message for conflict in control.conflicts),
-        teaches=receiving_vpas(pod, index, owners, nodes),
+        teaches=tuple(claim.key for claim in control.receivers),
         containers=tuple(_containers(pod, control.claim, sizing)) if control.claim else (),
         update=f"{last_update.action}: {last_update.reason}" if last_update else "",
     )
@@ -149,10 +148,12 @@ def explain_vpa(
     fed_by: list[str] = []
     not_fed_by: dict[str, str] = {}
     for pod in _of_target(claim, pods, owners):
-        if claim.key in receiving_vpas(pod, index, owners, nodes):
+        control = control_of(pod, index, owners, nodes)
+        if any(claim.key == other.key for other in control.receivers):
             fed_by.append(pod.metadata.key)
         else:
-            not_fed_by[pod.metadata.key] = _reason_not_fed(claim, pod, index, owners, nodes)
+            reasons = {other.key: reason for other, reason in control.lost}
+            not_fed_by[pod.metadata.key] = reasons.get(claim.key, control.reason)
     return VPAExplanation(
         vpa=claim.key,
         mode=claim.mode,
@@ -190,14 +191,6 @@ def _of_target(claim: VpaClaim, pods: Iterable[Pod], owners: ControllerIndex) ->
         return
     wanted = ControllerKey(claim.vpa.metadata.namespace, target.kind, target.name)
     yield from (pod for pod in pods if topmost_controller(pod, owners) == wanted)
-
-
-def _reason_not_fed(
-    claim: VpaClaim, pod: Pod, index: VPAIndex, owners: ControllerIndex, nodes: NodeLabels
-) -> str:
-    control = controlling_vpa(pod, index, owners, nodes)
-    reasons: Mapping[str, str] = {other.key: reason for other, reason in control.lost}
-    return reasons.get(claim.key, control.reason)
 
 
 def _amounts(recommended: Iterable[ContainerRecommendation]) -> Iterator[AmountExplanation]:

@@ -349,7 +349,6 @@ class HpaController:
 
     def _deleted(self, hpa_state: HpaState) -> None:
         self._matcher.forget(hpa_state)
-        self.runtime.guards.forget(hpa_state.key)
         meta = hpa_state.hpa.metadata
         self._metrics.forget(meta.namespace, meta.name)
 

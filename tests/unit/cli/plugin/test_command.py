@@ -219,13 +219,6 @@ def test_check_warns_of_a_filter_that_leaves_out_all_pods(packages: Path):
     assert "(odd_filter.py, line 2)" in result.output
 
 
-def test_check_warns_of_a_filter_that_prints(packages: Path):
-    result = filter_that(packages, "def plugin(seen):\n    print('hello', len(seen.pods))\n    return {}\n")
-    assert result.exit_code == 0
-    assert "warning: it prints to standard output, first 'hello 0' (odd_filter.py, line 3)" in result.output
-    assert result.output.count("hello") == 1
-
-
 def test_check_names_the_line_of_the_plugin_that_raised(packages: Path):
     """Its file and line were in the log of the operator only."""
     code = "import json\ndef plugin(seen):\n    return json.loads('{')\n"
@@ -235,13 +228,13 @@ def test_check_names_the_line_of_the_plugin_that_raised(packages: Path):
     assert "cannot be imported: ZeroDivisionError: division by zero (odd_filter.py, line 4)" in result.output
 
 
-SLEEPY = "import time\ndef plugin(seen):\n    time.sleep(0.25)\n    return {}\n"
+SLEEPY = "import time\ndef plugin(seen):\n    time.sleep(60)\n    return {}\n"
 
 
-def test_check_fails_early_for_a_filter_that_sleeps_and_shows_that_it_runs(
+def test_check_ends_a_filter_that_sleeps_and_shows_that_it_runs(
     packages: Path, monkeypatch: pytest.MonkeyPatch
 ):
-    """It passed after minutes of silence."""
+    """It was silent for minutes."""
     shown: list[str] = []
 
     @contextmanager
@@ -252,4 +245,4 @@ def test_check_fails_early_for_a_filter_that_sleeps_and_shows_that_it_runs(
     monkeypatch.setattr("trimtab.cli.plugin.command.waiting", waiting)
     result = filter_that(packages, SLEEPY)
     assert (result.exit_code, shown) == (1, ["checking pod filter example.com/Odd"])
-    assert "failed: time: it sleeps or waits: 10 calls in a row took longer than 200 ms" in result.output
+    assert "failed: time: a call did not end within 1 s" in result.output

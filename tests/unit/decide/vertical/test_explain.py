@@ -44,7 +44,7 @@ def seen_by_all():
         ),
         vpa("gold", recommended("3Gi"), scope="gold"),
         vpa("dry", recommended("9Gi"), scope="leader", mode="Off"),
-        vpa("broken", recommended("9Gi"), scope="absent"),
+        vpa("broken", recommended("9Gi"), scope="absent", mode="Off"),
     ]
     pods = [pod(f"db-{place}", LEADER if place == 0 else FOLLOWER) for place in range(3)]
     return world(vpas, pods, SCOPES)
@@ -75,6 +75,16 @@ def test_a_pods_explanation_shows_sizes_cuts_and_what_the_last_loop_did():
     assert str(container.wanted_requests["memory"]) == "6Gi"
     assert "app: memory capped to maxAllowed: 8Gi became 6Gi" in container.cuts
     assert found.update == "resized: its requests are outside the recommended range"
+
+
+def test_nv_3_an_explanation_says_why_it_is_not_known_whose_pod_it_is():
+    seen = world([vpa("base", recommended("2Gi")), vpa("leader", scope="gone")], [pod("db-0", LEADER)])
+    one, known = seen.pods[0], index(seen)
+    found = explain_pod(one, known, seen.owners(), {})
+    assert (found.controlled_by, found.teaches, found.containers) == (None, (), ())
+    assert "VPA shop/leader names VPAScope 'gone', which does not exist" in found.reason
+    base = known.claims_on(ControllerKey("shop", "StatefulSet", "db"))[0]
+    assert explain_vpa(base, seen.pods, known, seen.owners(), {}).not_fed_by == {"shop/db-0": found.reason}
 
 
 def test_a_vpas_explanation_says_which_pods_feed_it_and_why_others_do_not():

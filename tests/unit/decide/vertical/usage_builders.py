@@ -8,7 +8,8 @@ from tests.unit.decide.vertical.samples import UsageBatch, add_usage
 from trimtab.decide.vertical.cluster_state.aggregates import Aggregate
 from trimtab.decide.vertical.cluster_state.cluster import ClusterState, ContainerId, PodId
 from trimtab.decide.vertical.cluster_state.profiles import merged_rows, profiles_of
-from trimtab.decide.vertical.control.attribution import attribute
+from trimtab.decide.vertical.control.attribution import attribution_of
+from trimtab.decide.vertical.control.control import control_of
 from trimtab.decide.vertical.input.usage import Capacity, IntakeReport
 from trimtab.decide.vertical.recommend.plugin_estimates import NO_ESTIMATORS, Estimators, collect_samples
 from trimtab.decide.vertical.recommend.recommendation import (
@@ -60,7 +61,7 @@ class Recommender:
         vpas = index(seen, self.gates, self.rules)
         for observed in pods:
             pod_id = PodId(observed.metadata.namespace, observed.name)
-            attribution = attribute(observed, vpas, seen.owners(), seen.nodes)
+            attribution = attribution_of(control_of(observed, vpas, seen.owners(), seen.nodes))
             self.state.add_or_update_pod(
                 pod_id, observed.metadata.labels, observed.status.phase, self.now_ns, attribution
             )

@@ -1,9 +1,8 @@
 """Serves the metrics of a plug-in: with a time limit, a cache, and a thread of its own."""
 
 from collections import OrderedDict
-from collections.abc import Awaitable, Callable, Iterable, Sequence
+from collections.abc import Iterable, Sequence
 from copy import deepcopy
-from dataclasses import replace
 from datetime import datetime
 from decimal import Decimal
 from functools import partial
@@ -13,12 +12,11 @@ from trimtab.adapter.api.requests import CustomMetricQuery, ExternalMetricQuery,
 from trimtab.adapter.config import PluginSettings
 from trimtab.adapter.errors import ConfigurationError
 from trimtab.adapter.files import seconds
-from trimtab.adapter.sources.plugin.thread import PluginThread
 from trimtab.adapter.sources.source import Catalogue, CustomSample, ExternalSample
 from trimtab.clock import Clock
 from trimtab.model.quantity import Quantity
 from trimtab.model.status import StatusError
-from trimtab.plugins.errors import DeclinedError, plain_error
+from trimtab.plugins.errors import DeclinedError, plain_errors
 from trimtab.plugins.guard import Guard, Guards, PluginFailure
 from trimtab.plugins.kinds import PluginKind
 from trimtab.plugins.metric_source import (
@@ -29,7 +27,7 @@ from trimtab.plugins.metric_source import (
     check_series,
 )
 from trimtab.plugins.registry import Plugin, Plugins
-from trimtab.plugins.time_limit import ends_the_program
+from trimtab.plugins.thread import PluginThread
 
 MAX_CACHED = 1024
 """Queries whose answers are cached; the oldest is forgotten first."""
@@ -95,8 +93,7 @@ class PluginSource:
             return cached
         user = f"{self.name}: {query.namespace}/{query.metric}"
         answer = await self._guard.call_async(
-            lambda: self._thread.call(lambda: self._plain_answer(query, self._clock.now())),
-            _unchanged,
+            lambda: self._thread.call(lambda: self._answer(query, self._clock.now())),
             user=user,
             now=self._clock.monotonic(),
             seconds=self._timeout,
@@ -122,17 +119,8 @@ class PluginSource:
             while len(self._cache) > MAX_CACHED:
                 self._cache.popitem(last=False)
 
-    async def _plain_answer(self, query: ExternalMetricQuery, now: datetime) -> list[ExternalSample]:
-        """Return the answer, or raise the plug-in's exception with its text read on the plug-in's thread."""
-        try:
-            return await self._answer(query, now)
-        except BaseException as error:
-            if ends_the_program(error):
-                raise
-            raise plain_error(error) from None
-
     async def _answer(self, query: ExternalMetricQuery, now: datetime) -> list[ExternalSample]:
-        """Call the plug-in and check its answer, both on the plug-in's thread."""
+        """Call the plug-in, check its answer and read its exception, all on the plug-in's thread."""
         requirements = tuple(
             LabelRequirement(key=requirement.key, operator=requirement.operator, values=requirement.values)
             for requirement in query.series.requirements
@@ -143,7 +131,8 @@ class PluginSource:
             selector=requirements,
             parameters=deepcopy(self._parameters),  # the plug-in may change its copy
         )
-        series = check_series(await self._function(request), now)
+        with plain_errors():
+            series = check_series(await self._function(request), now)
         return [_sample(value, now) for value in series if query.series.matches(value.labels)]
 
 
@@ -152,9 +141,7 @@ class SourcePlugins:
 
     def __init__(self, plugins: Plugins) -> None:
         self._plugins = plugins
-        sources = plugins.of_kind(PluginKind.METRIC_SOURCE)
-        # What a guard calls is a call on the thread of a source.
-        self.guards = Guards(Plugins(replace(plugin, call=_start) for plugin in sources))
+        self.guards = Guards(Plugins(plugins.of_kind(PluginKind.METRIC_SOURCE)))
 
     def source(self, clock: Clock, name: str, settings: PluginSettings) -> PluginSource:
         """Return a source of the configuration, or raise ConfigurationError if its plug-in is not loaded."""
@@ -169,20 +156,13 @@ class SourcePlugins:
                 f"install its package and start with --plugins={settings.name}"
             )
         # The other sources are served all the same.
-        guard = Guard(Plugin(settings.name, PluginKind.METRIC_SOURCE, _start))
-        return PluginSource(clock, name, partial(_decline, error), guard, settings)
+        function = partial(_decline, error)
+        guard = Guard(Plugin(settings.name, PluginKind.METRIC_SOURCE, function))
+        return PluginSource(clock, name, function, guard, settings)
 
 
 async def _decline(error: str, _request: MetricRequest) -> list[MetricValue]:
     raise DeclinedError(error)
-
-
-def _start(call: Callable[[], Awaitable[list[ExternalSample]]]) -> Awaitable[list[ExternalSample]]:
-    return call()
-
-
-def _unchanged(answer: list[ExternalSample]) -> list[ExternalSample]:
-    return answer
 
 
 def _sample(value: MetricValue, now: datetime) -> ExternalSample:

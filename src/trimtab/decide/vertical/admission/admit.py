@@ -34,8 +34,7 @@ from trimtab.decide.vertical.control.control import (
     NO_CONTROL,
     Control,
     VPAIndex,
-    boosting_vpa,
-    controlling_vpa,
+    control_of,
 )
 from trimtab.decide.vertical.control.controllers import ControllerIndex
 from trimtab.decide.vertical.control.scope import NodeLabels
@@ -101,8 +100,10 @@ def admit_pod(raw: object, namespace: str, context: AdmissionContext) -> PodAdmi
     if context.rules.ours:
         # A pod under creation has no status; one that was posted with it is another pod's.
         pod = msgspec.structs.replace(pod, status=PodStatus())
-    find_vpa = boosting_vpa if context.gates.cpu_startup_boost else controlling_vpa
-    control = find_vpa(pod, context.index, context.owners, context.nodes)
+    control = control_of(pod, context.index, context.owners, context.nodes, is_new=True)
+    if control.claim is None and control.booster is not None and context.gates.cpu_startup_boost:
+        reason = f"VPA {control.booster.key} boosts its start, in mode Off"
+        control = replace(control, claim=control.booster, reason=reason)
     if control.claim is None:
         return PodAdmission((), control.reason, control)
     vpa = control.claim.vpa

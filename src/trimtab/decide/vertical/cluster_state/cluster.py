@@ -221,6 +221,9 @@ class ClusterState:
             self._attach(tracked, pod, now_ns)
 
     def _attach(self, tracked: TrackedContainer, pod: PodState, now_ns: int) -> None:
+        if pod.attribution is not None and pod.attribution.is_undecided:
+            tracked.history.aggregate = DETACHED  # no VPA learns from it
+            return
         aggregate = self.aggregates.get(tracked.key)
         if aggregate is None:
             aggregate = self.aggregates[tracked.key] = Aggregate(self.table, now_ns)

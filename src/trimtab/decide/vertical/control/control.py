@@ -4,16 +4,17 @@ Among the active VPAs that match a pod the highest level wins, then the oldest, 
 by the controller they target, so the search for a pod's VPA covers only the VPAs of its workload.
 """
 
-from collections.abc import Iterable, Iterator, Mapping
-from dataclasses import dataclass, field, replace
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
 from functools import cached_property
 
 from trimtab.decide.vertical.control.controllers import ControllerIndex, ControllerKey, topmost_controller
-from trimtab.decide.vertical.control.scope import NodeLabels, Scope, ScopeError, mismatch, resolve_scope
+from trimtab.decide.vertical.control.scope import Match, NodeLabels, Scope, ScopeError, match, resolve_scope
 from trimtab.decide.vertical.rules import Rules
 from trimtab.model.core.pod import Pod
 from trimtab.model.labels.selector import Selector
 from trimtab.model.times import ZERO_TIME
+from trimtab.model.vpa.defaults import recommender_of
 from trimtab.model.vpa.types import UpdateMode, VerticalPodAutoscaler, VPAScope
 
 CONFLICT_REASON = "VPAScopeConflict"
@@ -66,20 +67,20 @@ class VpaClaim:
     def _selector_mismatch(self) -> str:
         return f"labels do not match the target's selector {self.selector}"
 
-    def mismatch(self, pod: Pod, nodes: NodeLabels) -> str | None:
-        """Return why the VPA does not match a pod of its target, or None if it matches."""
-        if isinstance(self.scope, ScopeError):
-            return self.scope.message
+    def match(self, pod: Pod, nodes: NodeLabels) -> Match:
+        """Return whether the VPA matches a pod of its target, which is unknown while its scope cannot be read."""
         if self.selector is None:
-            return "the selector of its target cannot be read"
+            return Match(False, "the selector of its target cannot be read")
         if not self.selector.matches(pod.metadata.labels):
-            return self._selector_mismatch
-        return mismatch(self.scope, pod, nodes)
+            return Match(False, self._selector_mismatch)
+        if isinstance(self.scope, ScopeError):
+            return Match(None, self.scope.message)
+        return match(self.scope, pod, nodes)
 
 
 @dataclass(frozen=True)
 class ScopeConflict:
-    """Two VPAs whose scopes match the same pod. The older VPA controls it."""
+    """Two VPAs whose scopes match the same pod. The older VPA controls it, or the first by name."""
 
     pod: str
     pod_uid: str
@@ -87,6 +88,8 @@ class ScopeConflict:
     loser: str
     is_preview: bool = False
     """Whether both VPAs are in mode Off, so that the conflict begins when they become active."""
+    is_tie: bool = False
+    """Whether both VPAs are equally old, so that the name decides."""
 
     @property
     def message(self) -> str:
@@ -94,15 +97,25 @@ class ScopeConflict:
         controls = "would control" if self.is_preview else "controls"
         return (
             f"Pod {self.pod} matches the scopes of VPA {self.winner} and VPA {self.loser}; "
-            f"{self.winner} {controls} it because it is older; make the scopes disjoint"
+            f"{self.winner} {controls} it because it is {'first by name' if self.is_tie else 'older'}; make the scopes disjoint"
         )
 
 
 @dataclass(frozen=True)
 class Control:
-    """The VPA that controls a pod, and why the other VPAs of the workload do not."""
+    """Which VPAs size a pod, boost its start and learn from it, and why the other VPAs of the workload do not."""
 
     claim: VpaClaim | None
+    """The VPA that sizes the pod: the strongest active one that matches."""
+    undecided: str = ""
+    """Why it is not known whether a scope has the pod. Then no VPA changes it and none learns from it."""
+    target: ControllerKey | None = None
+    matching: tuple[VpaClaim, ...] = ()
+    """The VPAs that certainly match, strongest first."""
+    booster: VpaClaim | None = None
+    """The controlling VPA, or else a VPA in mode Off that has a boost."""
+    receivers: tuple[VpaClaim, ...] = ()
+    """The VPAs that learn from the pod. The controlling VPA is first, VPAs in mode Off follow."""
     lost: tuple[tuple[VpaClaim, str], ...] = ()
     conflicts: tuple[ScopeConflict, ...] = ()
     reason: str = ""
@@ -171,44 +184,61 @@ def _strength(claim: VpaClaim) -> tuple[int, object, str]:
     return -claim.level, metadata.creation_timestamp or ZERO_TIME, metadata.name
 
 
-def controlling_vpa(pod: Pod, index: VPAIndex, owners: ControllerIndex, nodes: NodeLabels) -> Control:
-    """Return the VPA that controls a pod, and why the others do not."""
+def control_of(
+    pod: Pod, index: VPAIndex, owners: ControllerIndex, nodes: NodeLabels, *, is_new: bool = False
+) -> Control:
+    """Return which VPA controls a pod, and why the others do not.
+
+    A pod that no scope certainly has, and that a scope may have, is undecided: its role is unknown, so its size stays. A new pod
+    has no size yet, and takes that of a VPA that certainly matches.
+    """
     target = topmost_controller(pod, owners)
     if target is None:
         return Control(None, reason="the pod has no controller that a VPA can target")
-    claims = index.claims_on(target)
     matching: list[VpaClaim] = []
-    previews: list[VpaClaim] = []
     lost: list[tuple[VpaClaim, str]] = []
-    for claim in claims:
-        mismatched = claim.mismatch(pod, nodes)
-        if reason := mismatched or _inactive_reason(claim):
-            lost.append((claim, reason))
-            if mismatched is None and claim.mode == UpdateMode.OFF:
-                previews.append(claim)
-        else:
-            matching.append(claim)
-    if not matching:
-        conflicts = _conflicts(pod, previews[0], previews[1:], is_preview=True) if previews else ()
-        return Control(None, tuple(lost), tuple(conflicts), f"no active VPA of {target} matches the pod")
-    winner, *others = matching
-    lost.extend((other, _loss_reason(winner, other)) for other in others)
-    return Control(winner, tuple(lost), tuple(_conflicts(pod, winner, others)), _win_reason(winner, others))
-
-
-def boosting_vpa(pod: Pod, index: VPAIndex, owners: ControllerIndex, nodes: NodeLabels) -> Control:
-    """Return the VPA that boosts the start of a pod.
-
-    It is the controlling VPA, or else a VPA in mode Off that has a boost.
-    """
-    control = controlling_vpa(pod, index, owners, nodes)
-    target = topmost_controller(pod, owners)
-    if control.claim is not None or target is None:
-        return control
+    doubt = ""
     for claim in index.claims_on(target):
-        if claim.mode == UpdateMode.OFF and claim.has_boost and claim.mismatch(pod, nodes) is None:
-            return replace(control, claim=claim, reason=f"VPA {claim.key} boosts its start, in mode Off")
-    return control
+        matched, reason = claim.match(pod, nodes)
+        if matched:
+            matching.append(claim)
+        if not (matched and claim.is_active):
+            lost.append((claim, reason or f"its update mode is {claim.mode}"))
+        if matched is None and claim.mode != UpdateMode.OFF:
+            doubt = doubt or f"which VPA controls it is not known: {reason}"
+    active = [claim for claim in matching if claim.is_active]
+    if doubt and not is_new and not (active and active[0].level):
+        return Control(None, doubt, target, tuple(matching), lost=tuple(lost), reason=doubt)
+    winner, others = (active[0], active[1:]) if active else (None, [])
+    if winner is not None:
+        lost.extend((other, _loss_reason(winner, other)) for other in others)
+    return Control(
+        claim=winner,
+        target=target,
+        matching=tuple(matching),
+        booster=winner or next((claim for claim in matching if claim.has_boost), None),
+        receivers=_receivers(winner, matching),
+        lost=tuple(lost),
+        conflicts=tuple(_conflicts(pod, active or matching, is_preview=winner is None)),
+        reason=_win_reason(winner, others) if winner else f"no active VPA of {target} matches the pod",
+    )
+
+
+def _receivers(winner: VpaClaim | None, matching: Iterable[VpaClaim]) -> tuple[VpaClaim, ...]:
+    """Return the VPAs that learn from a pod, given those that match it.
+
+    A VPA in mode Off is a preview: it recommends what it would recommend if it were active. Of these VPAs, the strongest
+    of each recommender receives samples, so that two recommenders can be compared on one workload. A controlling VPA of
+    a higher level excludes weaker VPAs in mode Off. Beside a controlling VPA of the same level, a VPA in mode Off may be
+    there to compare two policies (docs/decisions/a-single-function-decides-which-vpa-controls-a-pod.md).
+    """
+    previews: dict[str, VpaClaim] = {}
+    for claim in matching:
+        if claim.mode == UpdateMode.OFF:
+            previews.setdefault(recommender_of(claim.vpa), claim)
+    level = 0 if winner is None else winner.level
+    off = tuple(claim for claim in previews.values() if claim.level >= level)
+    return off if winner is None else (winner, *off)
 
 
 def unreported_conflicts(
@@ -218,10 +248,6 @@ def unreported_conflicts(
     current = {(conflict.pod_uid, conflict.winner, conflict.loser): conflict for conflict in conflicts}
     fresh = tuple(conflict for key, conflict in current.items() if key not in reported)
     return fresh, frozenset(current)
-
-
-def _inactive_reason(claim: VpaClaim) -> str | None:
-    return None if claim.is_active else f"its update mode is {claim.mode}"
 
 
 def _loss_reason(winner: VpaClaim, other: VpaClaim) -> str:
@@ -236,11 +262,10 @@ def _win_reason(winner: VpaClaim, others: list[VpaClaim]) -> str:
     return f"VPA {winner.key} precedes {', '.join(other.key for other in others)}"
 
 
-def _conflicts(
-    pod: Pod, winner: VpaClaim, others: list[VpaClaim], *, is_preview: bool = False
-) -> Iterator[ScopeConflict]:
-    if winner.level == 0:
-        return
-    for other in others:
-        if other.level == winner.level:
-            yield ScopeConflict(pod.metadata.key, pod.metadata.uid, winner.key, other.key, is_preview)
+def _conflicts(pod: Pod, claims: Sequence[VpaClaim], *, is_preview: bool) -> Iterator[ScopeConflict]:
+    for other in claims[1:]:
+        if other.level == claims[0].level == 1:
+            is_tie = _strength(other)[:2] == _strength(claims[0])[:2]
+            yield ScopeConflict(
+                pod.metadata.key, pod.metadata.uid, claims[0].key, other.key, is_preview, is_tie
+            )

@@ -1,13 +1,14 @@
 """VPAScope: which pods of a workload a VPA claims.
 
 A VPA without `vpaScope` claims all pods of its target. A VPA with a scope claims the pods that match both selectors of
-the scope. An unusable scope (missing, malformed, gate off) matches no pod, because the sizes of a role must not be
-applied to the whole workload.
+the scope. Whether an unusable scope (missing, malformed, gate off) has a pod is not known, so pods that no other scope has stay as
+they are.
 """
 
 from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import cached_property
+from typing import NamedTuple
 
 from trimtab.model.core.pod import Pod
 from trimtab.model.labels.selector import LabelSelector, Selector, SelectorError
@@ -84,20 +85,36 @@ def _selector(selector: LabelSelector | None) -> Selector | None:
     return None if selector is None else Selector.from_label_selector(selector)
 
 
-def mismatch(scope: Scope, pod: Pod, nodes: NodeLabels) -> str | None:
-    """Return why a pod is outside the scope, or None if it is inside."""
+class Match(NamedTuple):
+    """Whether a VPA matches a pod, None if that is not known, and why if it does not certainly match."""
+
+    matched: bool | None
+    reason: str = ""
+
+
+MATCH = Match(True)
+
+
+def match(scope: Scope, pod: Pod, nodes: NodeLabels) -> Match:
+    """Return whether a pod is inside the scope. A pod without a node is on none."""
     if scope.pods is not None and not scope.pods.matches(pod.metadata.labels):
-        return scope.pods_mismatch
+        return Match(False, scope.pods_mismatch)
     if scope.nodes is None:
-        return None
+        return MATCH
     node = node_name_of(pod)
     if not node:
-        return f"its node is not known yet, so nodeSelector of VPAScope {scope.name} cannot match"
+        return Match(
+            False, f"its node is not known yet, so nodeSelector of VPAScope {scope.name} cannot match"
+        )
     if node not in nodes:
-        return f"node {node} does not exist, so nodeSelector of VPAScope {scope.name} cannot match"
+        return Match(
+            None, f"node {node} is not known, so nodeSelector of VPAScope {scope.name} cannot be compared"
+        )
     if not scope.nodes.matches(nodes[node]):
-        return f"labels of node {node} do not match nodeSelector {scope.nodes} of VPAScope {scope.name}"
-    return None
+        return Match(
+            False, f"labels of node {node} do not match nodeSelector {scope.nodes} of VPAScope {scope.name}"
+        )
+    return MATCH
 
 
 def node_name_of(pod: Pod) -> str:

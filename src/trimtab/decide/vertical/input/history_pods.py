@@ -10,8 +10,8 @@ from functools import cached_property
 
 import msgspec
 
-from trimtab.decide.vertical.control.attribution import Attribution, attribute
-from trimtab.decide.vertical.control.control import VpaClaim, VPAIndex
+from trimtab.decide.vertical.control.attribution import Attribution, attribution_of
+from trimtab.decide.vertical.control.control import VpaClaim, VPAIndex, control_of
 from trimtab.decide.vertical.control.controllers import ControllerIndex, ControllerKey, topmost_controller
 from trimtab.decide.vertical.control.scope import NodeLabels, Scope
 from trimtab.model.core.meta import ObjectMeta, OwnerReference
@@ -75,7 +75,7 @@ class HistoricalPods:
         }
 
     def _attribute(self, pod: Pod) -> Attribution:
-        return attribute(pod, self.index, self.owners, self.nodes)
+        return attribution_of(control_of(pod, self.index, self.owners, self.nodes))
 
 
 def _any_selects(claims: tuple[VpaClaim, ...], labels: Labels) -> bool:

@@ -1,6 +1,6 @@
 """Asks estimator plug-ins for the amounts of containers whose VPA names one."""
 
-from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import partial
 from typing import Final
@@ -44,8 +44,6 @@ class LoadedEstimator:
     call: Callable[[EstimatorInput], Estimate | PluginFailure]
     """Returns a checked answer, or why there is none."""
     needs_samples: bool = False
-    keep_only: Callable[[Collection[str]], None] = lambda _vpas: None
-    """Drops what is known about the calls for all VPAs but these."""
 
 
 Estimators = Mapping[str, LoadedEstimator]
@@ -77,22 +75,7 @@ def _guarded(guard: Guard) -> LoadedEstimator:
         return guard.call(seen, check_estimate, user=f"{seen.namespace}/{seen.name}", now=seen.now)
 
     plugin = guard.plugin
-    return LoadedEstimator(
-        plugin.name, plugin.version, call, plugin.declaration.needs_samples, guard.keep_only
-    )
-
-
-def forget_gone(states: Iterable[ClusterState], estimators: Estimators) -> None:
-    """Drop what is known about the calls for VPAs that are gone, or name another estimator now."""
-    if not estimators:
-        return
-    users: dict[str, list[str]] = {name: [] for name in estimators}
-    for state in states:
-        for key, vpa in state.vpas.items():
-            if (name := recommender_of(vpa.vpa)) in users:
-                users[name].append(key)
-    for name, estimator in estimators.items():
-        estimator.keep_only(users[name])
+    return LoadedEstimator(plugin.name, plugin.version, call, plugin.declaration.needs_samples)
 
 
 def saved_estimators(vpa: VPAState) -> Estimators:

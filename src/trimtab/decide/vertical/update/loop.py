@@ -13,7 +13,7 @@ from trimtab.decide.vertical.admission.startup_boost import is_boosted
 from trimtab.decide.vertical.control.control import (
     CONFLICT_REASON,
     ScopeConflict,
-    controlling_vpa,
+    control_of,
     unreported_conflicts,
 )
 from trimtab.decide.vertical.control.controllers import ControllerKey
@@ -138,11 +138,12 @@ def _assign(context: LoopContext, loop: LoopState) -> tuple[dict[str, VpaPods], 
         if pod.metadata.namespace in ignored:
             loop.skip(pod, None, f"no pod of namespace {pod.metadata.namespace} is changed")
             continue
-        control = controlling_vpa(pod, index, owners, observation.nodes)
+        control = control_of(pod, index, owners, observation.nodes)
         conflicts.extend(control.conflicts)
         if (claim := control.claim) is None:
             loop.skip(pod, None, control.reason)
-            if context.rules.ours and RESIZE_ANNOTATION in pod.metadata.annotations:
+            is_noted = RESIZE_ANNOTATION in pod.metadata.annotations
+            if context.rules.ours and is_noted and not control.undecided:
                 uncontrolled.append(pod)
             continue
         if claim.key not in updates:

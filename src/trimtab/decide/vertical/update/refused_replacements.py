@@ -6,7 +6,7 @@ writes the status of the VPA. The annotation survives a restart of either.
 
 from collections.abc import Collection, Iterable, Mapping
 
-from trimtab.decide.vertical.control.control import VPAIndex, controlling_vpa
+from trimtab.decide.vertical.control.control import VPAIndex, control_of
 from trimtab.decide.vertical.control.controllers import ControllerIndex, creator_of
 from trimtab.decide.vertical.control.scope import NodeLabels
 from trimtab.model.core.pod import Pod
@@ -49,7 +49,7 @@ def refusals_by_vpa(
         refusal = pod.metadata.annotations.get(REFUSED_ANNOTATION)
         if not refusal or pod.metadata.deletion_timestamp is not None or pod.is_finished:
             continue
-        vpa = controlling_vpa(pod, index, owners, nodes).key
+        vpa = control_of(pod, index, owners, nodes).key
         if vpa is not None:
             refusals.setdefault(vpa, []).append((pod.name, refusal))
     return {vpa: _message(sorted(pairs)) for vpa, pairs in refusals.items()}

@@ -22,7 +22,6 @@ from trimtab.decide.vertical.control.control import (
     unreported_conflicts,
 )
 from trimtab.decide.vertical.estimate_records import dumps
-from trimtab.decide.vertical.recommend.plugin_estimates import forget_gone
 from trimtab.decide.vertical.recommend.quality import expectations_of
 from trimtab.decide.vertical.recommend.recommender import VPARecommendation
 from trimtab.model import times
@@ -101,7 +100,6 @@ class Recommender(ControlLoop):
         ignored, workers = namespaces.ignored, settings.update_worker_count
         self._view = view
         self._metrics = metrics
-        self._estimators = estimation.estimators
         self._states = ShardedClusterStates(
             lambda: estimation.new_state(view), deps.ownership, view.has_shard
         )
@@ -122,7 +120,7 @@ class Recommender(ControlLoop):
             deps.usage,
             self._ooms,
             metrics,
-            self._estimators,
+            estimation.estimators,
         )
         self._builder = StatusBuilder(
             view, self._states, namespaces, estimation, metrics, is_dry_run=is_dry_run
@@ -293,7 +291,6 @@ class Recommender(ControlLoop):
         }
         for state, collector in self._collectors.items():
             collector.collect(state, now_ns, lambda vpa: vpa.key in existing)
-        forget_gone(self._states, self._estimators)
 
     def _count(self, control: ControlSnapshot, loaded: LoadResult) -> None:
         self._metrics.count_objects(self._states.vpas(), frozenset(map(str, loaded.unusable)))

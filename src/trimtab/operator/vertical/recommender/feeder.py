@@ -4,8 +4,8 @@ from collections.abc import Collection, Iterable, Mapping
 from dataclasses import dataclass, field, replace
 
 from trimtab.decide.vertical.cluster_state.cluster import ClusterState, ContainerId, PodId
-from trimtab.decide.vertical.control.attribution import Attribution, attribute
-from trimtab.decide.vertical.control.control import ScopeConflict, controlling_vpa
+from trimtab.decide.vertical.control.attribution import Attribution, attribution_of
+from trimtab.decide.vertical.control.control import ScopeConflict, control_of
 from trimtab.decide.vertical.control.controllers import owner_of
 from trimtab.decide.vertical.control.scope import Scope
 from trimtab.decide.vertical.control.selector_hash import selector_hash
@@ -289,16 +289,12 @@ class ClusterStateFeeder:
         found = self._controls.get(group)
         if found is not None and not found.conflicts:
             return found
-        attribution = attribute(pod, control.index, control.owners, control.nodes)
+        decided = control_of(pod, control.index, control.owners, control.nodes)
+        attribution = attribution_of(decided)
         if before is not None and before.attribution == attribution:
             attribution = before.attribution
-        conflicts = (
-            controlling_vpa(pod, control.index, control.owners, control.nodes).conflicts
-            if len(attribution.matched) > 1
-            else ()
-        )
         states = self._states_for(attribution) if self._is_wanted(pod, attribution, control) else ()
-        found = self._controls[group] = _GroupControl(attribution, states, conflicts)
+        found = self._controls[group] = _GroupControl(attribution, states, decided.conflicts)
         return found
 
     def _is_wanted(self, pod: Pod, attribution: Attribution, control: ControlSnapshot) -> bool:

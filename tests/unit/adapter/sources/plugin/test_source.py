@@ -12,13 +12,13 @@ from trimtab.adapter.api.requests import CustomMetricQuery, ExternalMetricQuery
 from trimtab.adapter.config import PluginSettings
 from trimtab.adapter.errors import ConfigurationError
 from trimtab.adapter.sources.plugin.source import SourcePlugins
-from trimtab.adapter.sources.plugin.thread import MAX_CALLS, PluginThread, TooManyCallsError
 from trimtab.clock import SystemClock
 from trimtab.model.labels.selector import Selector
 from trimtab.model.status import StatusError
 from trimtab.plugins.kinds import PluginKind
 from trimtab.plugins.metric_source import MetricValue
 from trimtab.plugins.registry import Plugin, Plugins
+from trimtab.plugins.thread import MAX_CALLS, PluginThread, TooManyCallsError
 
 NAME = "example.com/jobs"
 WAITING = ExternalMetricQuery("shop", "jobs_waiting")

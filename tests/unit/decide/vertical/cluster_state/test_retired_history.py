@@ -35,21 +35,15 @@ def restarted(rules=Rules.TRIMTAB) -> Recommender:
     return recommender
 
 
-@pytest.mark.parametrize(
-    ("rules", "is_kept"),
-    [
-        pytest.param(Rules.TRIMTAB, True, id="by default"),
-        pytest.param(Rules.VPA_1_8, False, id="as upstream"),
-    ],
-)
-def test_a_vpa_that_is_created_again_has_its_loaded_history(rules, is_kept):
+@pytest.mark.parametrize("rules", list(Rules))
+def test_a_vpa_that_is_created_again_has_its_loaded_history(rules):
     state = restarted(rules).state
     state.retire_vpa(BASE)
     assert state.vpas == {}
     assert state.vpas_in("shop") == []
-    assert len(state.table) == int(is_kept), "history that is not kept frees its row"
+    assert len(state.table) == int(rules.ours), "history that is not kept frees its row"
     again = state.add_or_update_vpa(vpa("base"), DB)
-    assert list(again.initial) == (["app"] if is_kept else [])
+    assert list(again.initial) == (["app"] if rules.ours else [])
 
 
 def test_a_vpa_that_is_unknown_retires_nothing():

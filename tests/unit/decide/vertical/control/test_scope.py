@@ -18,8 +18,7 @@ from tests.unit.decide.vertical.policy_builders import (
     vpa,
     world,
 )
-from trimtab.decide.vertical.control.attribution import receiving_vpas
-from trimtab.decide.vertical.control.control import controlling_vpa, unreported_conflicts
+from trimtab.decide.vertical.control.control import control_of, unreported_conflicts
 from trimtab.decide.vertical.control.controllers import Controller, ControllerIndex, ControllerKey
 from trimtab.decide.vertical.control.scope import ScopeError, node_name_of, resolve_scope
 from trimtab.decide.vertical.rules import Rules
@@ -32,11 +31,19 @@ LEADER_SCOPE = scope("leader", pods=LEADER)
 
 
 def control(seen, one, gates=ALL_GATES, rules=Rules.TRIMTAB):
-    return controlling_vpa(one, index(seen, gates, rules), seen.owners(), seen.nodes)
+    return control_of(one, index(seen, gates, rules), seen.owners(), seen.nodes)
 
 
 def controller(seen, one, gates=ALL_GATES):
     return control(seen, one, gates).key
+
+
+def of_new(seen, one, gates=ALL_GATES):
+    return control_of(one, index(seen, gates), seen.owners(), seen.nodes, is_new=True).key
+
+
+def receivers(seen, one):
+    return tuple(claim.key for claim in control(seen, one).receivers)
 
 
 @pytest.mark.parametrize(
@@ -81,7 +88,7 @@ def test_scp_e3_a_pod_that_matches_no_scope_without_base_vpa_is_unmanaged():
     found = control(seen, seen.pods[0])
     assert found.claim is None
     assert not found.conflicts
-    assert receiving_vpas(seen.pods[0], index(seen), seen.owners(), {}) == ()
+    assert receivers(seen, seen.pods[0]) == ()
 
 
 def test_scp_e4_of_two_scopes_that_match_the_oldest_wins_and_both_are_told():
@@ -124,27 +131,27 @@ def test_5_3_8_a_scoped_vpa_in_mode_off_leaves_control_to_the_base_but_learns():
     )
     (one,) = seen.pods
     assert controller(seen, one) == "shop/base"
-    assert receiving_vpas(one, index(seen), seen.owners(), {}) == ("shop/base", "shop/leader")
+    assert receivers(seen, one) == ("shop/base", "shop/leader")
 
 
 def test_an_off_vpa_does_not_learn_from_pods_outside_its_scope():
     seen = world(
         [vpa("base"), vpa("leader", scope="leader", mode="Off")], [pod(labels=FOLLOWER)], [LEADER_SCOPE]
     )
-    assert receiving_vpas(seen.pods[0], index(seen), seen.owners(), {}) == ("shop/base",)
+    assert receivers(seen, seen.pods[0]) == ("shop/base",)
 
 
 def test_d4_a_base_vpa_in_mode_off_shows_what_is_left_to_it_beside_an_active_role():
     vpas = [vpa("base", mode="Off"), vpa("leader", scope="leader")]
     seen = world(vpas, [pod("a", labels=LEADER), pod("b", labels=FOLLOWER)], [LEADER_SCOPE])
     leading, following = seen.pods
-    assert receiving_vpas(leading, index(seen), seen.owners(), {}) == ("shop/leader",)
-    assert receiving_vpas(following, index(seen), seen.owners(), {}) == ("shop/base",)
+    assert receivers(seen, leading) == ("shop/leader",)
+    assert receivers(seen, following) == ("shop/base",)
 
 
 def test_a_vpa_in_mode_off_beside_an_active_one_of_its_level_learns_to_be_compared():
     seen = world([vpa("live"), vpa("trial", mode="Off", age_days=0)], [pod()])
-    assert receiving_vpas(seen.pods[0], index(seen), seen.owners(), {}) == ("shop/live", "shop/trial")
+    assert receivers(seen, seen.pods[0]) == ("shop/live", "shop/trial")
 
 
 def test_two_recommenders_are_compared_by_a_vpa_in_mode_off_each():
@@ -153,7 +160,7 @@ def test_two_recommenders_are_compared_by_a_vpa_in_mode_off_each():
     named = msgspec.structs.replace(other.spec, recommenders=(RecommenderSelector(name="upstream"),))
     vpas = [vpa("ours", mode="Off", age_days=0), msgspec.structs.replace(other, spec=named)]
     seen = world(vpas, [pod()])
-    assert set(receiving_vpas(seen.pods[0], index(seen), seen.owners(), {})) == {"shop/ours", "shop/other"}
+    assert set(receivers(seen, seen.pods[0])) == {"shop/ours", "shop/other"}
 
 
 @given(
@@ -174,10 +181,13 @@ def test_d4_vpas_that_are_all_off_learn_from_the_pods_that_they_will_control(dra
 
     off, active = seen_with("Off"), seen_with("Recreate")
     (one,) = off.pods
-    winner = control(active, one).key
-    assert receiving_vpas(one, index(off), off.owners(), {}) == ((winner,) if winner else ())
+    winner = of_new(active, one)
+    assert receivers(off, one) == ((winner,) if winner else ())
     told = {(conflict.winner, conflict.loser) for conflict in control(off, one).conflicts}
-    assert told == {(conflict.winner, conflict.loser) for conflict in control(active, one).conflicts}
+    assert told == {
+        (conflict.winner, conflict.loser)
+        for conflict in control_of(one, index(active), active.owners(), {}, is_new=True).conflicts
+    }
 
 
 def test_5_3_9_a_scoped_vpa_in_mode_initial_keeps_control():
@@ -185,9 +195,9 @@ def test_5_3_9_a_scoped_vpa_in_mode_initial_keeps_control():
         [vpa("base"), vpa("leader", scope="leader", mode="Initial")], [pod(labels=LEADER)], [LEADER_SCOPE]
     )
     (one,) = seen.pods
-    found = controlling_vpa(one, index(seen).for_updater(), seen.owners(), {})
+    found = control_of(one, index(seen).for_updater(), seen.owners(), {})
     assert found.key == "shop/leader"
-    upstream = controlling_vpa(one, index(seen, rules=Rules.VPA_1_8).for_updater(), seen.owners(), {})
+    upstream = control_of(one, index(seen, rules=Rules.VPA_1_8).for_updater(), seen.owners(), {})
     assert upstream.key == "shop/base", "upstream drops Initial first"
 
 
@@ -195,11 +205,56 @@ def test_scp_n3_a_deleted_scope_fails_closed_and_resumes_when_recreated():
     vpas = [vpa("base"), vpa("leader", scope="leader")]
     one = pod(labels=LEADER)
     gone = world(vpas, [one], [])
-    assert controller(gone, one) == "shop/base"
+    found = control(gone, one)
+    assert found.key is None, "5.3-10 ruled anew: its size stays"
+    assert "shop/leader" in found.undecided
+    assert found.reason == found.undecided
+    assert receivers(gone, one) == (), "nor does the base learn from it"
+    assert of_new(gone, one) == "shop/base"
     error = index(gone).errors["shop/leader"]
     assert error.reason == "ScopeNotFound"
     assert "'leader'" in error.message
+    assert error.message in found.undecided
     assert controller(world(vpas, [one], [LEADER_SCOPE]), one) == "shop/leader"
+
+
+@pytest.mark.parametrize(
+    ("vpas", "scopes", "one", "want"),
+    [
+        pytest.param(
+            [vpa("leader", scope="leader"), vpa("gold", scope="gone")],
+            [LEADER_SCOPE],
+            pod(labels=LEADER),
+            "shop/leader",
+            id="a pod that a scope certainly has is its",
+        ),
+        pytest.param(
+            [vpa("base"), vpa("leader", scope="leader", mode="Off")],
+            [],
+            pod(labels=LEADER),
+            "shop/base",
+            id="a VPA in mode Off controls nothing with its scope either",
+        ),
+        pytest.param(
+            [vpa("base"), vpa("other", scope="gone", target="StatefulSet/other")],
+            [],
+            pod(),
+            "shop/base",
+            id="the scope of another workload raises no doubt",
+        ),
+        pytest.param(
+            [vpa("base"), vpa("leader", scope="gone")],
+            [],
+            pod(labels={**LEADER, "app": "x"}),
+            None,
+            id="nor does a scope on a pod outside the target's selector",
+        ),
+    ],
+)
+def test_nv_3_only_pods_that_a_scope_may_have_are_undecided(vpas, scopes, one, want):
+    found = control(world(vpas, [one], scopes, controllers=_two_workloads()), one)
+    assert found.key == want
+    assert found.undecided == ""
 
 
 @pytest.mark.parametrize(
@@ -209,14 +264,21 @@ def test_scp_n3_a_deleted_scope_fails_closed_and_resumes_when_recreated():
         (False, [vpa("leader", scope="leader")], None),
         (True, [vpa("base")], "shop/base"),
         (False, [vpa("base")], "shop/base"),
-        (False, [vpa("base"), vpa("leader", scope="leader")], "shop/base"),
+        (False, [vpa("base"), vpa("leader", scope="leader")], None),
     ],
-    ids=["on, scoped", "off, scoped: inert, never the whole target", "on, plain", "off, plain", "off, both"],
+    ids=[
+        "on, scoped",
+        "off, scoped: inert, never the whole target",
+        "on, plain",
+        "off, plain",
+        "off, both: undecided",
+    ],
 )
 def test_scp_g1_gate_matrix(gate, vpas, want):
     seen = world(vpas, [pod(labels=LEADER)], [LEADER_SCOPE])
     gates = FeatureGates(vpa_selector_refinement=gate)
     assert controller(seen, seen.pods[0], gates) == want
+    assert of_new(seen, seen.pods[0], gates) == (want or ("shop/base" if len(vpas) > 1 else None))
     errors = index(seen, gates).errors
     assert ("shop/leader" in errors) == (not gate and any(one.metadata.name == "leader" for one in vpas))
 
@@ -269,7 +331,7 @@ def on_node(*names, field="metadata.name", operator="In"):
     [
         pytest.param(pod(node="n1"), "shop/big", id="a pod on a node of the class"),
         pytest.param(pod(node="n2"), "shop/base", id="a pod on another node"),
-        pytest.param(pod(node="n3"), "shop/base", id="5.3-15 a node that is gone does not match"),
+        pytest.param(pod(node="n3"), None, id="5.3-15 a node that is not known leaves it undecided"),
         pytest.param(pod(), "shop/base", id="5.3-14 a pod without node does not match"),
         pytest.param(pod(affinity=on_node("n1")), "shop/big", id="5.3-14 a DaemonSet's pod names its node"),
         pytest.param(pod(affinity=on_node("n1", "n2")), "shop/base", id="two nodes in question are none"),

@@ -202,15 +202,9 @@ def test_upstream_scales_containers_without_a_recommendation_too(resource, unit)
     assert got == {name: Quantity.parse(f"{amount}{unit}") for name, amount in (("app", 1500), ("side", 500))}
 
 
-@pytest.mark.parametrize(
-    ("rules", "is_invented"),
-    [
-        pytest.param(Rules.TRIMTAB, False, id="by default"),
-        pytest.param(Rules.VPA_1_8, True, id="as upstream"),
-    ],
-)
+@pytest.mark.parametrize("rules", list(Rules))
 @pytest.mark.parametrize("is_first", [True, False])
-def test_a_resource_that_is_not_recommended_is_not_added(rules, is_invented, is_first):
+def test_a_resource_that_is_not_recommended_is_not_added(rules, is_first):
     amounts = {"cpu": "1", "memory": "1Gi"}
     names = ["app", "side"] if is_first else ["side", "app"]
     containers = [{"name": name, "resources": {"requests": amounts, "limits": amounts}} for name in names]
@@ -228,4 +222,4 @@ def test_a_resource_that_is_not_recommended_is_not_added(rules, is_invented, is_
     )
     found = amounts_of(capped)
     assert found["app"] == {"cpu": "2", "memory": "2Gi"}
-    assert ("cpu" in found["side"]) is is_invented
+    assert ("cpu" in found["side"]) is (not rules.ours)

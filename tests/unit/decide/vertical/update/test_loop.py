@@ -266,6 +266,33 @@ def test_scp_g1_with_the_gate_off_a_scoped_vpa_touches_nothing():
     assert run(seen, gates=FeatureGates())[0] == []
 
 
+NODE_SCOPE = scope("leader", nodes={"class": "big"})
+
+
+@pytest.mark.parametrize("mode", ["InPlaceOrRecreate", "Recreate", "InPlace", "Auto"])
+@pytest.mark.parametrize(
+    ("scopes", "gates", "node"),
+    [
+        pytest.param([], ALL_GATES, "", id="the scope is gone, or was never listed"),
+        pytest.param([LEADER_SCOPE], FeatureGates(in_place=True), "", id="the gate is off"),
+        pytest.param([NODE_SCOPE], ALL_GATES, "n1", id="the node is not known"),
+    ],
+)
+def test_nv_3_while_a_scope_cannot_be_read_no_pod_that_it_may_have_is_changed(mode, scopes, gates, node):
+    """The leader was resized to the base's size within a loop, and the followers to the leader's with the next recommendation."""
+    vpas = [base_vpa(mode=mode, min_replicas=1), leader_vpa(mode=mode, min_replicas=1)]
+    sizes = [LEADER_MEMORY, "2Gi", "100Mi"]
+    pods = [
+        pod(f"db-{place}", FOLLOWER if place else LEADER, memory=memory, node=node)
+        for place, memory in enumerate(sizes)
+    ]
+    asked, result = run(world(vpas, pods, scopes), gates=gates)
+    assert asked == []
+    for place in range(3):
+        assert "which VPA controls it is not known" in why(result, f"db-{place}")
+    assert run(world(vpas[:1], pods, scopes), gates=gates)[0], "without that VPA they are the base's"
+
+
 def test_scp_e4_an_overlap_warns_both_vpas_once():
     vpas = [vpa("a", recommended("4Gi"), scope="a", age_days=9), vpa("b", recommended("2Gi"), scope="b")]
     seen = world(vpas, three_pods(), [scope("a", pods=LEADER), scope("b", pods=LEADER)])

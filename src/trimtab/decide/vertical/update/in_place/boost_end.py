@@ -19,13 +19,8 @@ from trimtab.decide.vertical.admission.startup_boost import (
     next_boost_end,
     resources_before_boost,
 )
-from trimtab.decide.vertical.control.control import VpaClaim, VPAIndex, boosting_vpa
-from trimtab.decide.vertical.control.controllers import (
-    ControllerIndex,
-    creator_of,
-    owner_of,
-    topmost_controller,
-)
+from trimtab.decide.vertical.control.control import Control, VpaClaim, VPAIndex, control_of
+from trimtab.decide.vertical.control.controllers import creator_of, owner_of
 from trimtab.decide.vertical.control.selector_hash import is_recommendation_current
 from trimtab.decide.vertical.resources.container_resources import NOTHING, ContainerResources
 from trimtab.decide.vertical.update.actions import Action, ActionResult, Resize
@@ -90,31 +85,28 @@ def end_startup_boosts(context: LoopContext, loop: LoopState) -> Step:
     for pod in pods:
         if pod.metadata.key in loop.urgent_boosts or pod.metadata.namespace in ignored:
             continue
-        claim = boosting_vpa(pod, index, owners, observation.nodes).claim
-        if not _may_end(pod, claim, context, index, owners):
+        control = control_of(pod, index, owners, observation.nodes)
+        if not _may_end(pod, control, context, index):
             continue
-        boosted = BoostedPod(pod, claim)
+        boosted = BoostedPod(pod, control.booster)
         if blocker := _blocker(boosted, context, loop):
             loop.skip(pod, boosted.vpa_key, blocker)
         else:
             yield from _end(boosted, context, loop)
 
 
-def _may_end(
-    pod: Pod, claim: VpaClaim | None, context: LoopContext, index: VPAIndex, owners: ControllerIndex
-) -> bool:
+def _may_end(pod: Pod, control: Control, context: LoopContext, index: VPAIndex) -> bool:
     """Return whether this updater ends the boost.
 
     It does not while the boost's VPA may exist and is only not found.
     """
-    if claim is not None:
-        return excludes_boosted_pods(claim, context)
-    if not context.rules.ours:
+    if control.booster is not None:
+        return excludes_boosted_pods(control.booster, context)
+    if control.undecided or not context.rules.ours:
         return False
-    target = topmost_controller(pod, owners)
-    if target is None:
+    if control.target is None:
         return owner_of(pod) is None  # an unknown owner may be a target
-    return all(other.selector is not None for other in index.claims_on(target))
+    return all(other.selector is not None for other in index.claims_on(control.target))
 
 
 def _blocker(boosted: BoostedPod, context: LoopContext, loop: LoopState) -> str:

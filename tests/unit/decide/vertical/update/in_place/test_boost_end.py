@@ -183,6 +183,13 @@ def test_a_boost_that_no_vpa_gives_any_more_is_taken_back(vpas):
     assert run(seen, gates=GATES_AND_SCOPES, rules=Rules.VPA_1_8)[0] == [], "upstream leaves it"
 
 
+def test_nv_3_a_boost_stays_while_it_is_not_known_whose_pod_it_is():
+    vpas = [vpa("base", recommended("1Gi", cpu="200m"), policies=POLICIES), ROLE]
+    asked, result = run(world(vpas, [boosted("db-0"), boosted("db-1")]), gates=GATES_AND_SCOPES)
+    assert asked == []
+    assert "which VPA controls it is not known" in why(result, "db-0")
+
+
 GATES_AND_SCOPES = FeatureGates(cpu_startup_boost=True, in_place=True, vpa_selector_refinement=True)
 
 

@@ -1,30 +1,28 @@
 """Checks that a plug-in keeps the protocol of its kind."""
 
 import time
+import warnings
 from collections.abc import Callable, Iterable, Mapping
 from typing import Any
 
 import msgspec
 
+from trimtab.plugins.errors import describe_place
 from trimtab.plugins.estimator import Estimate, EstimatorInput, check_estimate
 from trimtab.plugins.kinds import PluginKind, declaration_of
 from trimtab.plugins.pod_filter import NODES_NOT_DECLARED, PodFilterInput, check_left_out
 from trimtab.plugins.registry import Plugin
 from trimtab.plugins.replica_policy import ReplicaPolicyInput, ReplicaProposal, check_proposal
-from trimtab.testing.answers import (
-    AnswerCount,
-    Asker,
-    Declined,
-    PluginTestError,
-    Stopwatch,
-    check_shape,
-    warn_of_all_left_out,
-    warn_of_changing_memory,
-    warn_of_prints,
+from trimtab.plugins.testing.asker import Asker, Declined, PluginTestError, PluginTestWarning, Stopwatch
+from trimtab.plugins.testing.cases import (
+    SYNC_PERIOD,
+    estimator_inputs,
+    filter_inputs,
+    frozen,
+    policy_inputs,
+    without_nodes,
 )
-from trimtab.testing.cases import SYNC_PERIOD, filter_inputs, frozen, policy_inputs, without_nodes
-from trimtab.testing.source_check import check_metric_source
-from trimtab.testing.usage_cases import estimator_inputs
+from trimtab.plugins.testing.source_check import check_metric_source
 
 STEADY = 5
 """Inputs that are repeated to see whether the memory of a policy settles."""
@@ -32,30 +30,25 @@ SYNCS = 20
 
 
 def check_pod_filter(
-    function: Callable[[PodFilterInput], Mapping[str, str]],
-    *,
-    stopwatch: Stopwatch = time.thread_time,
-    wall_clock: Stopwatch = time.perf_counter,
+    function: Callable[[PodFilterInput], Mapping[str, str]], *, stopwatch: Stopwatch = time.thread_time
 ) -> None:
     """Check a pod filter with generated pods, or raise PluginTestError."""
-    check_shape(function, PluginKind.POD_FILTER)
 
     def ask(seen: PodFilterInput) -> Any:
         return check_left_out(function(seen), seen.pods)
 
-    declared = declaration_of(function)
-    asker = Asker(ask, declared.budget, stopwatch, wall_clock)
-    count, keeps_one = AnswerCount(), False
-    with warn_of_prints():
-        for seen in filter_inputs():
-            answer = asker.check_answer(seen, msgspec.structs.replace(seen))
-            if not declared.needs_nodes:
-                _check_without_nodes(asker, seen, answer)
-            count.add(answer)
-            keeps_one |= not isinstance(answer, Declined) and len(answer) < len(seen.pods)
-    count.require_one()
+    asker, keeps_one = Asker(function, PluginKind.POD_FILTER, ask, stopwatch), False
+    for seen in filter_inputs():
+        answer = asker.check_answer(seen, msgspec.structs.replace(seen))
+        if not declaration_of(function).needs_nodes:
+            _check_without_nodes(asker, seen, answer)
+        keeps_one |= not isinstance(answer, Declined) and len(answer) < len(seen.pods)
+    asker.require_an_answer()
     if not keeps_one:
-        warn_of_all_left_out(function)
+        _warn(
+            f"it leaves out every pod of every input{_first_line(function)}; "
+            "an HPA without a pod that counts keeps its replicas and says AllPodsLeftOut"
+        )
 
 
 def _check_without_nodes(asker: Asker, seen: PodFilterInput, answer: Any) -> None:
@@ -75,75 +68,70 @@ def check_replica_policy(
     parameters: Mapping[str, Any] | None = None,
     *,
     stopwatch: Stopwatch = time.thread_time,
-    wall_clock: Stopwatch = time.perf_counter,
 ) -> None:
     """Check a replica policy with these parameters and generated metrics, or raise PluginTestError.
 
     Each decision gets the memory that the last one left, as in the operator.
     """
-    check_shape(function, PluginKind.REPLICA_POLICY)
-    memory: Any = None
 
     def ask(seen: ReplicaPolicyInput) -> Any:
         return check_proposal(function(seen))
 
-    asker = Asker(ask, declaration_of(function).budget, stopwatch, wall_clock)
-    count = AnswerCount()
-    with warn_of_prints():
-        for blank in policy_inputs(parameters or {}):
-            seen = msgspec.structs.replace(blank, memory=frozen(memory))
-            again = msgspec.structs.replace(seen)
-            answer = asker.check_answer(seen, again)
-            count.add(answer)
-            memory = None if isinstance(answer, Declined) else answer.memory
-        never_settles = all(
-            _changes_for_ever(asker, seen) for seen in policy_inputs(parameters or {}, STEADY)
-        )
-    count.require_one()
+    asker = Asker(function, PluginKind.REPLICA_POLICY, ask, stopwatch)
+    memory: Any = None
+    for blank in policy_inputs(parameters or {}):
+        memory = _next_memory(asker, blank, memory)
+    never_settles = all(_changes_for_ever(asker, seen) for seen in policy_inputs(parameters or {}, STEADY))
+    asker.require_an_answer()
     if never_settles:
-        warn_of_changing_memory(function)
+        _warn(
+            f"its memory changes in every sync in which only the time moves{_first_line(function)}; "
+            "that is a write of the status in every sync of each HPA"
+        )
+
+
+def _next_memory(asker: Asker, blank: ReplicaPolicyInput, memory: Any) -> Any:
+    seen = msgspec.structs.replace(blank, memory=frozen(memory))
+    answer = asker.check_answer(seen, msgspec.structs.replace(seen))
+    return None if isinstance(answer, Declined) else answer.memory
 
 
 def _changes_for_ever(asker: Asker, seen: ReplicaPolicyInput) -> bool:
     """Return whether the memory of a policy still changes after syncs in which only the time moves."""
-    memories: list[Any] = [None]
+    before = memory = None
     for number in range(SYNCS):
-        now = seen.now + number * SYNC_PERIOD
-        steady = msgspec.structs.replace(seen, now=now, memory=frozen(memories[-1]))
-        answer = asker.check_answer(steady, msgspec.structs.replace(steady))
-        memories.append(None if isinstance(answer, Declined) else answer.memory)
-    changes: bool = memories[-1] != memories[-2]
-    return changes
+        steady = msgspec.structs.replace(seen, now=seen.now + number * SYNC_PERIOD)
+        before, memory = memory, _next_memory(asker, steady, memory)
+    return bool(memory != before)
 
 
 def check_estimator(
-    function: Callable[[EstimatorInput], Estimate],
-    *,
-    stopwatch: Stopwatch = time.thread_time,
-    wall_clock: Stopwatch = time.perf_counter,
+    function: Callable[[EstimatorInput], Estimate], *, stopwatch: Stopwatch = time.thread_time
 ) -> None:
     """Check an estimator with generated usage of 50 days, or raise PluginTestError.
 
     Each call gets a copy of the memory that the last one left, as in the recommender, and samples if it asks for them.
     """
-    check_shape(function, PluginKind.ESTIMATOR)
-    declared, memory = declaration_of(function), b"null"
 
     def ask(seen: EstimatorInput) -> Any:
         return check_estimate(function(seen))
 
-    asker = Asker(ask, declared.budget, stopwatch, wall_clock)
-    count = AnswerCount()
-    with warn_of_prints():
-        for blank in estimator_inputs(with_samples=declared.needs_samples):
-            seen, again = (
-                msgspec.structs.replace(blank, memory=msgspec.json.decode(memory)) for _ in range(2)
-            )
-            answer = asker.check_answer(seen, again)
-            count.add(answer)
-            if not isinstance(answer, Declined):
-                memory = msgspec.json.encode(answer.memory)
-    count.require_one()
+    asker, memory = Asker(function, PluginKind.ESTIMATOR, ask, stopwatch), b"null"
+    for blank in estimator_inputs(with_samples=declaration_of(function).needs_samples):
+        seen, again = (msgspec.structs.replace(blank, memory=msgspec.json.decode(memory)) for _ in range(2))
+        answer = asker.check_answer(seen, again)
+        if not isinstance(answer, Declined):
+            memory = msgspec.json.encode(answer.memory)
+    asker.require_an_answer()
+
+
+def _first_line(function: object) -> str:
+    code = getattr(function, "__code__", None) or getattr(type(function).__call__, "__code__", None)
+    return "" if code is None else describe_place(code.co_filename, code.co_firstlineno)
+
+
+def _warn(message: str) -> None:
+    warnings.warn(message, PluginTestWarning, stacklevel=3)
 
 
 def check_plugin(

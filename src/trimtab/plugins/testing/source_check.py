@@ -7,12 +7,12 @@ from copy import deepcopy
 from datetime import UTC, datetime
 from typing import Any
 
-from trimtab.adapter.sources.plugin.thread import MAX_CALLS, PluginThread
 from trimtab.plugins.errors import DeclinedError
 from trimtab.plugins.kinds import PluginKind
 from trimtab.plugins.metric_source import LabelRequirement, MetricRequest, MetricValue, check_series
+from trimtab.plugins.testing.asker import PluginTestError, check_shape, problem_of, shortened
+from trimtab.plugins.thread import MAX_CALLS, PluginThread
 from trimtab.plugins.time_limit import ends_the_program
-from trimtab.testing.answers import PluginTestError, check_shape, problem_of, shortened, warn_of_prints
 
 MetricSourceFunction = Callable[[MetricRequest], Coroutine[Any, Any, Iterable[MetricValue]]]
 
@@ -49,7 +49,7 @@ def check_metric_source(
     """
     check_shape(function, PluginKind.METRIC_SOURCE)
     checks = _SourceChecks(function, namespace, parameters or {}, seconds)
-    with warn_of_prints(), ThreadPoolExecutor(1) as pool:  # the caller may have an event loop of its own
+    with ThreadPoolExecutor(1) as pool:  # the caller may have an event loop of its own
         pool.submit(asyncio.run, checks.run(tuple(metrics), labels or {})).result()
 
 
