@@ -95,6 +95,27 @@ HORIZONTAL = {
     ),
 }
 
+_BESIDE = "condition BesideNativeHPA"
+HORIZONTAL |= {
+    "BesideNativeHPA": Reason(
+        f"{_ACTIVE}, {_WARNING}",
+        "A native HPA scales the same target, which Trimtab does not serve, so this HPA does not act.",
+        "Remove one of the two; see move-from-native-hpa.md or move-from-keda.md.",
+    ),
+    "NativeHPA": Reason(
+        _BESIDE, "The other one is served by kube-controller-manager.", "Remove one of the two."
+    ),
+    "ScaledObject": Reason(
+        _BESIDE, "KEDA made the other one; the message names its ScaledObject.", "Remove one of the two."
+    ),
+    "NativeHPAsUnseen": Reason(
+        _WARNING,
+        "Native HPAs may not be listed, so one on the same target would not be seen. The HPA acts.",
+        "Let the operator list horizontalpodautoscalers.autoscaling.",
+    ),
+    "NotListed": Reason("condition NativeHPAsUnseen", "The message has the API server's answer."),
+}
+
 _LOST = "condition MetricLost"
 _MEND = "Make the metric readable; the event FailedGet…Metric beside it has the cause."
 

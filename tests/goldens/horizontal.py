@@ -229,6 +229,14 @@ row("A value of the annotation mode that is not known stops scaling", web(), hpa
 row("An annotation that is misspelt is named", web(), hpa(CPU, annotations={"autoscaling.trimtab.dev/on-los": "{}"}), use("90m"))
 row("An annotation for native HPAs on an own HPA is named", web(), hpa(CPU, annotations={"autoscaling.trimtab.dev/on-loss": '{"cpu": {"policy": "Ignore"}}'}), use("50m", wait=2))
 row("A replica count set by another hand is the start of the next decision", web(), hpa(CPU), IDLE, scaled(6) | use("50m"), {})
+OWN_ONLY = Group("own kind only", {"feature_gates": ON})
+NO_LIST = Group("native HPAs unseen", {"feature_gates": ON}, refused=(("GET /apis/autoscaling/v2/namespaces", (403, 'horizontalpodautoscalers.autoscaling is forbidden')),))
+KEDAS = hpa(CPU, name="keda-hpa-web", native=True)
+KEDAS["metadata"]["ownerReferences"] = [{"apiVersion": "keda.sh/v1alpha1", "kind": "ScaledObject", "name": "web", "uid": "u"}]
+row("An HPA beside a native one that others serve does not act", [*web(), hpa(CPU, name="other", native=True)], hpa(CPU), use("90m"), group=OWN_ONLY)
+row("An HPA beside one that KEDA made does not act", [*web(), KEDAS], hpa(CPU), use("90m"), group=OWN_ONLY)
+row("An HPA beside a native one in a dry run shows what it would do", [*web(), hpa(CPU, name="other", native=True)], hpa(CPU, annotations={"autoscaling.trimtab.dev/mode": "DryRun"}), use("90m"), group=OWN_ONLY)
+row("Native HPAs that may not be listed are told", web(), hpa(CPU), use("90m"), group=NO_LIST)
 
 # Tolerance.
 row("8 percent over the target are within the default tolerance", web(), hpa(CPU), use("54m"))

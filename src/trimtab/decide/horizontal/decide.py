@@ -56,7 +56,7 @@ from trimtab.decide.horizontal.status.generations import (
     must_write,
     observed_generation,
 )
-from trimtab.decide.horizontal.status.ignored_fields import ignored_minimum
+from trimtab.decide.horizontal.status.ignored_fields import ignored_minimum, must_not_scale
 from trimtab.model.hpa.types import HorizontalPodAutoscalerStatus, SelectionStrategy
 from trimtab.model.plugin_names import is_plugin_name
 
@@ -79,6 +79,8 @@ def propose(seen: Observation, now: float) -> Proposed:
         failure = seen.scale_failure or NOT_READ
         target = Unreadable(target=str(hpa.spec.scale_target_ref), message=failure.message)
         return proposes(Reason(code=Code.SCALE_UNREADABLE, facts=target))
+    if seen.rivals.hpas and not seen.rivals.is_only_told and not must_not_scale(hpa, gates):
+        return proposes(Reason(code=Code.BESIDE_NATIVE, facts=seen.rivals))
     current = scale.spec.replicas
     if not current and (seen.has_other_target or not may_wake(hpa, bounds, gates)):
         is_ours = is_scaled_to_zero(hpa.status.conditions) and not seen.has_other_target
@@ -198,6 +200,9 @@ def _remember(proposed: Proposed, answers: tuple[PolicyAnswer, ...]) -> Memory:
     return msgspec.structs.replace(memory, last_good=metrics.last_good, rejected_since=metrics.rejected_since)
 
 
+_CALM = {Code.PAUSED, Code.BESIDE_NATIVE}
+"""Reasons for which nothing is asked for, without a failure."""
+
 _FAILED_STEPS = {
     "parse": "invalid API version in scale target reference: {error}",
     "map": "unable to determine resource for scale target reference: {error}",
@@ -217,7 +222,7 @@ def conclude(
     current = desired = seen.current
     counts: tuple[Count, ...] = ()
     if isinstance(result, Reason):
-        reason, because_of, is_failed = result, "", result.code is not Code.PAUSED
+        reason, because_of, is_failed = result, "", result.code not in _CALM
     else:
         counts, reason, is_failed = result, headline(proposed, result, current), False
         desired = result[-1].replicas

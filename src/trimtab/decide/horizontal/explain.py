@@ -455,7 +455,6 @@ def _metric_line(metric: MetricExplanation) -> str:
 _ACTS = {
     Act.READ_SCALE: "create the target, or make scaleTargetRef name a readable object with a scale subresource",
     Act.REPORT_SELECTOR: "the target's scale must report a selector that can be read",
-    Act.REMOVE_CONFLICTING_HPA: "remove one of the autoscalers, or let each select by OwnerReference",
     Act.READ_OWNERS: "let the autoscaler read the owners of the pods (RBAC, API server)",
     Act.REFRESH_CACHES: "the operator must be able to list and watch that kind again (RBAC, API server)",
     Act.COUNT_PODS: "the selection strategy must count at least one pod; correct it, or choose another",
@@ -569,11 +568,38 @@ def _imperative(observation: Observation, decision: Decision, change: AdvisedCha
         return f"turn on the operator's feature gate {change.value}"
     if change.act == Act.REPAIR_PLUGIN:
         return _REPAIRS.get(change.value, _REPAIRS[FailureReason.NOT_LOADED])
+    if change.act == Act.REMOVE_RIVAL:
+        return _remove_rival(observation, change.value)
+    if change.act == Act.REMOVE_CONFLICTING_HPA:
+        return _remove_conflicting(observation)
     if change.act != Act.SET:
         return _ACTS.get(change.act, str(change.act))
     name = change.field.removeprefix("spec.")
     known = {"maxReplicas": "raise maxReplicas", "minReplicas": "lower minReplicas"}
     return known.get(name) or f"set {name} to {change.value}"
+
+
+def _remove_rival(observation: Observation, scaled_object: str) -> str:
+    if scaled_object:
+        return f"move to one of the two: remove KEDA's ScaledObject {scaled_object}, or this autoscaler (docs/move-from-keda.md)"
+    name = observation.rivals.hpas[0].name
+    return (
+        f"remove hpa.autoscaling/{name} or this autoscaler, or let Trimtab serve native HPAs, too, and then remove one "
+        "(docs/move-from-native-hpa.md)"
+    )
+
+
+def _remove_conflicting(observation: Observation) -> str:
+    """Return what ends a conflict. Owners separate the pods of two workloads, and not two autoscalers of one."""
+    own = observation.hpa.spec.scale_target_ref
+    same = [
+        hpa.key
+        for hpa in observation.conflicting_hpas
+        if (hpa.target.kind, hpa.target.name) == (own.kind, own.name)
+    ]
+    if same:
+        return f"remove this autoscaler or {' and '.join(sorted(same))}: they scale the same target"
+    return "remove one of the autoscalers, or let each select by OwnerReference"
 
 
 def _wait(observation: Observation, decision: Decision, change: AdvisedChange) -> str:

@@ -29,6 +29,8 @@ _CONDITIONS = (
     ConditionType.FIELDS_IGNORED,
     ConditionType.CLOCK_WRONG,
     ConditionType.CACHES_STALE,
+    ConditionType.BESIDE_NATIVE,
+    ConditionType.NATIVE_UNSEEN,
 )
 
 

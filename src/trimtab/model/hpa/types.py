@@ -75,6 +75,8 @@ class ConditionType(StrEnum):
     CLOCK_WRONG = "OperatorClockWrong"
     CACHES_STALE = "CachesStale"
     PLUGIN_FAILED = "PluginFailed"
+    BESIDE_NATIVE = "BesideNativeHPA"
+    NATIVE_UNSEEN = "NativeHPAsUnseen"
 
 
 class MetricIdentifier(Wire):

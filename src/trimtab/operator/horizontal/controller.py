@@ -30,6 +30,7 @@ from trimtab.operator.horizontal.owners import OwnerCache
 from trimtab.operator.horizontal.pods import PodIndex, PodMatcher
 from trimtab.operator.horizontal.queries import MetricFetcher
 from trimtab.operator.horizontal.reconciler import Reconciler
+from trimtab.operator.horizontal.rivals import RivalCache
 from trimtab.operator.horizontal.schedule import SyncPeriods
 from trimtab.operator.horizontal.targets import TargetCache
 from trimtab.operator.horizontal.unreadable import UnreadableHpas
@@ -71,7 +72,14 @@ class HpaController:
             clock,
             config,
             self.ownership,
-            InputCaches(self._targets, self._matcher, self._make_owners(), freshness, self._make_nodes()),
+            InputCaches(
+                self._targets,
+                self._matcher,
+                self._make_owners(),
+                freshness,
+                self._make_nodes(),
+                self._make_rivals(),
+            ),
             self._fetcher,
         )
         self._snapshots.clock_offset_at = self._clock_check.offset_at
@@ -108,6 +116,13 @@ class HpaController:
             list_all,
             is_strict=is_strict,
             on_samples=self._clock_check.note_samples,
+        )
+
+    def _make_rivals(self) -> RivalCache:
+        runtime, is_ours = self.runtime, self._config.rules.ours
+        is_asked = is_ours and not runtime.settings.horizontal.native_hpas
+        return RivalCache(
+            runtime.clock, runtime.client, is_asked=is_asked, is_only_told=runtime.settings.dry_run
         )
 
     def _make_nodes(self) -> NodeCache:

@@ -38,6 +38,7 @@ from trimtab.operator.horizontal.queries import (
     samples_for,
     usage_in,
 )
+from trimtab.operator.horizontal.rivals import RivalCache
 from trimtab.operator.horizontal.sample_moves import Dating
 from trimtab.operator.horizontal.targets import ResolvedTarget, TargetCache
 from trimtab.operator.horizontal.usage import NamespaceUsage
@@ -68,6 +69,7 @@ class InputCaches:
     owners: OwnerCache
     freshness: Freshness
     nodes: NodeCache
+    rivals: RivalCache
 
 
 class SnapshotBuilder:
@@ -89,6 +91,7 @@ class SnapshotBuilder:
         self._owners = caches.owners
         self._freshness = caches.freshness
         self._nodes = caches.nodes
+        self.rivals = caches.rivals
         self._fetcher = fetcher
         self.clock_offset_at: Callable[[float, float], float] = lambda _now, _monotonic: 0.0
         """Returns the seconds to add to our clock for the age of samples, given what both of our clocks say."""
@@ -119,6 +122,8 @@ class SnapshotBuilder:
             if samples is None or queries is None or queries.spec is not hpa_state.hpa.spec:
                 queries = request.queries = await self.resolve_queries(hpa_state)
                 samples = await self._fetcher.fetch(queries.queries)
+            if self.rivals.is_due(hpa_state):
+                await self.rivals.look(hpa_state)
             matched = self.matching_pods(hpa_state)
             owners = await self.find_owners(hpa_state, matched)
             if queries.spec is hpa_state.hpa.spec:
@@ -221,6 +226,10 @@ class SnapshotBuilder:
             self._targets.doubt(target)
             raise StaleObservation("the target may be older than what the last leader left behind")
         hpa_state.load_memory(epoch, replicas, self._config.quiet)
+        if hpa_state.unchanged is not None and hpa_state.unchanged.observation.rivals != self.rivals.of(
+            hpa_state
+        ):
+            hpa_state.invalidate()
         offset = self._offset_of(moment)
         if not owners and self.is_unchanged(hpa_state, queries, matched, samples, moment, offset):
             return hpa_state.extend_decision(moment)
@@ -275,6 +284,7 @@ class SnapshotBuilder:
             samples=_select_samples(queries, samples, matched.pods, dating),
             stale_inputs=self._stale_inputs(hpa_state, queries),
             memory=memory,
+            rivals=self.rivals.of(hpa_state),
             settings=self._config.settings,
             gates=self._config.gates,
             rules=self._config.rules,

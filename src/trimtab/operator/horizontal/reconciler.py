@@ -62,7 +62,11 @@ class Reconciler:
         hpa_state, queries = request.hpa_state, request.queries
         assert queries is not None
         matched = self._snapshots.matching_pods(hpa_state)
-        if queries.spec is not hpa_state.hpa.spec or self._snapshots.needs_owners(hpa_state, matched):
+        if (
+            queries.spec is not hpa_state.hpa.spec
+            or self._snapshots.needs_owners(hpa_state, matched)
+            or self._snapshots.rivals.is_due(hpa_state)
+        ):
             self.start(self.reconcile(request, samples), request)
             return None
         try:
@@ -139,6 +143,9 @@ class Reconciler:
 
     async def _apply(self, request: ReconcileRequest, write: PendingWrite) -> None:
         """Write a decision and record it."""
+        if write.decision.scale_to is not None and await self._snapshots.rivals.look(request.hpa_state):
+            await self.reconcile(request)
+            return
         try:
             await self._writer.apply(request.hpa_state, write)
         except StaleObservation as stale:

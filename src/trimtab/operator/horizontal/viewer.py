@@ -83,6 +83,7 @@ class DryRunDecider:
     async def _decide(
         self, hpa_state: HpaState, queries: MetricQueries, samples: Samples
     ) -> tuple[Observation, Decision]:
+        await self._snapshots.rivals.look(hpa_state)
         matched = self._snapshots.matching_pods(hpa_state)
         owners = await self._snapshots.find_owners(hpa_state, matched)
         now = self._clock.now().timestamp()

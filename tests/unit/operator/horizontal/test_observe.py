@@ -36,7 +36,7 @@ class World:
             self.clock,
             CONFIG,
             everything,
-            InputCaches(everything, everything, everything, everything, everything),
+            InputCaches(everything, everything, everything, everything, everything, everything),
             everything,
         )
 

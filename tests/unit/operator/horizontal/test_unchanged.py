@@ -19,6 +19,7 @@ from trimtab.operator.horizontal.kinds import OWN_HPAS
 from trimtab.operator.horizontal.observe import InputCaches, SnapshotBuilder
 from trimtab.operator.horizontal.pods import MatchedPods, PodMatcher
 from trimtab.operator.horizontal.queries import MetricQueries, build_queries, query_for
+from trimtab.operator.horizontal.rivals import RivalCache
 from trimtab.operator.horizontal.sample_moves import Dating
 from trimtab.operator.horizontal.targets import ResolvedTarget
 from trimtab.operator.horizontal.usage import ALL_NAMESPACES, ClusterUsage
@@ -50,7 +51,9 @@ class Life:
             VirtualClock(NOW),
             config,
             UNUSED,
-            InputCaches(UNUSED, matcher, UNUSED, self.freshness(), UNUSED),
+            InputCaches(
+                UNUSED, matcher, UNUSED, self.freshness(), UNUSED, RivalCache(UNUSED, UNUSED, is_asked=False)
+            ),
             UNUSED,
         )
         self.settle()
