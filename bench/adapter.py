@@ -23,7 +23,7 @@ from trimtab.adapter.config import load_configuration
 from trimtab.adapter.files import API_VERSION
 from trimtab.clock import SystemClock
 from trimtab.cluster.client import Client
-from trimtab.cluster.transport.in_process import InProcessTransport
+from trimtab.cluster.in_process import InProcessTransport
 
 RATE = 200
 SECONDS = 10

@@ -18,7 +18,7 @@ from trimtab.cluster.cache.store import KeyIndex, by_owner
 from trimtab.cluster.client import Client
 from trimtab.cluster.codec.objects import decode_page, event_decoder
 from trimtab.cluster.resource import PODS
-from trimtab.cluster.transport.transport import Request, Response
+from trimtab.cluster.transport import Request, Response
 from trimtab.model.core.pod import Pod
 
 PODS_CACHED = 20_000

@@ -27,14 +27,13 @@ from bench.picture.generator import Generator, Load
 from bench.picture.machine import cpu_seconds, peak_mb
 from tools.peers.cluster import RealCluster
 from trimtab.clock import SystemClock
-from trimtab.cluster.cache.informer import Informer
-from trimtab.cluster.cache.list_progress import ListedObjects
+from trimtab.cluster.cache.informer import Informer, ListedObjects
 from trimtab.cluster.client import PAGE_SIZE, Client
-from trimtab.cluster.codec.list_decoder import SLICE
+from trimtab.cluster.codec.lists import SLICE
 from trimtab.cluster.codec.objects import ListPage
 from trimtab.cluster.config.kubeconfig import load_kubeconfig
 from trimtab.cluster.http import HttpTransport
-from trimtab.cluster.transport.transport import Request
+from trimtab.cluster.transport import Request
 from trimtab.model.json import wire
 from trimtab.operator.pods.decoder import CachedPod, PodDecoder
 from trimtab.operator.pods.wire import SLIM_PODS, PodWire

@@ -25,7 +25,7 @@ from bench import Row, Rows
 from trimtab.clock import SystemClock
 from trimtab.cluster.config import Connection, Credential, StaticCredentials, TlsSettings
 from trimtab.cluster.http import HttpTransport
-from trimtab.cluster.transport.transport import Request, lines
+from trimtab.cluster.transport import Request, lines
 
 REQUESTS = int(os.environ.get("REQUESTS", "4000"))
 EVENTS = 4000

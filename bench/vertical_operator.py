@@ -8,9 +8,9 @@ from typing import Any
 from bench import Rows
 from trimtab.clock import VirtualClock
 from trimtab.cluster.client import Client
+from trimtab.cluster.in_process import InProcessTransport
 from trimtab.cluster.resource import NODES, PODS, STATEFUL_SETS, Json, Resource
-from trimtab.cluster.transport.in_process import InProcessTransport
-from trimtab.cluster.transport.transport import Request, Response
+from trimtab.cluster.transport import Request, Response
 from trimtab.model.crds import all_crds
 from trimtab.model.json import wire
 from trimtab.model.times import format_time

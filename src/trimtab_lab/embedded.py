@@ -21,8 +21,8 @@ from trimtab.clock import Clock
 from trimtab.cluster import errors
 from trimtab.cluster.cache.watch import WatchPace
 from trimtab.cluster.client import Client, PatchType
+from trimtab.cluster.in_process import InProcessTransport
 from trimtab.cluster.resource import Json, Resource
-from trimtab.cluster.transport.in_process import InProcessTransport
 from trimtab.model.core.meta import group_of
 from trimtab.model.feature_gates import FeatureGates
 from trimtab.model.quantity import Quantity

@@ -19,7 +19,7 @@ from trimtab.adapter.config import load_configuration
 from trimtab.adapter.files import API_VERSION
 from trimtab.clock import SystemClock
 from trimtab.cluster.client import Client
-from trimtab.cluster.transport.in_process import InProcessServer, InProcessTransport
+from trimtab.cluster.in_process import InProcessServer, InProcessTransport
 from trimtab.plugins.registry import NO_PLUGINS, Plugins
 
 HPA = {"X-Remote-User": "hpa", "X-Remote-Group": "system:authenticated"}

@@ -11,7 +11,7 @@ from trimtab.adapter.config import load_configuration
 from trimtab.adapter.errors import ConfigurationError
 from trimtab.clock import SystemClock
 from trimtab.cluster.client import Client
-from trimtab.cluster.transport.in_process import InProcessTransport
+from trimtab.cluster.in_process import InProcessTransport
 from trimtab.operator.log_format import TextFormatter
 
 

@@ -11,7 +11,7 @@ from trimtab.adapter.sources import objects
 from trimtab.cli.commands import adapter as command
 from trimtab.clock import SystemClock
 from trimtab.cluster.client import Client
-from trimtab.cluster.transport.in_process import InProcessTransport
+from trimtab.cluster.in_process import InProcessTransport
 from trimtab.operator.log_format import JsonFormatter
 
 WEB = {

@@ -9,8 +9,8 @@ from tests.adapter.conftest import running, write_configuration
 from trimtab.clock import SystemClock
 from trimtab.cluster.client import Client
 from trimtab.cluster.errors import Forbidden
+from trimtab.cluster.in_process import InProcessTransport
 from trimtab.cluster.resource import Json, Resource
-from trimtab.cluster.transport.in_process import InProcessTransport
 from trimtab_lab.apiserver.request import RequestUser
 from trimtab_lab.apiserver.server import Server
 from trimtab_lab.serve import ServedLab

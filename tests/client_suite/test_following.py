@@ -12,7 +12,7 @@ from trimtab.cluster.codec.objects import PartialObject
 from trimtab.cluster.events import EventBroadcaster
 from trimtab.cluster.leases.family import Family
 from trimtab.cluster.resource import CORE_EVENTS, LEASES, PODS
-from trimtab.cluster.transport.transport import Request, lines
+from trimtab.cluster.transport import Request, lines
 from trimtab.model.core.objects import ObjectReference
 from trimtab.model.json import wire
 

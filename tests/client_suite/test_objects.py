@@ -8,7 +8,7 @@ from tests.client_suite.objects import CONFIG_MAPS, config_map, deployment, owne
 from trimtab.cluster import errors
 from trimtab.cluster.client import DeleteOptions, ListOptions, PatchType, Preconditions
 from trimtab.cluster.resource import DEPLOYMENTS, PODS
-from trimtab.cluster.transport.transport import Request
+from trimtab.cluster.transport import Request
 
 pytestmark = pytest.mark.versions
 

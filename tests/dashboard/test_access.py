@@ -14,7 +14,7 @@ from trimtab.clock import SystemClock, VirtualClock
 from trimtab.cluster.access_reviews import MAX_CACHE_SECONDS
 from trimtab.cluster.client import Client
 from trimtab.cluster.errors import TransportError
-from trimtab.cluster.transport.transport import Response, Transport
+from trimtab.cluster.transport import Response, Transport
 from trimtab.dashboard import ClusterAccess
 from trimtab.dashboard.auth.access import DENIED_SECONDS
 from trimtab.dashboard.auth.rights import HPAS, KindInNamespace, visible_to

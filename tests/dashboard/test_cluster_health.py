@@ -5,7 +5,7 @@ import pytest
 from trimtab.clock import SystemClock
 from trimtab.cluster import errors
 from trimtab.cluster.client import Client
-from trimtab.cluster.transport.transport import Response
+from trimtab.cluster.transport import Response
 from trimtab.dashboard.sources.cluster_health import ClusterConnection, ReadProblems
 
 

@@ -17,7 +17,7 @@ from trimtab.clock import SystemClock
 from trimtab.cluster import errors
 from trimtab.cluster.client import Client
 from trimtab.cluster.leases.fence import ClosedFence
-from trimtab.cluster.transport.transport import Response
+from trimtab.cluster.transport import Response
 from trimtab.dashboard import DashboardApp, dashboard, serving
 from trimtab.dashboard.dashboard import Dashboard
 from trimtab.dashboard.pages.views import KindView, ProgramView

@@ -11,7 +11,7 @@ import aiohttp
 
 from trimtab.cluster import errors
 from trimtab.cluster.leases.fence import ClosedFence
-from trimtab.cluster.transport.transport import Deadlines, Request
+from trimtab.cluster.transport import Deadlines, Request
 from trimtab.dashboard.dashboard import Dashboard
 from trimtab.model.crds import all_crds
 from trimtab.operator.operator import Parts

@@ -15,7 +15,7 @@ from typing import Any
 
 from aiohttp import web
 
-from trimtab.cluster.transport.transport import Request, ResponseStream, Transport, lines
+from trimtab.cluster.transport import Request, ResponseStream, Transport, lines
 
 _HOP_BY_HOP = {"content-length", "transfer-encoding", "connection", "content-encoding"}
 _NOT_FORWARDED = _HOP_BY_HOP | {"host", "authorization"}

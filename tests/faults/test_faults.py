@@ -11,7 +11,7 @@ from tests.support.transport import failure
 from trimtab.cluster import errors
 from trimtab.cluster.client import Preconditions, retry_on_conflict
 from trimtab.cluster.discovery import Discovery
-from trimtab.cluster.transport.transport import Deadlines, Request
+from trimtab.cluster.transport import Deadlines, Request
 
 GONE = Status(410, failure(410, "Expired"))
 THROTTLE = Status(429, failure(429, "TooManyRequests"), {"Retry-After": "1"})

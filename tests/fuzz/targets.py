@@ -21,14 +21,13 @@ from trimtab import cli
 from trimtab.adapter.api.requests import CustomMetricQuery
 from trimtab.adapter.api.routes import is_metrics_path, route, split_path
 from trimtab.clock import SystemClock
-from trimtab.cluster.codec import list_decoder
-from trimtab.cluster.codec.list_decoder import ListDecoder
+from trimtab.cluster.codec import lists as list_reading
+from trimtab.cluster.codec.lists import ListDecoder
 from trimtab.cluster.codec.objects import decode_page, event_decoder
 from trimtab.cluster.config import load_kubeconfig
 from trimtab.cluster.errors import ClusterError, ConfigError
-from trimtab.cluster.http.errors import HttpProblem
-from trimtab.cluster.http.responses import ResponseParser
-from trimtab.cluster.transport.transport import LineTooLongError, lines
+from trimtab.cluster.http.messages import HttpProblem, ResponseParser
+from trimtab.cluster.transport import LineTooLongError, lines
 from trimtab.model.core.pod import Pod
 from trimtab.model.json import wire
 from trimtab.model.labels.selector import Selector, SelectorError
@@ -144,11 +143,11 @@ def lists(data: bytes) -> None:
             decoder.feed(piece)
         return decoder.finish_page("listing")
 
-    enough, list_decoder.SLICE = list_decoder.SLICE, 64
+    enough, list_reading.SLICE = list_reading.SLICE, 64
     try:
         streamed = _outcome(arriving)
     finally:
-        list_decoder.SLICE = enough
+        list_reading.SLICE = enough
     if isinstance(whole, str) or isinstance(streamed, str):
         return
     if body.count(b'"items"') <= 1 and body.count(b'"metadata"') == body.count(b'{"metadata"'):

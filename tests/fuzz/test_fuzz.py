@@ -8,7 +8,7 @@ import pytest
 from tests.fuzz import engine
 from tests.fuzz.targets import TARGETS
 from trimtab.adapter.api.requests import CustomMetricQuery
-from trimtab.cluster.http import responses
+from trimtab.cluster.http import messages
 from trimtab.model.labels.requirement import Requirement
 from trimtab.model.quantity import Quantity
 
@@ -41,11 +41,11 @@ def _path_of_another_namespace(_query: CustomMetricQuery, version: str) -> str:
 
 PLANTED: list[Any] = [
     pytest.param(
-        "http", responses.ResponseParser, "take_body",
-        _lose_the_last_part(responses.ResponseParser.take_body), id="a body loses its last byte",
+        "http", messages.ResponseParser, "take_body",
+        _lose_the_last_part(messages.ResponseParser.take_body), id="a body loses its last byte",
     ),
     pytest.param(
-        "http", responses, "_NO_LIMIT", 1 << 62, id="control: nothing is planted",
+        "http", messages, "_NO_LIMIT", 1 << 62, id="control: nothing is planted",
     ),
     pytest.param(
         "selector", Requirement, "matches", lambda requirement, labels: requirement.key in labels,

@@ -6,11 +6,11 @@ import logging
 from functools import cache
 from typing import Any
 
+from tests.support.asgi import AsgiTransport
 from trimtab.clock import VirtualClock, VirtualLoop
 from trimtab.cluster.client import Client
-from trimtab.cluster.transport.asgi import AsgiTransport
-from trimtab.cluster.transport.in_process import InProcessTransport
-from trimtab.cluster.transport.transport import Request
+from trimtab.cluster.in_process import InProcessTransport
+from trimtab.cluster.transport import Request
 from trimtab.model.crds import all_crds
 from trimtab.model.vpa import webhooks
 from trimtab.operator.runtime import Runtime

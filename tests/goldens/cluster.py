@@ -12,7 +12,7 @@ from trimtab.clock import VirtualClock
 from trimtab.cluster import errors, resource
 from trimtab.cluster.client import Client, DeleteOptions, ListOptions
 from trimtab.cluster.resource import PODS, Json, Resource
-from trimtab.cluster.transport.transport import Request, Response
+from trimtab.cluster.transport import Request, Response
 from trimtab.model.crds import all_crds
 from trimtab.model.times import format_time
 from trimtab.operator.horizontal.kinds import NATIVE_HPAS, OWN_HPAS

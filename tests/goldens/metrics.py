@@ -9,7 +9,7 @@ from urllib.parse import unquote
 
 from trimtab.clock import Clock
 from trimtab.cluster.resource import Json
-from trimtab.cluster.transport.transport import Request, Response, ResponseStream, Transport
+from trimtab.cluster.transport import Request, Response, ResponseStream, Transport
 from trimtab.model.labels.selector import Selector
 from trimtab.model.times import format_time
 

@@ -16,6 +16,7 @@ from tests.scenarios.adapter.served import served_stage
 from tests.scenarios.clocks import ShiftedClock
 from tests.scenarios.horizontal.workloads import Controllers
 from tests.scenarios.vertical.stage import Stage
+from tests.support.asgi import AsgiTransport
 from tests.support.cluster import as_admin
 from tests.support.objects import deployment
 from tests.unit.model.crds.objects import SCOPE
@@ -24,8 +25,7 @@ from trimtab import cli
 from trimtab.clock import Clock
 from trimtab.cluster.config import load_kubeconfig
 from trimtab.cluster.http import HttpTransport
-from trimtab.cluster.transport.asgi import AsgiTransport
-from trimtab.cluster.transport.transport import Deadlines, Request, Transport
+from trimtab.cluster.transport import Deadlines, Request, Transport
 from trimtab.model.vpa.webhooks import MUTATE_PODS, VALIDATE_SCOPES, VALIDATE_VPAS
 from trimtab.operator.vertical.admission.webhook import AdmissionWebhook
 from trimtab_lab.apiserver.outbound import Outbound

@@ -21,7 +21,7 @@ from tools.peers.cluster import RealCluster
 from trimtab.cluster.config import load_kubeconfig
 from trimtab.cluster.errors import TransportError
 from trimtab.cluster.http import HttpTransport
-from trimtab.cluster.transport.transport import Request, Response, Transport
+from trimtab.cluster.transport import Request, Response, Transport
 from trimtab.model.crds import all_crds
 from trimtab_lab.apiserver.server import Server
 

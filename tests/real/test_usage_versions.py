@@ -16,7 +16,7 @@ from trimtab.cluster.client import Client, PatchType
 from trimtab.cluster.config.kubeconfig import load_kubeconfig
 from trimtab.cluster.errors import ClusterError, NotFound
 from trimtab.cluster.http.transport import HttpTransport
-from trimtab.cluster.transport.transport import Request
+from trimtab.cluster.transport import Request
 from trimtab.metrics.queries import PodUsage
 from trimtab.metrics.reader import MetricsReader
 from trimtab.metrics.versions import USAGE_SECONDS

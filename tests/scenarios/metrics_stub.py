@@ -8,12 +8,7 @@ from dataclasses import dataclass, field
 from typing import Any
 from urllib.parse import unquote
 
-from trimtab.cluster.transport.transport import (
-    Request,
-    Response,
-    ResponseStream,
-    Transport,
-)
+from trimtab.cluster.transport import Request, Response, ResponseStream, Transport
 from trimtab.model.labels.selector import Selector
 
 Labels = dict[str, str]

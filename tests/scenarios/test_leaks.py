@@ -8,7 +8,7 @@ from collections import Counter
 from collections.abc import Iterator
 
 from tests.scenarios.whole_process import Objects, Process, play
-from trimtab.cluster.transport.transport import Request
+from trimtab.cluster.transport import Request
 from trimtab.model.core.objects import ObjectReference
 
 OBJECTS = 8

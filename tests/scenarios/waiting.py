@@ -4,7 +4,7 @@ from collections.abc import Awaitable, Callable, Iterable
 from typing import Any
 
 from trimtab.clock import Clock
-from trimtab.cluster.cache.namespaced_informer import NamespacedInformer
+from trimtab.cluster.cache.shared import NamespacedInformer
 from trimtab.cluster.client import Client, ListOptions
 
 LOOK_SECONDS = 0.05

@@ -31,7 +31,7 @@ from trimtab.cluster.client import Client
 from trimtab.cluster.config import load_kubeconfig
 from trimtab.cluster.http import HttpTransport
 from trimtab.cluster.resource import Json, Resource
-from trimtab.cluster.transport.transport import Request
+from trimtab.cluster.transport import Request
 from trimtab.model.crds import all_crds
 from trimtab.model.json import wire
 from trimtab_lab.data_plane import DataPlane, DataPlaneConfig

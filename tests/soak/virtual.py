@@ -23,14 +23,14 @@ from tests.scenarios.vertical.webhooks import backend
 from tests.soak.churn import Churn
 from tests.soak.gauges import Gauges, take
 from tests.soak.small_caches import small_caches
+from tests.support.asgi import AsgiTransport
 from trimtab.adapter.adapter import AdapterComponent
 from trimtab.clock import VirtualClock
 from trimtab.cluster.cache import informer
 from trimtab.cluster.client import Client
 from trimtab.cluster.errors import TransportError
-from trimtab.cluster.transport.asgi import AsgiTransport
-from trimtab.cluster.transport.in_process import InProcessTransport
-from trimtab.cluster.transport.transport import Request, Response, ResponseStream, Transport
+from trimtab.cluster.in_process import InProcessTransport
+from trimtab.cluster.transport import Request, Response, ResponseStream, Transport
 from trimtab.dashboard import dashboard
 from trimtab.dashboard.dashboard import Dashboard
 from trimtab.dashboard.web import app as dashboard_app

@@ -12,13 +12,7 @@ from enum import Enum
 
 from trimtab.cluster.errors import TransportError
 from trimtab.cluster.resource import Json
-from trimtab.cluster.transport.transport import (
-    Request,
-    Response,
-    ResponseStream,
-    Transport,
-    lines,
-)
+from trimtab.cluster.transport import Request, Response, ResponseStream, Transport, lines
 
 
 class Break(Enum):

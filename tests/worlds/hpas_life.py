@@ -22,9 +22,9 @@ from tests.worlds.world import Happening, Rules, World
 from trimtab.clock import VirtualClock
 from trimtab.cluster.client import Client
 from trimtab.cluster.errors import TransportError
+from trimtab.cluster.in_process import InProcessTransport
 from trimtab.cluster.resource import Json
-from trimtab.cluster.transport.in_process import InProcessTransport
-from trimtab.cluster.transport.transport import Request, Response, ResponseStream
+from trimtab.cluster.transport import Request, Response, ResponseStream
 from trimtab.model.hpa.replica_policies import ANNOTATION, FIELD
 from trimtab.operator.operator import Operator
 from trimtab.plugins import ReplicaPolicyInput, ReplicaProposal

@@ -21,6 +21,7 @@ from tests.worlds.world import Happening, Life, Rules, World
 from trimtab.clock import VirtualClock
 from trimtab.cluster import errors
 from trimtab.cluster.client import Client, DeleteOptions, ListOptions, PatchType
+from trimtab.cluster.in_process import InProcessTransport
 from trimtab.cluster.resource import (
     DAEMON_SETS,
     DEPLOYMENTS,
@@ -30,8 +31,7 @@ from trimtab.cluster.resource import (
     Json,
     Resource,
 )
-from trimtab.cluster.transport.in_process import InProcessTransport
-from trimtab.cluster.transport.transport import Request, Response
+from trimtab.cluster.transport import Request, Response
 from trimtab.model.crds import all_crds
 from trimtab.model.quantity import Quantity
 from trimtab.model.times import format_time, parse_time

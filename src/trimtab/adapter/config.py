@@ -9,10 +9,9 @@ from typing import Any
 from trimtab.adapter.errors import ConfigurationError
 from trimtab.adapter.files import ConfigSection, below, convert, read_document
 from trimtab.clock import Clock
-from trimtab.cluster.config.connection import Connection, Credentials, StaticCredentials
+from trimtab.cluster.config import Connection, Credentials, StaticCredentials, TlsSettings
+from trimtab.cluster.config.connection import check_address
 from trimtab.cluster.config.credentials import TokenFileCredentials
-from trimtab.cluster.config.proxies import check_address
-from trimtab.cluster.config.tls import TlsSettings
 from trimtab.cluster.errors import ConfigError
 
 KIND = "AdapterConfiguration"

@@ -27,7 +27,7 @@ from trimtab.cluster.errors import (
 )
 from trimtab.cluster.foreign_answers import foreign_answer
 from trimtab.cluster.http import HttpTransport
-from trimtab.cluster.transport.transport import Deadlines, Request, Response, ResponseStream, Transport
+from trimtab.cluster.transport import Deadlines, Request, Response, ResponseStream, Transport
 
 T = TypeVar("T")
 

@@ -5,9 +5,10 @@
     pods = Informer(client, PODS)                          a cache that follows the server; run `pods.run()`
     writer = client.fenced(elector)                        writes stop when the lease may be lost
 
-Reading order: `resource`, `client`, `errors`, then `transport` (one request), `http` (sockets and TLS), `config`
-(kubeconfig), `codec` (responses and lists), `cache` (list and watch), `leases` (which replica decides), `discovery`,
-`scale`, `events` (with `similar_events` and `turns`), `foreign_answers` (a proxy in place of the API server).
+Reading order: `resource`, `client`, `errors`, then one request: `sender` (fence, dry run, retries), `lanes` (what cannot
+delay each other), `transport` (the interface; `in_process` has no socket), `http` (sockets and TLS), `codec` (responses
+and lists). Then `config` (kubeconfig), `cache` (list and watch), `leases` (which replica decides), `discovery`, `scale`,
+`events` (with `turns`), `foreign_answers` (a proxy in place of the API server).
 
 `HttpTransport` is not imported here, because most users of this package need no socket. What does not belong here:
 decisions. For the behaviour under faults see docs/decisions/caches-reject-older-versions-and-never-block-startup.md and
@@ -15,7 +16,7 @@ docs/decisions/retry-reads-and-verify-writes.md.
 """
 
 from trimtab.cluster.cache.informer import Informer
-from trimtab.cluster.cache.subscriptions import CacheEvent, Delta
+from trimtab.cluster.cache.store import CacheEvent, Delta
 from trimtab.cluster.cache.watch import WatchPace
 from trimtab.cluster.client import (
     Client,
@@ -30,12 +31,12 @@ from trimtab.cluster.config import Connection, load_connection, load_in_cluster,
 from trimtab.cluster.discovery import Discovery, GroupUnavailableError, Served, UnknownKindError
 from trimtab.cluster.errors import ApiError, ClusterError, ConfigError, Fenced, TransportError
 from trimtab.cluster.events import EventBroadcaster, EventRecorder
+from trimtab.cluster.in_process import InProcessTransport
 from trimtab.cluster.leases.family import Family
 from trimtab.cluster.leases.fence import Fence, NoFence
 from trimtab.cluster.leases.lease import LeaseTimes, unique_identity
 from trimtab.cluster.resource import Json, Resource
 from trimtab.cluster.scale import read_scale, scale_of, write_scale
-from trimtab.cluster.transport.in_process import InProcessTransport
 
 __all__ = [
     "ApiError",

@@ -13,7 +13,7 @@ from typing import Any, Generic, NamedTuple, TypeVar
 from trimtab.clock import Clock
 from trimtab.cluster.client import Client
 from trimtab.cluster.errors import ClusterError
-from trimtab.cluster.transport.transport import Deadlines, Request
+from trimtab.cluster.transport import Deadlines, Request
 from trimtab.model.json import wire
 from trimtab.model.json.wire import Wire
 

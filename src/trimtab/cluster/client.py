@@ -15,15 +15,13 @@ import msgspec
 
 from trimtab.clock import Clock
 from trimtab.cluster import errors
-from trimtab.cluster.codec.list_decoder import Reduce
+from trimtab.cluster.codec.lists import Reduce, read_pages
 from trimtab.cluster.codec.objects import ListPage, decode_answer
-from trimtab.cluster.codec.pages import read_pages
+from trimtab.cluster.lanes import OBJECTS, Lane, LaneLimits
 from trimtab.cluster.leases.fence import Fence
 from trimtab.cluster.resource import Json, Resource
-from trimtab.cluster.transport.dry_run import DryRun
-from trimtab.cluster.transport.lanes import OBJECTS, Lane, LaneLimits
-from trimtab.cluster.transport.sender import Sender
-from trimtab.cluster.transport.transport import NO_HEADERS, Query, Request, Response, Transport
+from trimtab.cluster.sender import DryRun, Sender
+from trimtab.cluster.transport import NO_HEADERS, Query, Request, Response, Transport
 from trimtab.model.json import wire
 
 

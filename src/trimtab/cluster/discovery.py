@@ -12,7 +12,7 @@ from trimtab.cluster import errors
 from trimtab.cluster.client import Client
 from trimtab.cluster.codec.objects import decode_answer
 from trimtab.cluster.resource import Json, Resource
-from trimtab.cluster.transport.transport import Request
+from trimtab.cluster.transport import Request
 from trimtab.model.json.wire import Wire
 
 _AGGREGATED = "application/json;g=apidiscovery.k8s.io;v=v2;as=APIGroupDiscoveryList,application/json"

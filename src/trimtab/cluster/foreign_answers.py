@@ -5,7 +5,7 @@ from http import HTTPStatus
 from typing import Final
 
 from trimtab.cluster.errors import read_failure
-from trimtab.cluster.transport.transport import Request, Response
+from trimtab.cluster.transport import Request, Response
 
 _GATEWAY_FAILURES: Final = (
     HTTPStatus.BAD_GATEWAY,

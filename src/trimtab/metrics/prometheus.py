@@ -15,7 +15,7 @@ import msgspec
 
 from trimtab.clock import Clock
 from trimtab.cluster.errors import ClusterError
-from trimtab.cluster.transport.transport import Deadlines, Request, Response, Transport
+from trimtab.cluster.transport import Deadlines, Request, Response, Transport
 from trimtab.metrics.queries import MetricsError
 from trimtab.model.json.wire import Wire, WireError, decode
 

@@ -17,10 +17,10 @@ import msgspec
 
 from trimtab.clock import Clock
 from trimtab.cluster.client import Client
-from trimtab.cluster.codec.list_decoder import ListDecoder, require_items
+from trimtab.cluster.codec.lists import ListDecoder, require_items
 from trimtab.cluster.errors import ApiError, ClusterError, Forbidden, Unreachable
-from trimtab.cluster.transport.lanes import METRICS
-from trimtab.cluster.transport.transport import Deadlines, Request
+from trimtab.cluster.lanes import METRICS
+from trimtab.cluster.transport import Deadlines, Request
 from trimtab.cpu_time import CpuMeter
 from trimtab.metrics.bulkheads import Bulkhead, SourceBusyError
 from trimtab.metrics.queries import (

@@ -13,7 +13,7 @@ from trimtab.clock import Clock
 from trimtab.cluster.client import Client
 from trimtab.cluster.codec.objects import decode_answer
 from trimtab.cluster.errors import ClusterError, NotFound
-from trimtab.cluster.transport.transport import Request
+from trimtab.cluster.transport import Request
 from trimtab.metrics.queries import CUSTOM_GROUP, RESOURCE_GROUP, MetricsError
 from trimtab.model.json.wire import Wire
 from trimtab.pacing import Backoff

@@ -9,7 +9,7 @@ from typing import Any, Protocol, runtime_checkable
 from trimtab.cluster.client import Client
 from trimtab.cluster.leases.family import Family
 from trimtab.cluster.leases.lease import LeaseTimes
-from trimtab.cluster.transport.dry_run import DryRun
+from trimtab.cluster.sender import DryRun
 from trimtab.operator.settings.process import LeaseSettings
 from trimtab.operator.settings.published import settings_annotation
 from trimtab.operator.settings.settings import Settings

@@ -9,7 +9,7 @@ from prometheus_client.core import CounterMetricFamily, GaugeMetricFamily
 from prometheus_client.metrics_core import HistogramMetricFamily, Metric
 from prometheus_client.registry import Collector
 
-from trimtab.cluster.cache.informers import InformerFactory
+from trimtab.cluster.cache.shared import InformerFactory
 from trimtab.cluster.client import Client
 
 

@@ -12,7 +12,7 @@ from prometheus_client import CollectorRegistry
 
 from trimtab import tasks
 from trimtab.clock import Clock
-from trimtab.cluster.cache.informers import InformerFactory, SharedInformers
+from trimtab.cluster.cache.shared import InformerFactory, SharedInformers
 from trimtab.cluster.client import Client
 from trimtab.cluster.discovery import Discovery
 from trimtab.cluster.events import EventBroadcaster

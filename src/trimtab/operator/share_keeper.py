@@ -3,7 +3,7 @@
 import asyncio
 
 from trimtab import tasks
-from trimtab.cluster.cache.share import ShardedShare, Share
+from trimtab.cluster.cache.parts import ShardedShare, Share
 from trimtab.cluster.client import Client
 from trimtab.cluster.leases.family import Family
 from trimtab.cluster.leases.fence import Fence

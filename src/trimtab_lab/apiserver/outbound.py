@@ -13,10 +13,9 @@ from urllib.parse import quote
 
 from trimtab.cluster.http.connection import HttpConnection, Message
 from trimtab.cluster.http.dialer import Address, Dialer
-from trimtab.cluster.http.errors import HttpProblem
+from trimtab.cluster.http.messages import HeadWriter, HttpProblem
 from trimtab.cluster.http.pool import ExchangeDeadline, Pool
-from trimtab.cluster.http.requests import HeadWriter
-from trimtab.cluster.transport.transport import Deadlines
+from trimtab.cluster.transport import Deadlines
 from trimtab.serving.certificates import KeyPair
 from trimtab.serving.tls import load_pair
 from trimtab_lab.apiserver.request import ApiResponse

@@ -3,7 +3,7 @@
 It replaces the election that real programs hold among themselves. `load.usage` gives the leader its share of the load.
 """
 
-from trimtab.cluster.cache.subscriptions import CacheEvent, Delta
+from trimtab.cluster.cache.store import CacheEvent, Delta
 from trimtab.cluster.resource import Json
 from trimtab.model.times import format_micro_time
 from trimtab_lab.controllers.kinds import LabPod

@@ -6,8 +6,8 @@ from contextlib import suppress
 from dataclasses import dataclass
 
 from trimtab.cluster import errors
-from trimtab.cluster.cache.subscriptions import CacheEvent, Delta
-from trimtab.cluster.transport.transport import Request
+from trimtab.cluster.cache.store import CacheEvent, Delta
+from trimtab.cluster.transport import Request
 from trimtab.model.core.objects import Node, Taint
 from trimtab.model.core.pod import ResourceList
 from trimtab.model.core.scheduling import find_untolerated_taint, matches_node_affinity

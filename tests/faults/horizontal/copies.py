@@ -13,7 +13,7 @@ from trimtab.cluster import errors
 from trimtab.cluster.client import Client
 from trimtab.cluster.errors import TransportError
 from trimtab.cluster.resource import LEASES
-from trimtab.cluster.transport.transport import Request
+from trimtab.cluster.transport import Request
 from trimtab.operator.operator import Operator
 
 PERIOD = 15.0

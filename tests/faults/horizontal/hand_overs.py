@@ -33,7 +33,7 @@ from trimtab.cluster.client import Client
 from trimtab.cluster.errors import TransportError
 from trimtab.cluster.leases.family import Family
 from trimtab.cluster.leases.lease import LeaseTimes
-from trimtab.cluster.transport.transport import Request, Response
+from trimtab.cluster.transport import Request, Response
 from trimtab.decide.horizontal.memory import QUIET_SECONDS
 from trimtab.operator.horizontal.config import decision_config
 from trimtab.operator.horizontal.controller import HpaController

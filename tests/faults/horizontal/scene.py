@@ -9,7 +9,7 @@ from typing import Any
 from tests.scenarios.horizontal.stage import Actor, Stage
 from tests.support.objects import NO_WINDOW, external_metric
 from trimtab.cluster.leases.fence import Fence
-from trimtab.cluster.transport.transport import Request
+from trimtab.cluster.transport import Request
 
 EXTERNAL = "external.metrics.k8s.io"
 HOLD = "False"

@@ -10,7 +10,7 @@ from tests.support.clock import in_virtual_time
 from tests.support.transport import failure, status
 from trimtab.cluster.errors import TransportError, Unreachable
 from trimtab.cluster.resource import DEPLOYMENTS, STATEFUL_SETS
-from trimtab.cluster.transport.transport import Request, Response
+from trimtab.cluster.transport import Request, Response
 
 HPAS = "horizontalpodautoscalers"
 

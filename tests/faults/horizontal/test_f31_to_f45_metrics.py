@@ -14,20 +14,14 @@ from aiohttp import web
 from tests.faults.horizontal.scene import EXTERNAL, becomes, held, load, queue, working
 from tests.scenarios.horizontal.stage import Actor, Stage
 from tests.support.clock import in_virtual_time
-from tests.support.objects import (
-    NO_WINDOW,
-    cpu_metric,
-    external_metric,
-    object_metric,
-    pods_metric,
-)
+from tests.support.objects import NO_WINDOW, cpu_metric, external_metric, object_metric, pods_metric
 from trimtab.clock import SystemClock
 from trimtab.cluster.client import Client
 from trimtab.cluster.config import Connection
 from trimtab.cluster.http import HttpTransport
 from trimtab.cluster.leases.family import Family
 from trimtab.cluster.resource import Json
-from trimtab.cluster.transport.transport import Request
+from trimtab.cluster.transport import Request
 from trimtab.metrics.queries import MetricsError, PodUsage
 from trimtab.metrics.reader import MetricsReader
 from trimtab.model.hpa.metric_annotations import MAX_AGE

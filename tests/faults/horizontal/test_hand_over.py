@@ -15,7 +15,7 @@ from tests.scenarios.horizontal.conftest import play_on_lab
 from tests.scenarios.horizontal.stage import Stage
 from tests.support.clock import in_virtual_time
 from tests.support.transport import Break, status
-from trimtab.cluster.transport.transport import Request
+from trimtab.cluster.transport import Request
 
 WINDOW = 300.0
 RATE = {"scaleUp": {"policies": [{"type": "Pods", "value": 2, "periodSeconds": 600}]}}

@@ -21,7 +21,7 @@ from tests.scenarios.horizontal.teams import PLACES, Teams, selectors, team, wit
 from tests.support.transport import Answer, Line, failure, status
 from trimtab.cluster.errors import TransportError
 from trimtab.cluster.resource import DEPLOYMENTS, PODS
-from trimtab.cluster.transport.transport import Request, Response
+from trimtab.cluster.transport import Request, Response
 from trimtab.operator.share_keeper import KEEP_SECONDS
 
 JSON = {"content-type": "application/json"}

@@ -16,7 +16,7 @@ from tests.support.clock import in_virtual_time
 from tests.support.objects import NO_WINDOW, external_metric
 from tests.support.transport import Break, status
 from trimtab.cluster.errors import TransportError
-from trimtab.cluster.transport.transport import Request, Response
+from trimtab.cluster.transport import Request, Response
 from trimtab.operator.horizontal.hpa_state import HpaState
 
 REFUSED = TransportError("connection refused")

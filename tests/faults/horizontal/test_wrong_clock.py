@@ -12,7 +12,7 @@ from tests.faults.horizontal.scene import becomes, held, load, working
 from tests.scenarios.clocks import ShiftedClock
 from tests.scenarios.horizontal.stage import Stage
 from tests.support.clock import in_virtual_time
-from trimtab.cluster.transport.transport import Request, Response, ResponseStream, Transport
+from trimtab.cluster.transport import Request, Response, ResponseStream, Transport
 from trimtab.decide.horizontal.explain import explain
 from trimtab.decide.horizontal.records.record import dumps, loads, replay
 from trimtab.model.times import format_time

@@ -19,8 +19,7 @@ from trimtab.adapter.sources.objects import ClusterObjects
 from trimtab.adapter.sources.prometheus.source import PrometheusSource
 from trimtab.clock import SystemClock
 from trimtab.cluster.client import Client
-from trimtab.cluster.config.connection import Connection, StaticCredentials
-from trimtab.cluster.config.tls import TlsSettings
+from trimtab.cluster.config.connection import Connection, StaticCredentials, TlsSettings
 from trimtab.cluster.http import HttpTransport
 from trimtab.metrics.prometheus import PrometheusClient
 

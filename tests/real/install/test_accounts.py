@@ -25,7 +25,7 @@ from trimtab.cluster.client import Client, ListOptions, PatchType
 from trimtab.cluster.config import load_kubeconfig
 from trimtab.cluster.http import HttpTransport
 from trimtab.cluster.resource import LEASES, PODS
-from trimtab.cluster.transport.transport import Request, Response
+from trimtab.cluster.transport import Request, Response
 from trimtab.dashboard.dashboard import Dashboard
 from trimtab.install import manifests, set_values
 from trimtab.operator.horizontal.kinds import KUBE_CONTROLLER_MANAGER, RivalControllerError

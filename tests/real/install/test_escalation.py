@@ -17,7 +17,7 @@ from tests.real.install.conftest import ROLES, VALUES, WEBHOOKS
 from tests.scenarios.clocks import ShiftedClock
 from trimtab.cluster.config import load_kubeconfig
 from trimtab.cluster.http import HttpTransport
-from trimtab.cluster.transport.transport import Request
+from trimtab.cluster.transport import Request
 from trimtab.install import manifests, set_values
 from trimtab.operator.settings.settings import Settings
 from trimtab.operator.vertical.admission.certificates import make_authority

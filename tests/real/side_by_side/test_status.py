@@ -21,7 +21,7 @@ from trimtab.cluster.client import Client
 from trimtab.cluster.config import load_kubeconfig
 from trimtab.cluster.http import HttpTransport
 from trimtab.cluster.resource import Json
-from trimtab.cluster.transport.transport import Transport
+from trimtab.cluster.transport import Transport
 from trimtab.operator.horizontal.config import decision_config
 from trimtab.operator.horizontal.controller import HpaController
 from trimtab.operator.runtime import Runtime

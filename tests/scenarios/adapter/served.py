@@ -16,7 +16,7 @@ from trimtab.clock import Clock
 from trimtab.cluster import errors
 from trimtab.cluster.client import Client
 from trimtab.cluster.resource import Json, Resource
-from trimtab.cluster.transport.transport import Transport
+from trimtab.cluster.transport import Transport
 
 SERVICES = Resource("", "v1", "services", "Service", Json)
 API_SERVICES = Resource("apiregistration.k8s.io", "v1", "apiservices", "APIService", Json, namespaced=False)

@@ -13,7 +13,7 @@ from tests.scenarios.horizontal.stage import Actor, Stage
 from tests.support.transport import Break, Line
 from trimtab.cluster.client import Client
 from trimtab.cluster.leases.family import Family
-from trimtab.cluster.transport.transport import Request
+from trimtab.cluster.transport import Request
 
 PERIOD, LEASE, LOOK = 15.0, 15.0, 2.5
 SHARDS = 6

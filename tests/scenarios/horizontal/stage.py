@@ -22,7 +22,7 @@ from trimtab.cluster import errors
 from trimtab.cluster.client import Client, ListOptions
 from trimtab.cluster.leases.fence import Fence
 from trimtab.cluster.resource import CORE_EVENTS, DEPLOYMENTS, PODS, Json, Resource
-from trimtab.cluster.transport.transport import Request, Transport
+from trimtab.cluster.transport import Request, Transport
 from trimtab.model.crds import all_crds
 from trimtab.model.feature_gates import FeatureGates
 from trimtab.model.hpa.selection_strategy import ANNOTATION as STRATEGY_ANNOTATION

@@ -9,7 +9,7 @@ from tests.scenarios.horizontal.conftest import play_on_lab
 from tests.scenarios.horizontal.stage import Actor, Stage
 from tests.scenarios.horizontal.teams import team
 from tests.support.transport import status
-from trimtab.cluster.transport.transport import Request
+from trimtab.cluster.transport import Request
 
 PLACES = [f"team-{letter}" for letter in "abcdefghijk"]
 PODS_EACH = 50

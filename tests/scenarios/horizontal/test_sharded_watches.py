@@ -10,7 +10,7 @@ from tests.scenarios.copies import cached
 from tests.scenarios.horizontal.sharing import LEASE, LOOK, PERIOD
 from tests.scenarios.horizontal.teams import PLACES, PODS_EACH, Teams, selectors, team, with_teams
 from trimtab.cluster import errors
-from trimtab.cluster.transport.transport import Request, Response
+from trimtab.cluster.transport import Request, Response
 from trimtab.model.status import Status
 from trimtab.operator.share_keeper import KEEP_SECONDS
 

@@ -10,7 +10,7 @@ from tests.scenarios.copies import owners_in_turn
 from tests.scenarios.horizontal.conftest import play_on_lab
 from tests.scenarios.horizontal.sharing import LEASE, LOOK, NAMES, PERIOD, SHARDS, Troupe, with_troupe
 from trimtab.cluster.resource import LEASES
-from trimtab.cluster.transport.transport import Request, Response
+from trimtab.cluster.transport import Request, Response
 from trimtab.operator.health import HeldByAnotherReplica
 from trimtab.operator.horizontal.records import record_pages
 

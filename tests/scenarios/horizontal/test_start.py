@@ -14,7 +14,7 @@ from tests.support.transport import status
 from trimtab.cluster.cache.informer import Informer
 from trimtab.cluster.client import DeleteOptions
 from trimtab.cluster.resource import PODS
-from trimtab.cluster.transport.transport import Request, Response
+from trimtab.cluster.transport import Request, Response
 
 WORKLOADS = 6
 MOST_REQUESTS = 10

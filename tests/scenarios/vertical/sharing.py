@@ -10,7 +10,7 @@ from tests.scenarios.vertical.stage import Actor, Stage
 from tests.support.transport import Break, Line
 from trimtab.cluster.client import Client
 from trimtab.cluster.leases.family import Family
-from trimtab.cluster.transport.transport import Request
+from trimtab.cluster.transport import Request
 from trimtab.operator.vertical.kinds import VPAS
 from trimtab.operator.vertical.recommender.history_loader import HistoryLoader
 

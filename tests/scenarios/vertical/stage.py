@@ -37,27 +37,17 @@ from trimtab.cluster import errors
 from trimtab.cluster.client import Client, ListOptions, PatchType
 from trimtab.cluster.leases.fence import Fence
 from trimtab.cluster.resource import CORE_EVENTS, DAEMON_SETS, PODS, STATEFUL_SETS, Json, Resource
-from trimtab.cluster.transport.transport import Transport
+from trimtab.cluster.transport import Transport
 from trimtab.model.crds import all_crds
 from trimtab.model.times import format_time
 from trimtab.operator.runtime import Runtime
 from trimtab.operator.settings.settings import Settings
-from trimtab.operator.vertical.admission.registration import (
-    MUTATING,
-    NAMINGS,
-    VALIDATING,
-    configuration_name,
-)
+from trimtab.operator.vertical.admission.registration import MUTATING, NAMINGS, VALIDATING, configuration_name
 from trimtab.operator.vertical.admission.webhook import AdmissionWebhook
 from trimtab.operator.vertical.kinds import CHECKPOINTS, SCOPES, VPAS
 from trimtab.operator.vertical.recommender.history_loader import HistoryLoader
 from trimtab.operator.vertical.updater.webhook_check import AdmissionProbe
-from trimtab.operator.vertical.wiring import (
-    VerticalRuntime,
-    make_admission,
-    make_recommender,
-    make_updater,
-)
+from trimtab.operator.vertical.wiring import VerticalRuntime, make_admission, make_recommender, make_updater
 from trimtab_lab.apiserver.outbound import Outbound
 
 GATES = "VPASelectorRefinement=true,InPlace=true"

@@ -16,8 +16,8 @@ from trimtab.cluster.client import ListOptions
 from trimtab.cluster.leases.family import Family
 from trimtab.cluster.leases.fence import NoFence
 from trimtab.cluster.resource import LEASES, PODS, Json
-from trimtab.cluster.transport.dry_run import DryRun
-from trimtab.cluster.transport.transport import Request
+from trimtab.cluster.sender import DryRun
+from trimtab.cluster.transport import Request
 from trimtab.decide.vertical.control.role_labels import LEASE_ANNOTATION
 from trimtab.operator.process import acting_client, make_family
 from trimtab.operator.settings.settings import Settings

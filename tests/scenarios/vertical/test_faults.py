@@ -11,7 +11,7 @@ from tests.scenarios.vertical.stage import FOLLOWER, FOLLOWER_TARGET, MINUTE, Ac
 from tests.support.clock import in_virtual_time
 from tests.support.transport import Break, status
 from trimtab.cluster.errors import TransportError
-from trimtab.cluster.transport.transport import Request
+from trimtab.cluster.transport import Request
 from trimtab.decide.vertical.update.lost_responses import FIRST_CHECK
 from trimtab.model.times import format_time
 from trimtab.operator.vertical.kinds import CHECKPOINTS, VPAS

@@ -7,7 +7,7 @@ from urllib.parse import parse_qs
 from tests.scenarios.vertical.stage import FOLLOWER, FOLLOWER_TARGET, LEADER, LEADER_TARGET, Stage
 from tests.support.clock import in_virtual_time
 from trimtab.cluster.errors import TransportError
-from trimtab.cluster.transport.transport import Request, Response
+from trimtab.cluster.transport import Request, Response
 from trimtab.metrics.prometheus import PrometheusClient
 from trimtab.metrics.usage_history import SeriesNames, Span, UsageHistoryReader
 from trimtab.operator.vertical.recommender.history_loader import HistoryLoader

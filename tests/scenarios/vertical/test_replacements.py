@@ -7,13 +7,7 @@ import pytest
 
 from tests.dashboard.asking import EVERYTHING
 from tests.scenarios.vertical.conftest import play_on_real
-from tests.scenarios.vertical.stage import (
-    FOLLOWER,
-    FOLLOWER_TARGET,
-    MINUTE,
-    Actor,
-    Stage,
-)
+from tests.scenarios.vertical.stage import FOLLOWER, FOLLOWER_TARGET, MINUTE, Actor, Stage
 from tests.scenarios.vertical.test_published_settings import publish
 from tests.support.clock import in_virtual_time
 from tests.support.objects import NAMESPACES
@@ -23,7 +17,7 @@ from trimtab.cli.operator_settings import Choice
 from trimtab.cluster.client import ListOptions
 from trimtab.cluster.discovery import Discovery
 from trimtab.cluster.resource import LIMIT_RANGES, NODES, PODS, STATEFUL_SETS, Json, Resource
-from trimtab.cluster.transport.transport import Request, Response
+from trimtab.cluster.transport import Request, Response
 from trimtab.dashboard import OperatorVertical, RemoteState
 from trimtab.dashboard.sources.operator_settings import OperatorSettings
 from trimtab.decide.vertical.explain import PodExplanation

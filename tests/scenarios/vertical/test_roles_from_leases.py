@@ -9,7 +9,7 @@ from tests.support.clock import in_virtual_time
 from tests.support.transport import Break, status
 from trimtab.cluster.client import ListOptions
 from trimtab.cluster.resource import LEASES, Json
-from trimtab.cluster.transport.transport import Request
+from trimtab.cluster.transport import Request
 from trimtab.decide.vertical.control.role_labels import LABEL_ANNOTATION, LEASE_ANNOTATION
 from trimtab.model.core.meta import NamespacedName
 from trimtab.model.times import format_micro_time

@@ -32,7 +32,7 @@ from tests.support.transport import status
 from trimtab.cluster.client import ListOptions
 from trimtab.cluster.leases.family import MOST_SHARDS, Family, rank
 from trimtab.cluster.resource import CORE_EVENTS, LEASES, PODS, Json
-from trimtab.cluster.transport.transport import Request, Response
+from trimtab.cluster.transport import Request, Response
 from trimtab.decide.vertical.control.role_labels import LABEL_ANNOTATION, LEASE_ANNOTATION
 from trimtab.decide.vertical.input.memory_windows import WINDOWS_ANNOTATION
 from trimtab.model.times import format_micro_time

@@ -9,8 +9,8 @@ from typing import Any
 
 import trustme
 
-from trimtab.cluster.transport.asgi import AsgiTransport
-from trimtab.cluster.transport.transport import Request
+from tests.support.asgi import AsgiTransport
+from trimtab.cluster.transport import Request
 from trimtab.operator.vertical.admission.app import AdmissionApp
 from trimtab.serving.server import HttpServer
 from trimtab_lab.apiserver.outbound import Backend

@@ -6,6 +6,7 @@ from contextlib import suppress
 
 import pytest
 
+from tests.support.asgi import AsgiTransport
 from tests.unit.cluster.fake_api import Answer, status
 from tests.unit.cluster.fake_objects import FakeObjects
 from trimtab.clock import VirtualClock
@@ -21,8 +22,7 @@ from trimtab.cluster.client import (
 from trimtab.cluster.discovery import Served
 from trimtab.cluster.resource import DEPLOYMENTS, PODS
 from trimtab.cluster.scale import read_scale, scale_of, write_scale
-from trimtab.cluster.transport.asgi import AsgiTransport
-from trimtab.cluster.transport.transport import Request
+from trimtab.cluster.transport import Request
 from trimtab.model.core.workloads import ReplicationController, Workload
 from trimtab.model.json import wire
 from trimtab.model.status import Status

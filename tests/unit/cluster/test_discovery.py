@@ -2,12 +2,12 @@
 
 import pytest
 
+from tests.support.asgi import AsgiTransport
 from tests.unit.cluster.fake_api import Answer, FakeApi
 from trimtab.clock import VirtualClock
 from trimtab.cluster import errors
 from trimtab.cluster.client import Client
 from trimtab.cluster.discovery import Discovery, GroupUnavailableError, UnknownKindError
-from trimtab.cluster.transport.asgi import AsgiTransport
 
 LEGACY = {
     "/api": {"kind": "APIVersions", "versions": ["v1"]},

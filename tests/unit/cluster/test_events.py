@@ -6,12 +6,12 @@ import json
 import msgspec
 import pytest
 
+from tests.support.asgi import AsgiTransport
 from tests.unit.cluster.fake_api import Answer, status
 from tests.unit.cluster.fake_objects import FakeObjects
 from trimtab.clock import VirtualClock
 from trimtab.cluster.client import Client
 from trimtab.cluster.events import EventBroadcaster, EventLimits
-from trimtab.cluster.transport.asgi import AsgiTransport
 from trimtab.model.core.objects import ObjectReference
 
 WEB = ObjectReference(

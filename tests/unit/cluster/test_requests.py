@@ -5,6 +5,7 @@ import json
 
 import pytest
 
+from tests.support.asgi import AsgiTransport
 from tests.unit.cluster.fake_api import Answer, FakeApi, status
 from tests.unit.cluster.test_client import pod
 from trimtab.clock import VirtualClock
@@ -18,8 +19,7 @@ from trimtab.cluster.client import (
     retry_on_conflict,
 )
 from trimtab.cluster.resource import DEPLOYMENTS, PODS, Resource
-from trimtab.cluster.transport.asgi import AsgiTransport
-from trimtab.cluster.transport.dry_run import DryRun
+from trimtab.cluster.sender import DryRun
 from trimtab.model.status import Status
 
 

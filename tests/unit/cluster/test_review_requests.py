@@ -4,6 +4,7 @@ import json
 
 import pytest
 
+from tests.support.asgi import AsgiTransport
 from tests.unit.cluster.fake_api import Answer, FakeApi
 from trimtab.clock import VirtualClock
 from trimtab.cluster import access_reviews
@@ -18,7 +19,6 @@ from trimtab.cluster.access_reviews import (
     UserInfo,
 )
 from trimtab.cluster.client import Client
-from trimtab.cluster.transport.asgi import AsgiTransport
 
 ANN = UserInfo("ann", "u1", ("devs", "ops"), (("scopes", ("read", "write")),))
 READ_PODS = ResourceAttributes("get", "", "pods", "shop", "v1", "web", "log")

@@ -6,7 +6,7 @@ import pytest
 
 from tests.unit.lab.controllers.builders import names, play, pods, virtual, workload
 from trimtab.clock import SystemClock, VirtualClock
-from trimtab.cluster.cache.subscriptions import CacheEvent
+from trimtab.cluster.cache.store import CacheEvent
 from trimtab.model.json import wire
 from trimtab.model.metrics_api import DescribedObject
 from trimtab.model.quantity import Quantity

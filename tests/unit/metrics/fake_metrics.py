@@ -8,7 +8,7 @@ from typing import Any
 
 from trimtab.clock import VirtualClock
 from trimtab.cluster.client import Client
-from trimtab.cluster.transport.in_process import InProcessTransport
+from trimtab.cluster.in_process import InProcessTransport
 from trimtab.metrics.reader import MetricsReader
 
 LOOK_UP = "/apis/custom.metrics.k8s.io"

@@ -9,7 +9,7 @@ import pytest
 
 from trimtab.clock import VirtualClock
 from trimtab.cluster.errors import TransportError
-from trimtab.cluster.transport.transport import Request, Response
+from trimtab.cluster.transport import Request, Response
 from trimtab.metrics.prometheus import (
     Instant,
     PrometheusClient,

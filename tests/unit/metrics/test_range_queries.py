@@ -9,7 +9,7 @@ import pytest
 
 from trimtab.clock import VirtualClock
 from trimtab.cluster.errors import TransportError
-from trimtab.cluster.transport.transport import Response
+from trimtab.cluster.transport import Response
 from trimtab.metrics import range_queries
 from trimtab.metrics.prometheus import PrometheusClient
 from trimtab.metrics.range_queries import HistoryError, Progress, Range, read_history

@@ -8,15 +8,9 @@ import pytest
 
 from trimtab.clock import VirtualClock
 from trimtab.cluster.client import Client
-from trimtab.cluster.transport.transport import Deadlines, Request, Response
+from trimtab.cluster.transport import Deadlines, Request, Response
 from trimtab.metrics.prometheus import PrometheusClient
-from trimtab.metrics.queries import (
-    ExternalMetric,
-    MetricsError,
-    ObjectMetric,
-    PodsMetric,
-    PodUsage,
-)
+from trimtab.metrics.queries import ExternalMetric, MetricsError, ObjectMetric, PodsMetric, PodUsage
 from trimtab.metrics.reader import MetricsReader
 
 MIB = 1024 * 1024

@@ -9,7 +9,7 @@ from urllib.parse import parse_qs
 import pytest
 
 from trimtab.clock import VirtualClock
-from trimtab.cluster.transport.transport import Response
+from trimtab.cluster.transport import Response
 from trimtab.metrics.prometheus import PrometheusClient
 from trimtab.metrics.usage_history import SeriesNames, SlowHistoryError, Span, UsageHistoryReader
 from trimtab.model.usage_history import ContainerName, Labelled

@@ -6,9 +6,9 @@ import pytest
 
 from trimtab.clock import VirtualClock
 from trimtab.cluster.client import Client
+from trimtab.cluster.in_process import InProcessTransport
 from trimtab.cluster.leases.family import Family
 from trimtab.cluster.leases.fence import ClosedFence, Fence, NoFence
-from trimtab.cluster.transport.in_process import InProcessTransport
 from trimtab.operator.operator import Operator
 from trimtab.operator.settings.settings import Settings
 from trimtab_lab.apiserver.server import Server

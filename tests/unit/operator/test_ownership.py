@@ -5,12 +5,12 @@ from typing import Any
 
 import pytest
 
+from tests.support.asgi import AsgiTransport
 from tests.unit.cluster.leases.fake_leases import FakeLeases
 from trimtab.clock import VirtualClock
 from trimtab.cluster.client import Client
 from trimtab.cluster.leases.family import Family, shard_of
 from trimtab.cluster.leases.fence import ClosedFence, NoFence
-from trimtab.cluster.transport.asgi import AsgiTransport
 from trimtab.operator import ownership
 from trimtab.operator.ownership import Ownership
 

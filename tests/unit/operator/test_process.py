@@ -10,7 +10,7 @@ import pytest
 
 from trimtab.clock import VirtualClock
 from trimtab.cluster.client import Client
-from trimtab.cluster.transport.in_process import InProcessTransport
+from trimtab.cluster.in_process import InProcessTransport
 from trimtab.operator.operator import Operator
 from trimtab.operator.process import acting_client, make_family, run_until_stopped
 from trimtab.operator.runtime import Runtime

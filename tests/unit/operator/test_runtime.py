@@ -13,7 +13,7 @@ from tests.support.transport import Line
 from trimtab.clock import VirtualClock
 from trimtab.cluster.client import Client
 from trimtab.cluster.resource import DEPLOYMENTS
-from trimtab.cluster.transport.transport import Request
+from trimtab.cluster.transport import Request
 from trimtab.dashboard.dashboard import Dashboard
 from trimtab.model.crds import all_crds
 from trimtab.operator.horizontal.kinds import OWN_HPAS

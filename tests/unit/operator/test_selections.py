@@ -13,8 +13,7 @@ import pytest
 
 import trimtab
 from trimtab.cluster.cache.informer import Informer
-from trimtab.cluster.cache.informers import InformerFactory
-from trimtab.cluster.cache.namespaced_informer import NamespacedInformer
+from trimtab.cluster.cache.shared import InformerFactory, NamespacedInformer
 from trimtab.cluster.client import ListOptions
 
 ROOT = Path(trimtab.__file__).parent

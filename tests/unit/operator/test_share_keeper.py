@@ -7,10 +7,10 @@ from typing import Any
 import pytest
 
 from trimtab.clock import VirtualClock
-from trimtab.cluster.cache.share import ShardedShare, Share
+from trimtab.cluster.cache.parts import ShardedShare, Share
 from trimtab.cluster.client import Client
+from trimtab.cluster.in_process import InProcessTransport
 from trimtab.cluster.leases.fence import Fence, NoFence
-from trimtab.cluster.transport.in_process import InProcessTransport
 from trimtab.operator.process import make_family
 from trimtab.operator.settings.settings import Settings
 from trimtab.operator.share_keeper import ShareKeeper, share_of

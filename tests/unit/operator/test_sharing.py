@@ -4,7 +4,7 @@ import pytest
 
 from trimtab.clock import VirtualClock
 from trimtab.cluster.client import Client
-from trimtab.cluster.transport.in_process import InProcessTransport
+from trimtab.cluster.in_process import InProcessTransport
 from trimtab.operator.operator import Operator
 from trimtab.operator.settings.settings import Settings
 from trimtab_lab.apiserver.server import Server

@@ -16,7 +16,7 @@ from cryptography.x509.oid import NameOID
 
 from trimtab.adapter.auth.certificate_chains import MAX_CERTIFICATES, is_trusted_client
 from trimtab.cluster.cache.informer import Informer
-from trimtab.cluster.cache.subscriptions import CacheEvent, Delta
+from trimtab.cluster.cache.store import CacheEvent, Delta
 from trimtab.cluster.client import Client, ListOptions
 from trimtab.cluster.resource import Resource
 from trimtab.model.core.meta import ObjectMeta

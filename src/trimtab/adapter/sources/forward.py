@@ -23,7 +23,7 @@ from trimtab.adapter.sources.source import Catalogue, CustomSample, ExternalSamp
 from trimtab.clock import Clock
 from trimtab.cluster import errors as cluster
 from trimtab.cluster.client import Client
-from trimtab.cluster.transport.transport import Deadlines, Request
+from trimtab.cluster.transport import Deadlines, Request
 from trimtab.metrics.queries import MetricsError
 from trimtab.metrics.versions import CustomMetricsVersion
 from trimtab.model.json import wire

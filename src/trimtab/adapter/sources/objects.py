@@ -11,7 +11,7 @@ from trimtab import tasks
 from trimtab.adapter.api.health import Health, State
 from trimtab.cluster import errors
 from trimtab.cluster.cache.informer import Informer
-from trimtab.cluster.cache.namespaced_informer import NamespacedInformer
+from trimtab.cluster.cache.shared import NamespacedInformer
 from trimtab.cluster.client import Client, ListOptions
 from trimtab.cluster.discovery import Discovery, Served
 from trimtab.cluster.errors import ClusterError

@@ -15,9 +15,9 @@ from prometheus_client import CollectorRegistry
 
 from trimtab.backtest.workload import NEVER, SimulatedNode, SimulatedPod, Used, Workload, moment_of
 from trimtab.cluster import errors
-from trimtab.cluster.cache.namespaced_informer import NamespacedInformer
-from trimtab.cluster.cache.share import Share
-from trimtab.cluster.cache.subscriptions import CacheEvent, Delta
+from trimtab.cluster.cache.parts import Share
+from trimtab.cluster.cache.shared import NamespacedInformer
+from trimtab.cluster.cache.store import CacheEvent, Delta
 from trimtab.cluster.client import NO_PRECONDITIONS, Client, PatchType, Preconditions
 from trimtab.cluster.discovery import Discovery, Served
 from trimtab.cluster.events import EventRecorder

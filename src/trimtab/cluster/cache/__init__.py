@@ -1,9 +1,7 @@
 """Caches of API objects, filled by list and watch.
 
-Reading order: `informer` (list, watch, resume), `intake` (objects into the cache), `counts` (figures), `watch` (one
-watch), `refusals` (kinds that may not be listed), `list_progress`
-(the pages of a list), `store` (objects and indexes), `subscriptions` (event handlers), `share` (what a replica watches),
-`namespaced_informer` (some namespaces), `informers` (shared informers of a process).
+Reading order: `informer` (list, watch, resume), `watch` (one watch), `store` (objects, indexes and event handlers), `parts`
+(what a replica watches), `shared` (some namespaces, and the informers that components share).
 
 What does not belong here: what a component does with cached objects, and decoding, which is in `codec`.
 """

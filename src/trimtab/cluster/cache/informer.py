@@ -6,27 +6,264 @@ minute. Requests to a failing server back off, and start over from a short delay
 
 import asyncio
 import logging
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from contextlib import aclosing, suppress
-from dataclasses import replace
+from dataclasses import dataclass, field, replace
 from typing import Any, Generic, TypeVar
 
 from trimtab.clock import Clock
 from trimtab.cluster import errors
-from trimtab.cluster.cache.intake import Intake
-from trimtab.cluster.cache.list_progress import ListedObjects, ListProgress
-from trimtab.cluster.cache.refusals import Refusals
-from trimtab.cluster.cache.share import Part
-from trimtab.cluster.cache.store import Index, Store, is_older, later
-from trimtab.cluster.cache.subscriptions import Cache, CacheEvent, Delta
+from trimtab.cluster.cache.parts import Part
+from trimtab.cluster.cache.store import Cache, CacheEvent, Delta, Index, Store, is_older, later
 from trimtab.cluster.cache.watch import Watch, WatchBrokenError, WatchPace
 from trimtab.cluster.client import EVERYTHING, PAGE_SIZE, Client, ListOptions
 from trimtab.cluster.codec.objects import ListPage, Meta, Object, Unreadable, WatchEvent
-from trimtab.cluster.resource import Resource, TransformedResource
+from trimtab.cluster.resource import Resource, TransformedResource, resource_of
+from trimtab.model.json.wire import WireError
 from trimtab.pacing import Backoff, Breaker
 
+
+@dataclass(frozen=True, slots=True)
+class UnreadableObject:
+    """What the cache keeps of an object that could not be decoded."""
+
+    uid: str
+    resource_version: str
+    why: str
+
+
+@dataclass(slots=True)
+class InformerCounts:
+    """Counters of an informer. Each is a metric."""
+
+    lists: int = 0
+    watches: int = 0
+    events: int = 0
+    stale_events: int = 0
+    received: int = 0
+    """Bytes of lists and watch events."""
+    dropped: int = 0
+    """Objects of other shards that arrived in lists and watches."""
+    stale_lists: int = 0
+    failures: int = 0
+    unreadable: dict[tuple[str, str], UnreadableObject] = field(default_factory=dict)
+    """Objects on the server that could not be decoded, by namespace and name."""
+
+
+class Refusals:
+    """The informers of each namespace, and whether the server refuses them."""
+
+    def __init__(self) -> None:
+        self._refused: dict[str, dict[str, bool]] = {}
+
+    def note(self, namespace: str, resource: str, *, is_refused: bool) -> None:
+        """Record the last answer of the server to one informer."""
+        self._refused.setdefault(namespace, {})[resource] = is_refused
+
+    def covers(self, namespace: str) -> bool:
+        """Return whether every informer of the namespace is refused."""
+        return all(self._refused.get(namespace, {}).values())
+
+
 T = TypeVar("T", bound=Object)
+
+
+class ListedObjects(Generic[T]):
+    """A list under construction."""
+
+    def __init__(self) -> None:
+        self.objects: Store[T] = Store()
+        self.unreadable: list[Unreadable] = []
+        self.version = ""
+
+    def add(
+        self, page: ListPage[Any], unreadable: list[Unreadable], known: Callable[[T], T]
+    ) -> tuple[list[T], list[Unreadable]]:
+        """Add a page and objects that cannot be read, and return its objects and those that cannot be read."""
+        arrived: list[T] = []
+        for obj in page.items:
+            if isinstance(obj, Unreadable):
+                unreadable.append(obj)
+            else:
+                arrived.append(known(obj))
+                self.objects.put(arrived[-1])
+        self.unreadable += unreadable
+        self.version = page.resource_version
+        return arrived, unreadable
+
+
+class ListProgress:
+    """How far a list in pages has come."""
+
+    def __init__(self) -> None:
+        self._last = ""
+        self._is_usable = True
+        self._incomplete: set[str] = set()
+        self._left_over: set[str] = set()
+
+    def add(self, arrived: Iterable[Object], unreadable: Iterable[Unreadable] = ()) -> None:
+        """Add the objects of a page, and those that cannot be read."""
+        self._incomplete.update(obj.metadata.namespace for obj in unreadable)
+        for obj in arrived:
+            key = f"{obj.metadata.namespace}/{obj.metadata.name}"
+            self._is_usable &= key > self._last
+            self._last = key
+
+    def begin_again(self, cached: Iterable[str]) -> None:
+        """Count no namespace as complete, because the list failed. `cached` are those with objects of that list."""
+        self._last, self._is_usable, self._incomplete = "", True, set()
+        self._left_over.update(cached)
+
+    def take_left_over(self) -> list[str]:
+        """Return the namespaces that are complete now and may have objects of a failed list, each once."""
+        complete = [namespace for namespace in self._left_over if self.covers(namespace)]
+        self._left_over.difference_update(complete)
+        return complete
+
+    def covers(self, namespace: str) -> bool:
+        """Return whether all objects of a namespace have arrived."""
+        prefix = f"{namespace}/"
+        return (
+            self._is_usable
+            and prefix < self._last
+            and not self._last.startswith(prefix)
+            and namespace not in self._incomplete
+        )
+
+
 log = logging.getLogger(__name__)
+
+
+class Intake(Generic[T]):
+    """The way of objects into the cache of one resource.
+
+    An object that cannot be read is noted, and the last version of it that could be read stays cached.
+    """
+
+    def __init__(self, what: Resource[T] | TransformedResource[T], part: Part, cache: Cache[T]) -> None:
+        self.resource = resource_of(what)
+        self._reduce: Callable[[Any], T] | None = (
+            what.reduce if isinstance(what, TransformedResource) else None
+        )
+        self._part = part
+        self._cache = cache
+        self.counts = InformerCounts()
+
+    def drops(self, meta: Meta) -> bool:
+        """Return whether an object belongs to another part."""
+        if self._part.accepts(meta.namespace):
+            return False
+        self.counts.dropped += 1
+        self._part.note_dropped(meta.namespace)
+        return True
+
+    def dropped(self, event: WatchEvent[Any]) -> Meta | None:
+        """Return the metadata of an event's object if that belongs to another part."""
+        if not self._part.is_filtered:
+            return None
+        sent = event.object if event.object is not None else event.unreadable
+        if sent is None or not self.drops(sent.metadata):
+            return None
+        meta: Meta = sent.metadata
+        return meta
+
+    def read_listed(self, whole: Any) -> T | Unreadable | None:
+        """Return what is cached of a listed object, or None for an object of another part."""
+        if self._part.is_filtered and self.drops(whole.metadata):
+            return None
+        return self._transform(whole)
+
+    def read_event(self, event: WatchEvent[Any]) -> T | Unreadable | None:
+        """Return what is cached of an event's object, or None if it has none."""
+        if event.object is None:
+            return event.unreadable
+        if event.type == "DELETED":
+            # Only its metadata counts, so that an object that cannot be reduced does not outlive its deletion.
+            deleted: T = event.object
+            return deleted
+        return self._transform(event.object)
+
+    def _transform(self, whole: Any) -> T | Unreadable:
+        """Apply the transform to an object. A failure affects only this object."""
+        if self._reduce is None:
+            obj: T = whole
+            return obj
+        try:
+            return self._reduce(whole)
+        except WireError as error:
+            return Unreadable(whole.metadata, str(error))
+        except Exception as error:  # noqa: BLE001 - whatever an object makes it trip over, the others are kept
+            return Unreadable(whole.metadata, f"{type(error).__name__}: {error}")
+
+    def replace(self, listed: ListedObjects[T]) -> None:
+        """Replace the cached objects by those of a complete list."""
+        before, self.counts.unreadable = self.counts.unreadable, {}
+        for unreadable in listed.unreadable:
+            self._note_unreadable(unreadable, before)
+        kept = {key: note.uid for key, note in self.counts.unreadable.items()}
+        self._cache.replace(listed.objects, kept)
+
+    def is_stale(self, kind: str, meta: Meta, as_of: str) -> bool:
+        """Return whether an event is older than the cached object, or a copy. The cache is as of version `as_of`."""
+        version, known = meta.resource_version, self._known(meta)
+        if known is not None and known[0] == meta.uid:
+            # Some servers send a deletion with the object's last version, so an equal one is no duplicate.
+            duplicate = kind != "DELETED" and version == known[1]
+            return duplicate or is_older(version, known[1])
+        if kind == "DELETED" and known is None:
+            return True  # the second copy
+        if not is_older(version, as_of):
+            return False
+        if kind != "DELETED":
+            # A late event of a deleted object, or an event out of order. Only a new list can decide.
+            raise WatchBrokenError(
+                f"{self.resource.plural} {meta.key}: an event as of version {version} came after {as_of}; listing again",
+                list_again=True,
+            )
+        return True
+
+    def _known(self, meta: Meta) -> tuple[str, str] | None:
+        """Return uid and version of the object of that name. An unreadable version is newer."""
+        note = self.counts.unreadable.get((meta.namespace, meta.name))
+        if note is not None:
+            return note.uid, note.resource_version
+        old = self._cache.store.get(meta.name, meta.namespace)
+        return None if old is None else (old.metadata.uid, old.metadata.resource_version)
+
+    def apply(self, kind: str, obj: T | Unreadable) -> None:
+        """Apply an event that is not stale."""
+        meta: Meta = obj.metadata
+        old = self._cache.store.get(meta.name, meta.namespace)
+        if kind == "DELETED":
+            self.counts.unreadable.pop((meta.namespace, meta.name), None)
+        else:
+            self._keep(obj)
+        if old is not None and (kind == "DELETED" or _is_replaced(old, obj)):
+            self._cache.delete(old)
+
+    def _keep(self, obj: T | Unreadable) -> None:
+        if isinstance(obj, Unreadable):
+            self._note_unreadable(obj, self.counts.unreadable)
+        else:
+            self.counts.unreadable.pop((obj.metadata.namespace, obj.metadata.name), None)
+            self._cache.put(obj)
+
+    def _note_unreadable(
+        self, unreadable: Unreadable, before: dict[tuple[str, str], UnreadableObject]
+    ) -> None:
+        """Keep a note of the object, and log it unless it was already noted for this reason."""
+        meta, why = unreadable.metadata, unreadable.why
+        key = meta.namespace, meta.name
+        known = before.get(key)
+        self.counts.unreadable[key] = UnreadableObject(meta.uid, meta.resource_version, why)
+        if known is None or (known.uid, known.why) != (meta.uid, why):
+            log.warning("%s %s is left out of the cache: %s", self.resource.plural, meta.key, why)
+
+
+def _is_replaced(old: Object, new: Object | Unreadable) -> bool:
+    """Return whether `old` was deleted unseen, and an object that cannot be read has its name."""
+    return isinstance(new, Unreadable) and old.metadata.uid != new.metadata.uid
+
 
 STALE_AFTER = 60.0
 """Seconds without a sign from the server after which a cache may lack changes that matter (fault F04)."""

@@ -16,7 +16,7 @@ from trimtab.cluster import errors
 from trimtab.cluster.client import Client, ListOptions
 from trimtab.cluster.codec.objects import WatchEvent, event_decoder
 from trimtab.cluster.resource import Resource
-from trimtab.cluster.transport.transport import LineTooLongError, Request, lines
+from trimtab.cluster.transport import LineTooLongError, Request, lines
 from trimtab.model.json import wire
 
 T = TypeVar("T")

@@ -1,13 +1,19 @@
 """The configuration of a connection: kubeconfig files, service accounts, exec plugins, TLS.
 
-Reading order: `in_cluster` (which configuration is used), `kubeconfig`, `schema`, `credentials`, `exec_plugin`, `tls`,
-`proxies`, and `connection`, which all of them produce. What does not belong here: sending requests.
+Reading order: `in_cluster` (which configuration is used), `kubeconfig`, `schema`, `credentials`, and
+`connection`, which all of them produce. What does not belong here: sending requests.
 """
 
-from trimtab.cluster.config.connection import Connection, Credential, Credentials, StaticCredentials
+from trimtab.cluster.config.connection import (
+    ClientCertificate,
+    Connection,
+    Credential,
+    Credentials,
+    StaticCredentials,
+    TlsSettings,
+)
 from trimtab.cluster.config.in_cluster import load_connection, load_in_cluster
 from trimtab.cluster.config.kubeconfig import load_kubeconfig
-from trimtab.cluster.config.tls import ClientCertificate, TlsSettings
 
 __all__ = [
     "ClientCertificate",

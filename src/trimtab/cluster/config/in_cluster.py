@@ -5,10 +5,9 @@ from collections.abc import Mapping
 from pathlib import Path
 
 from trimtab.clock import Clock
-from trimtab.cluster.config.connection import Connection
+from trimtab.cluster.config.connection import Connection, TlsSettings
 from trimtab.cluster.config.credentials import TokenFileCredentials
 from trimtab.cluster.config.kubeconfig import load_kubeconfig
-from trimtab.cluster.config.tls import TlsSettings
 from trimtab.cluster.errors import ConfigError
 
 SERVICE_ACCOUNT = Path("/var/run/secrets/kubernetes.io/serviceaccount")

@@ -16,10 +16,8 @@ import msgspec
 
 from trimtab.clock import Clock
 from trimtab.cluster.config import schema
-from trimtab.cluster.config.connection import Connection
+from trimtab.cluster.config.connection import Connection, TlsSettings, proxy_for, split_address
 from trimtab.cluster.config.credentials import credentials_of, impersonation_of
-from trimtab.cluster.config.proxies import proxy_for, split_address
-from trimtab.cluster.config.tls import TlsSettings
 from trimtab.cluster.errors import ConfigError
 
 DEFAULT_PATH = "~/.kube/config"

@@ -3,9 +3,8 @@
     transport.HttpTransport    the client's view: concurrency, credentials, error messages
     pool.Pool                  idle and new connections, and when a request may be repeated
     connection.HttpConnection  one exchange at a time on one socket
-    responses.ResponseParser   bytes in, response out; no socket
-    tls, dialer, requests      TLS on any event loop; addresses and proxies; the bytes of a request
-    deadlines.DeadlineTimer    one timer for all deadlines
+    messages                   the bytes of a request; bytes in, response out; no socket
+    tls, dialer                TLS on any event loop; addresses and proxies
 
 For figures and the comparison with libraries see
 docs/decisions/trimtab-has-its-own-http-client-and-few-dependencies.md.

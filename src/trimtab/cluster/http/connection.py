@@ -2,22 +2,75 @@
 
 import asyncio
 from collections.abc import AsyncIterator, Callable
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Protocol
 
 import msgspec
 
-from trimtab.cluster.http.deadlines import NEVER
-from trimtab.cluster.http.errors import (
+from trimtab.cluster.http.messages import (
     BadAnswerError,
     DeadlineError,
     EndedError,
     FenceClosedError,
+    Headers,
     HttpProblem,
+    ResponseParser,
 )
-from trimtab.cluster.http.responses import Headers, ResponseParser
 
 if TYPE_CHECKING:
     from trimtab.cluster.http.tls import ByteSink
+
+
+NEVER = float("inf")
+
+
+class Guarded(Protocol):
+    """An exchange that must end by `deadline`, in the loop's time. The deadline may only move later."""
+
+    deadline: float
+
+    def expire(self) -> None:
+        """End, because the deadline passed."""
+        ...
+
+
+class DeadlineTimer:
+    """Calls `expire` on guarded exchanges when their deadline passes."""
+
+    def __init__(self, loop: asyncio.AbstractEventLoop) -> None:
+        self._loop = loop
+        self._guarded: set[Guarded] = set()
+        self._timer: asyncio.TimerHandle | None = None
+        self._rings_at = NEVER
+
+    def guard(self, exchange: Guarded) -> None:
+        """Guard an exchange until it is released."""
+        self._guarded.add(exchange)
+        if exchange.deadline < self._rings_at:
+            self._set(exchange.deadline)
+
+    def release(self, exchange: Guarded) -> None:
+        """Stop guarding an exchange."""
+        self._guarded.discard(exchange)
+
+    def stop(self) -> None:
+        """Stop guarding all exchanges."""
+        self._guarded.clear()
+        self._set(NEVER)
+
+    def _set(self, moment: float) -> None:
+        if self._timer is not None:
+            self._timer.cancel()
+        self._timer = None if moment == NEVER else self._loop.call_at(moment, self._ring)
+        self._rings_at = moment
+
+    def _ring(self) -> None:
+        now = self._loop.time()
+        # Timers may ring a little early: a loop's clock has a resolution.
+        for exchange in [exchange for exchange in self._guarded if exchange.deadline <= now]:
+            self._guarded.discard(exchange)
+            exchange.expire()
+        self._set(min((exchange.deadline for exchange in self._guarded), default=NEVER))
+
 
 _BUFFER = 1024 * 1024
 """Buffered bytes of a stream at which reading from the server pauses."""

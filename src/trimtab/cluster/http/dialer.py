@@ -10,8 +10,7 @@ from typing import Any
 from urllib.parse import unquote, urlsplit
 
 from trimtab.cluster.http.connection import HttpConnection, Message
-from trimtab.cluster.http.errors import CannotConnectError, DeadlineError, HttpProblem
-from trimtab.cluster.http.requests import header_line
+from trimtab.cluster.http.messages import CannotConnectError, DeadlineError, HttpProblem, header_line
 from trimtab.cluster.http.tls import TlsWire
 
 

@@ -10,11 +10,10 @@ import ssl
 
 import msgspec
 
-from trimtab.cluster.http.connection import HttpConnection, Message
-from trimtab.cluster.http.deadlines import NEVER, DeadlineTimer
+from trimtab.cluster.http.connection import NEVER, DeadlineTimer, HttpConnection, Message
 from trimtab.cluster.http.dialer import Dialer
-from trimtab.cluster.http.errors import DeadlineError, EndedError
-from trimtab.cluster.transport.transport import Deadlines, Response
+from trimtab.cluster.http.messages import DeadlineError, EndedError
+from trimtab.cluster.transport import Deadlines, Response
 
 _KEEP_ALIVE_SECONDS = 30.0
 _LOOK_AFTER_SECONDS = 1.0

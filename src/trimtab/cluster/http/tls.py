@@ -11,8 +11,7 @@ from contextlib import suppress
 from typing import Protocol
 
 from trimtab.clock import Clock
-from trimtab.cluster.config.connection import Connection
-from trimtab.cluster.config.tls import ClientCertificate
+from trimtab.cluster.config.connection import ClientCertificate, Connection
 
 _RECORD = 16 * 1024
 """Maximum bytes of a TLS record, which is what a read can return."""

@@ -14,18 +14,18 @@ from trimtab.cluster.config.connection import Connection, Credential
 from trimtab.cluster.errors import ClusterError, ConfigError, Fenced, TransportError, Unreachable
 from trimtab.cluster.http.connection import HttpConnection, Message
 from trimtab.cluster.http.dialer import Address, Dialer
-from trimtab.cluster.http.errors import (
+from trimtab.cluster.http.messages import (
     CannotConnectError,
     DeadlineError,
     EndedError,
     FenceClosedError,
+    HeadWriter,
     HttpProblem,
     TooBigError,
 )
 from trimtab.cluster.http.pool import ExchangeDeadline, Pool
-from trimtab.cluster.http.requests import HeadWriter
 from trimtab.cluster.http.tls import TlsContexts
-from trimtab.cluster.transport.transport import Request, Response
+from trimtab.cluster.transport import Request, Response
 
 
 class HttpTransport:

@@ -17,10 +17,10 @@ from trimtab import tasks
 from trimtab.clock import Clock
 from trimtab.cluster import errors
 from trimtab.cluster.client import Client, ListOptions
+from trimtab.cluster.lanes import LEASES as LEASE_LANE
 from trimtab.cluster.leases.fence import Epoch
 from trimtab.cluster.leases.lease import FailureLog, LeaseLock, LeaseTimes, Written
 from trimtab.cluster.resource import LEASES, Json
-from trimtab.cluster.transport.lanes import LEASES as LEASE_LANE
 
 log = logging.getLogger(__name__)
 

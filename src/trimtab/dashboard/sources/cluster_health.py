@@ -8,10 +8,10 @@ from typing import Any, Final
 
 from trimtab.clock import Clock
 from trimtab.cluster import errors
-from trimtab.cluster.cache.namespaced_informer import NamespacedInformer
+from trimtab.cluster.cache.shared import NamespacedInformer
 from trimtab.cluster.client import Client
 from trimtab.cluster.foreign_answers import foreign_answer
-from trimtab.cluster.transport.transport import Deadlines, Request, Response
+from trimtab.cluster.transport import Deadlines, Request, Response
 from trimtab.dashboard.pages.views import Notice
 from trimtab.operator.horizontal.kinds import INSTALL_CRDS, NATIVE_HPAS, OWN_HPAS, find_native_hpa
 from trimtab.operator.settings.settings import Settings

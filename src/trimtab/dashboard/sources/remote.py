@@ -8,8 +8,7 @@ from typing import Any, Final
 
 from trimtab.clock import Clock
 from trimtab.cluster import errors
-from trimtab.cluster.cache.informers import InformerFactory, SharedInformers
-from trimtab.cluster.cache.namespaced_informer import NamespacedInformer
+from trimtab.cluster.cache.shared import InformerFactory, NamespacedInformer, SharedInformers
 from trimtab.cluster.client import Client, ListOptions
 from trimtab.cluster.resource import CORE_EVENTS
 from trimtab.dashboard.auth.rights import NamespaceRights

@@ -5,8 +5,8 @@ from typing import Any
 
 import msgspec
 
-from trimtab.cluster.cache.namespaced_informer import NamespacedInformer
-from trimtab.cluster.cache.share import ShardedShare
+from trimtab.cluster.cache.parts import ShardedShare
+from trimtab.cluster.cache.shared import NamespacedInformer
 from trimtab.cluster.leases.family import Family
 from trimtab.decide.horizontal.from_status import StatusReason, reason_from_status
 from trimtab.decide.horizontal.observation.observation import Observation

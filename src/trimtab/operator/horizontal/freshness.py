@@ -10,7 +10,7 @@ from typing import Any, Literal
 
 from trimtab.clock import Clock
 from trimtab.cluster.cache.informer import FIRST_LIST
-from trimtab.cluster.cache.informers import SharedInformers
+from trimtab.cluster.cache.shared import SharedInformers
 from trimtab.cluster.resource import PODS, Resource
 from trimtab.decide.horizontal.observation.observation import StaleInput
 from trimtab.model.core.meta import CrossVersionObjectReference

@@ -10,8 +10,7 @@ from typing import TypeGuard, TypeVar
 
 import msgspec
 
-from trimtab.cluster.cache.store import is_older
-from trimtab.cluster.cache.subscriptions import Delta
+from trimtab.cluster.cache.store import Delta, is_older
 from trimtab.cluster.resource import Resource
 from trimtab.decide.horizontal.from_status import stored_reason
 from trimtab.model import hpa as hpa_rules
@@ -27,12 +26,7 @@ from trimtab.model.hpa.types import (
 )
 from trimtab.model.json import wire
 from trimtab.operator.horizontal.hpa_state import HpaState, RecordHistory
-from trimtab.operator.horizontal.kinds import (
-    HpaCacheEntry,
-    UndecodedHpa,
-    known_cache_entry,
-    to_cache_entry,
-)
+from trimtab.operator.horizontal.kinds import HpaCacheEntry, UndecodedHpa, known_cache_entry, to_cache_entry
 
 V = TypeVar("V")
 

@@ -6,8 +6,7 @@ from collections.abc import Sequence
 from typing import Any
 
 from trimtab.cluster import errors
-from trimtab.cluster.cache.informers import SharedInformers
-from trimtab.cluster.cache.namespaced_informer import NamespacedInformer
+from trimtab.cluster.cache.shared import NamespacedInformer, SharedInformers
 from trimtab.cluster.leases.fence import ClosedFence
 from trimtab.cluster.resource import Resource
 from trimtab.model.hpa.types import HorizontalPodAutoscaler

@@ -5,8 +5,7 @@ Nodes are watched only if a loaded filter declares that it needs them. While the
 
 from collections.abc import Iterable
 
-from trimtab.cluster.cache.informers import SharedInformers
-from trimtab.cluster.cache.namespaced_informer import NamespacedInformer
+from trimtab.cluster.cache.shared import NamespacedInformer, SharedInformers
 from trimtab.cluster.resource import NODES
 from trimtab.decide.horizontal.observation.plugin_answers import NodeSnapshot
 from trimtab.decide.horizontal.observation.pods import PodSnapshot

@@ -12,8 +12,7 @@ from typing import Any
 
 from trimtab.clock import Clock
 from trimtab.cluster import errors
-from trimtab.cluster.cache.informers import SharedInformers
-from trimtab.cluster.cache.namespaced_informer import NamespacedInformer
+from trimtab.cluster.cache.shared import NamespacedInformer, SharedInformers
 from trimtab.cluster.client import Client
 from trimtab.cluster.codec.objects import PartialObject
 from trimtab.cluster.discovery import Discovery, Served, UnknownKindError
@@ -30,11 +29,7 @@ from trimtab.decide.horizontal.observation.owners import (
 from trimtab.decide.horizontal.observation.pods import PodSnapshot
 from trimtab.decide.horizontal.selection.owners import owners_to_find
 from trimtab.model.core.meta import OwnerReference
-from trimtab.operator.horizontal.kinds import (
-    CACHED_TARGETS,
-    SlimController,
-    SlimWorkload,
-)
+from trimtab.operator.horizontal.kinds import CACHED_TARGETS, SlimController, SlimWorkload
 
 WATCHED: dict[tuple[str, str], Resource[Any]] = {
     **CACHED_TARGETS,

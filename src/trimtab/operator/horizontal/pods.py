@@ -3,14 +3,10 @@
 from collections.abc import Iterable
 from dataclasses import dataclass
 
-from trimtab.cluster.cache.subscriptions import Delta
+from trimtab.cluster.cache.store import Delta
 from trimtab.decide.horizontal.observation.owners import ConflictingHpa, Target
 from trimtab.decide.horizontal.observation.pods import PodSnapshot
-from trimtab.decide.horizontal.selection.selection import (
-    count_extra_pods,
-    effective_strategy,
-    expected_pods,
-)
+from trimtab.decide.horizontal.selection.selection import count_extra_pods, effective_strategy, expected_pods
 from trimtab.decide.horizontal.status.ignored_fields import must_not_scale
 from trimtab.model.feature_gates import FeatureGates
 from trimtab.model.hpa.types import SelectionStrategy

@@ -9,9 +9,8 @@ from dataclasses import dataclass
 from typing import Literal
 
 from trimtab.cluster import errors
-from trimtab.cluster.cache.informers import SharedInformers
-from trimtab.cluster.cache.store import is_older
-from trimtab.cluster.cache.subscriptions import CacheEvent, Delta
+from trimtab.cluster.cache.shared import SharedInformers
+from trimtab.cluster.cache.store import CacheEvent, Delta, is_older
 from trimtab.cluster.client import Client, Preconditions
 from trimtab.cluster.discovery import Discovery, Served
 from trimtab.cluster.resource import Resource
@@ -20,11 +19,7 @@ from trimtab.decide.horizontal.observation.observation import ScaleFailure
 from trimtab.model.core.meta import CrossVersionObjectReference
 from trimtab.model.core.workloads import Scale
 from trimtab.operator.horizontal.freshness import Freshness
-from trimtab.operator.horizontal.kinds import (
-    CACHED_TARGETS,
-    SlimController,
-    SlimWorkload,
-)
+from trimtab.operator.horizontal.kinds import CACHED_TARGETS, SlimController, SlimWorkload
 
 _TARGETS = (SlimWorkload, SlimController)
 

@@ -11,8 +11,8 @@ from typing import Any
 
 from trimtab.clock import Clock
 from trimtab.cluster import errors
-from trimtab.cluster.cache.counts import UnreadableObject
-from trimtab.cluster.cache.informers import SharedInformers
+from trimtab.cluster.cache.informer import UnreadableObject
+from trimtab.cluster.cache.shared import SharedInformers
 from trimtab.cluster.client import Preconditions
 from trimtab.cluster.resource import Json, Resource
 from trimtab.decide.horizontal.status.conditions import SCALING_ACTIVE

@@ -9,7 +9,7 @@ import logging
 from collections.abc import Collection
 
 from trimtab.clock import Clock
-from trimtab.cluster.cache.informers import SharedInformers
+from trimtab.cluster.cache.shared import SharedInformers
 from trimtab.cluster.resource import PODS
 from trimtab.decide.horizontal.observation.pods import PodSnapshot
 from trimtab.decide.horizontal.observation.samples import MetricSamples, each_usage, read_usage, span_of

@@ -3,9 +3,8 @@
 from collections.abc import Callable
 from typing import Any
 
-from trimtab.cluster.cache.informers import SharedInformers
-from trimtab.cluster.cache.namespaced_informer import NamespacedInformer
-from trimtab.cluster.cache.subscriptions import Delta
+from trimtab.cluster.cache.shared import NamespacedInformer, SharedInformers
+from trimtab.cluster.cache.store import Delta
 from trimtab.model.core.pod import Pod
 from trimtab.operator.pods.decoder import CachedPod, PodDecoder, PodReducer
 from trimtab.operator.pods.wire import SLIM_PODS, WHOLE_PODS

@@ -11,27 +11,18 @@ from functools import cached_property
 from typing import Any
 
 from trimtab.cluster import errors
-from trimtab.cluster.cache.informers import SharedInformers
-from trimtab.cluster.cache.namespaced_informer import NamespacedInformer
-from trimtab.cluster.cache.subscriptions import Delta
+from trimtab.cluster.cache.shared import NamespacedInformer, SharedInformers
+from trimtab.cluster.cache.store import Delta
 from trimtab.cluster.client import Client
 from trimtab.cluster.discovery import Discovery
 from trimtab.cluster.resource import LIMIT_RANGES, NODES
 from trimtab.decide.vertical.control.control import VpaClaim, VPAIndex, index_vpas
-from trimtab.decide.vertical.control.controllers import (
-    ControllerIndex,
-    ControllerKey,
-    creator_of,
-)
+from trimtab.decide.vertical.control.controllers import ControllerIndex, ControllerKey, creator_of
 from trimtab.decide.vertical.control.scope import NodeLabels
 from trimtab.decide.vertical.input.usage import Capacity
 from trimtab.decide.vertical.rules import Rules
 from trimtab.decide.vertical.update.in_place.reverts import has_leftovers
-from trimtab.decide.vertical.update.observation import (
-    ObservedController,
-    ObservedVPA,
-    UpdateObservation,
-)
+from trimtab.decide.vertical.update.observation import ObservedController, ObservedVPA, UpdateObservation
 from trimtab.model.core.meta import NamespacedName
 from trimtab.model.core.objects import LimitRange, Node
 from trimtab.model.core.pod import CPU, MEMORY, Pod

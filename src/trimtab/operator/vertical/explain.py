@@ -11,7 +11,7 @@ import msgspec
 
 from trimtab.clock import Clock
 from trimtab.cluster import errors
-from trimtab.cluster.cache.informers import InformerFactory, SharedInformers
+from trimtab.cluster.cache.shared import InformerFactory, SharedInformers
 from trimtab.cluster.client import Client, ListOptions
 from trimtab.cluster.discovery import Discovery
 from trimtab.cluster.resource import NODES
@@ -29,12 +29,7 @@ from trimtab.decide.vertical.input.checkpoints import load_checkpoint
 from trimtab.decide.vertical.recommend.plugin_estimates import NO_ESTIMATORS, saved_estimators
 from trimtab.decide.vertical.recommend.recommender import VPARecommendation, recommend_vpas
 from trimtab.decide.vertical.resources.limit_ranges import NamespaceRanges
-from trimtab.decide.vertical.update.actions import (
-    Action,
-    ActionResult,
-    Evict,
-    PodUpdateResult,
-)
+from trimtab.decide.vertical.update.actions import Action, ActionResult, Evict, PodUpdateResult
 from trimtab.decide.vertical.update.loop import UpdateResult, update_loop
 from trimtab.decide.vertical.update.loop_state import UpdaterState
 from trimtab.model import times
@@ -48,11 +43,7 @@ from trimtab.operator.settings.settings import Settings
 from trimtab.operator.vertical.cluster_view import ClusterView, ControlSnapshot, vpa_rules
 from trimtab.operator.vertical.estimation import Estimation
 from trimtab.operator.vertical.kinds import CHECKPOINTS
-from trimtab.operator.vertical.recommender.feeder import (
-    UnsupportedConfig,
-    is_served_by,
-    usable_selector,
-)
+from trimtab.operator.vertical.recommender.feeder import UnsupportedConfig, is_served_by, usable_selector
 from trimtab.operator.vertical.updater.controller import updater_settings
 from trimtab.operator.vertical.updater.replacement import Obstacle, ReplacementCheck
 

@@ -13,16 +13,12 @@ from collections.abc import Callable, Collection, Iterable
 from trimtab import tasks
 from trimtab.cluster import errors
 from trimtab.cluster.cache.informer import Informer
-from trimtab.cluster.cache.subscriptions import CacheEvent, Delta
+from trimtab.cluster.cache.store import CacheEvent, Delta
 from trimtab.cluster.client import Client, ListOptions, Preconditions
 from trimtab.cluster.events import EventRecorder
 from trimtab.cluster.resource import LEASES, PODS
 from trimtab.decide.vertical.control.controllers import creator_of
-from trimtab.decide.vertical.control.lease_holder import (
-    HolderState,
-    ObservedLease,
-    observe_lease,
-)
+from trimtab.decide.vertical.control.lease_holder import HolderState, ObservedLease, observe_lease
 from trimtab.decide.vertical.control.role_labels import (
     LEASE_ANNOTATION,
     InvalidDeclaration,

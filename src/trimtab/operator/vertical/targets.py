@@ -11,20 +11,14 @@ from functools import partial
 from typing import Any
 
 from trimtab.cluster import errors
-from trimtab.cluster.cache.informers import SharedInformers
-from trimtab.cluster.cache.namespaced_informer import NamespacedInformer
-from trimtab.cluster.cache.subscriptions import Delta
+from trimtab.cluster.cache.shared import NamespacedInformer, SharedInformers
+from trimtab.cluster.cache.store import Delta
 from trimtab.cluster.client import Client
 from trimtab.cluster.codec.objects import PartialObject
 from trimtab.cluster.discovery import Discovery, UnknownKindError
 from trimtab.cluster.resource import Resource
 from trimtab.cluster.scale import read_scale
-from trimtab.decide.vertical.control.controllers import (
-    Controller,
-    ControllerIndex,
-    ControllerKey,
-    owner_of,
-)
+from trimtab.decide.vertical.control.controllers import Controller, ControllerIndex, ControllerKey, owner_of
 from trimtab.model.core.meta import OwnerReference
 from trimtab.model.core.pod import Pod
 from trimtab.model.labels.selector import Selector, SelectorError

@@ -10,7 +10,7 @@ from trimtab.cli.commands.shards import find_holders, text_of
 from trimtab.cli.errors import CommandError
 from trimtab.clock import VirtualClock
 from trimtab.cluster.client import Client
-from trimtab.cluster.transport.in_process import InProcessTransport
+from trimtab.cluster.in_process import InProcessTransport
 from trimtab.operator.process import make_family
 from trimtab.operator.settings.settings import Settings
 from trimtab_lab.apiserver.server import Server

@@ -11,7 +11,7 @@ import pytest
 from tests.unit.cli.api_server import answering
 from trimtab.backtest import read_trace
 from trimtab.cli import answer
-from trimtab.cluster.transport.transport import Deadlines
+from trimtab.cluster.transport import Deadlines
 
 
 class Prometheus(BaseHTTPRequestHandler):

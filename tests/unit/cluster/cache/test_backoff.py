@@ -7,12 +7,12 @@ import pytest
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
+from tests.support.asgi import AsgiTransport
 from tests.unit.cluster.fake_api import Answer, FakeApi, status
 from trimtab.clock import VirtualClock
 from trimtab.cluster.cache.informer import Informer, outage_breaker
 from trimtab.cluster.client import Client
 from trimtab.cluster.resource import PODS
-from trimtab.cluster.transport.asgi import AsgiTransport
 
 FAULTS = ("dropped", "503", "403", "ended", "gone", "gone before lists", "stale list", "cut")
 FIRST_DELAY = 1.6

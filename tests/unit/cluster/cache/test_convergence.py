@@ -5,14 +5,13 @@ import asyncio
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
+from tests.support.asgi import AsgiTransport
 from tests.unit.cluster.fake_api import Answer, FakeApi, status
 from trimtab.clock import VirtualClock
 from trimtab.cluster.cache.informer import Informer
-from trimtab.cluster.cache.store import KeyIndex, by_owner
-from trimtab.cluster.cache.subscriptions import CacheEvent, Delta
+from trimtab.cluster.cache.store import CacheEvent, Delta, KeyIndex, by_owner
 from trimtab.cluster.client import Client
 from trimtab.cluster.resource import PODS
-from trimtab.cluster.transport.asgi import AsgiTransport
 from trimtab.model.core.pod import Pod
 
 NAMES = ("a", "b", "c", "d")

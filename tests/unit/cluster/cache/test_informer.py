@@ -6,15 +6,14 @@ from contextlib import asynccontextmanager
 
 import pytest
 
+from tests.support.asgi import AsgiTransport
 from tests.unit.cluster.fake_api import Answer, FakeApi, status
 from trimtab.clock import VirtualClock
 from trimtab.cluster.cache.informer import Informer
-from trimtab.cluster.cache.store import KeyIndex, by_node, by_owner
-from trimtab.cluster.cache.subscriptions import CacheEvent, Delta
+from trimtab.cluster.cache.store import CacheEvent, Delta, KeyIndex, by_node, by_owner
 from trimtab.cluster.client import Client, ListOptions
 from trimtab.cluster.codec.objects import PartialObject
 from trimtab.cluster.resource import Resource
-from trimtab.cluster.transport.asgi import AsgiTransport
 from trimtab.model.core.pod import Pod
 
 PODS = Resource("", "v1", "pods", "Pod", Pod)

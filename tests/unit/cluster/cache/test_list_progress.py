@@ -3,7 +3,7 @@
 from hypothesis import given
 from hypothesis import strategies as st
 
-from trimtab.cluster.cache.list_progress import ListProgress
+from trimtab.cluster.cache.informer import ListProgress
 from trimtab.cluster.codec.objects import Unreadable
 from trimtab.model.core.meta import ObjectMeta
 from trimtab.model.core.pod import Pod

@@ -4,14 +4,13 @@ import asyncio
 
 import pytest
 
+from tests.support.asgi import AsgiTransport
 from tests.unit.cluster.fake_api import Answer, FakeApi, status
 from trimtab.clock import VirtualClock
-from trimtab.cluster.cache.informers import InformerFactory, SharedInformers
-from trimtab.cluster.cache.namespaced_informer import NamespacedInformer
-from trimtab.cluster.cache.refusals import Refusals
+from trimtab.cluster.cache.informer import Refusals
+from trimtab.cluster.cache.shared import InformerFactory, NamespacedInformer, SharedInformers
 from trimtab.cluster.client import Client
 from trimtab.cluster.resource import PODS, Resource
-from trimtab.cluster.transport.asgi import AsgiTransport
 
 NODES = Resource("", "v1", "nodes", "Node", PODS.struct, namespaced=False)
 

@@ -5,15 +5,15 @@ from typing import Any
 
 import pytest
 
+from tests.support.asgi import AsgiTransport
 from tests.unit.cluster.fake_api import FakeApi
 from trimtab.clock import VirtualClock
 from trimtab.cluster import errors
-from trimtab.cluster.cache.namespaced_informer import NamespacedInformer
-from trimtab.cluster.cache.share import MOST_KNOWN, MOST_TEXT, Exclusions, Part, ShardedShare, Share
-from trimtab.cluster.cache.subscriptions import CacheEvent, Delta
+from trimtab.cluster.cache.parts import MOST_KNOWN, MOST_TEXT, Exclusions, Part, ShardedShare, Share
+from trimtab.cluster.cache.shared import NamespacedInformer
+from trimtab.cluster.cache.store import CacheEvent, Delta
 from trimtab.cluster.client import Client
 from trimtab.cluster.resource import PODS
-from trimtab.cluster.transport.asgi import AsgiTransport
 from trimtab.model.status import Status
 
 

@@ -4,6 +4,7 @@ import json
 
 import pytest
 
+from tests.support.asgi import AsgiTransport
 from tests.unit.cluster.fake_api import Answer, FakeApi, status
 from trimtab.clock import VirtualClock
 from trimtab.cluster import errors
@@ -11,7 +12,6 @@ from trimtab.cluster.cache.watch import Watch, WatchBrokenError, WatchPace
 from trimtab.cluster.client import EVERYTHING, Client
 from trimtab.cluster.codec.objects import read_head
 from trimtab.cluster.resource import PODS
-from trimtab.cluster.transport.asgi import AsgiTransport
 
 
 class Silent(FakeApi):

@@ -10,8 +10,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from trimtab.cluster.codec import list_decoder as items_module
-from trimtab.cluster.codec.list_decoder import SLICE, ListDecoder
+from trimtab.cluster.codec import lists as items_module
+from trimtab.cluster.codec.lists import SLICE, ListDecoder
 from trimtab.cluster.codec.objects import decode_page
 from trimtab.cluster.errors import ApiError
 from trimtab.model.json.wire import WireError, decode

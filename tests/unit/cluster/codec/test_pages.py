@@ -8,10 +8,10 @@ from contextlib import aclosing
 import msgspec
 import pytest
 
+from trimtab.cluster.codec.lists import read_pages
 from trimtab.cluster.codec.objects import PartialObject
-from trimtab.cluster.codec.pages import read_pages
 from trimtab.cluster.errors import Gone, error_from_answer
-from trimtab.cluster.transport.transport import Response
+from trimtab.cluster.transport import Response
 
 
 class Server:

@@ -10,8 +10,8 @@ from pathlib import Path
 import pytest
 
 from trimtab.clock import VirtualClock
-from trimtab.cluster.config import exec_plugin
-from trimtab.cluster.config.exec_plugin import ExecCredentials
+from trimtab.cluster.config import credentials as of_plugins
+from trimtab.cluster.config.credentials import ExecCredentials
 from trimtab.cluster.config.schema import Cluster, ExecConfig
 from trimtab.cluster.errors import ConfigError
 
@@ -79,7 +79,7 @@ async def test_a_program_that_does_not_end_is_killed(ending, monkeypatch):
 
     monkeypatch.setattr(asyncio, "create_subprocess_exec", remember)
     if ending == "in time":
-        monkeypatch.setattr(exec_plugin, "_TIMEOUT_SECONDS", 0.0)
+        monkeypatch.setattr(of_plugins, "_TIMEOUT_SECONDS", 0.0)
         with pytest.raises(ConfigError, match="did not end within 0 s"):
             await credentials("import time; time.sleep(600)").current()
     else:
@@ -92,11 +92,11 @@ async def test_a_program_that_does_not_end_is_killed(ending, monkeypatch):
 
 
 def test_a_program_has_a_minute_and_a_megabyte():
-    assert (exec_plugin._TIMEOUT_SECONDS, exec_plugin._MAX_OUTPUT) == (60.0, 1024 * 1024)
+    assert (of_plugins._TIMEOUT_SECONDS, of_plugins._MAX_OUTPUT) == (60.0, 1024 * 1024)
 
 
 async def test_a_program_that_prints_too_much_is_refused(monkeypatch):
-    monkeypatch.setattr(exec_plugin, "_MAX_OUTPUT", 10)
+    monkeypatch.setattr(of_plugins, "_MAX_OUTPUT", 10)
     with pytest.raises(ConfigError, match="printed more than a credential"):
         await credentials(printing(token="t")).current()
 

@@ -16,7 +16,7 @@ import yaml
 
 from trimtab.clock import VirtualClock
 from trimtab.cluster.config import load_connection, load_in_cluster, load_kubeconfig
-from trimtab.cluster.config.proxies import is_excluded, proxy_for
+from trimtab.cluster.config.connection import is_excluded, proxy_for
 from trimtab.cluster.config.schema import NamedUser
 from trimtab.cluster.errors import ConfigError
 

@@ -6,7 +6,7 @@ import ssl
 import pytest
 
 from trimtab.cluster.http.connection import HttpConnection, Message
-from trimtab.cluster.http.errors import BadAnswerError, DeadlineError, EndedError, FenceClosedError
+from trimtab.cluster.http.messages import BadAnswerError, DeadlineError, EndedError, FenceClosedError
 from trimtab.cluster.http.tls import TlsWire
 
 OK = b"HTTP/1.1 200 OK\r\nContent-Length: 2\r\n\r\n{}"

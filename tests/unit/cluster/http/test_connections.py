@@ -11,7 +11,7 @@ from trimtab.clock import SystemClock
 from trimtab.cluster.config import ClientCertificate, Connection, Credential, TlsSettings
 from trimtab.cluster.errors import Fenced, TransportError
 from trimtab.cluster.http import HttpTransport
-from trimtab.cluster.transport.transport import Deadlines, Request
+from trimtab.cluster.transport import Deadlines, Request
 
 GET, PATCH = Request("GET", "/x"), Request("PATCH", "/x", body=b"{}")
 

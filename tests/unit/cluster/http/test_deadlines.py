@@ -4,7 +4,7 @@ import asyncio
 from typing import Any
 
 from trimtab.clock import VirtualClock
-from trimtab.cluster.http.deadlines import NEVER, DeadlineTimer
+from trimtab.cluster.http.connection import NEVER, DeadlineTimer
 
 
 class Thing:

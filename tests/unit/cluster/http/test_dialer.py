@@ -9,7 +9,7 @@ import pytest
 from trimtab.clock import VirtualClock
 from trimtab.cluster.http import dialer
 from trimtab.cluster.http.dialer import Address, Dialer
-from trimtab.cluster.http.errors import CannotConnectError, DeadlineError
+from trimtab.cluster.http.messages import CannotConnectError, DeadlineError
 
 HOST = Address("http", "api.example", 6443)
 HANGS = object()

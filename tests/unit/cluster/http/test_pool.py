@@ -7,9 +7,9 @@ import pytest
 from trimtab.clock import VirtualClock
 from trimtab.cluster.http.connection import HttpConnection, Message
 from trimtab.cluster.http.dialer import Address, Dialer
-from trimtab.cluster.http.errors import BadAnswerError, DeadlineError, EndedError
+from trimtab.cluster.http.messages import BadAnswerError, DeadlineError, EndedError
 from trimtab.cluster.http.pool import ExchangeDeadline, Pool
-from trimtab.cluster.transport.transport import Deadlines
+from trimtab.cluster.transport import Deadlines
 
 OK = b"HTTP/1.1 200 OK\r\nContent-Length: 2\r\n\r\n{}"
 GET, PATCH = Message(b"GET", "GET"), Message(b"PATCH", "PATCH")

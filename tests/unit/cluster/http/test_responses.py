@@ -4,8 +4,7 @@ import weakref
 
 import pytest
 
-from trimtab.cluster.http.errors import BadAnswerError, TooBigError
-from trimtab.cluster.http.responses import ResponseParser
+from trimtab.cluster.http.messages import BadAnswerError, ResponseParser, TooBigError
 
 OK = b"HTTP/1.1 200 OK\r\n"
 

@@ -6,7 +6,7 @@ from trimtab.clock import SystemClock
 from trimtab.cluster.config import Connection
 from trimtab.cluster.errors import TransportError, Unreachable
 from trimtab.cluster.http import HttpTransport
-from trimtab.cluster.transport.transport import Request
+from trimtab.cluster.transport import Request
 
 
 @pytest.mark.parametrize(

@@ -11,7 +11,7 @@ from trimtab.cluster.config import Connection, Credential, StaticCredentials, Tl
 from trimtab.cluster.errors import TransportError
 from trimtab.cluster.http import HttpTransport
 from trimtab.cluster.http.dialer import Address, Dialer
-from trimtab.cluster.transport.transport import Deadlines, LineTooLongError, Request, lines
+from trimtab.cluster.transport import Deadlines, LineTooLongError, Request, lines
 
 SHORT = Deadlines(connect=0.1, first_byte=0.1, total=0.1)
 

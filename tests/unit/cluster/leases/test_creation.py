@@ -4,12 +4,12 @@ import json
 
 import pytest
 
+from tests.support.asgi import AsgiTransport
 from trimtab.clock import VirtualClock
 from trimtab.cluster import errors
 from trimtab.cluster.client import Client
 from trimtab.cluster.leases.lease import create_lease
 from trimtab.cluster.resource import LEASES
-from trimtab.cluster.transport.asgi import AsgiTransport
 
 ACCOUNT = {"username": "system:serviceaccount:trimtab:trimtab-updater", "uid": "u-1"}
 OWNER = {"apiVersion": "v1", "kind": "ServiceAccount", "name": "trimtab-updater", "uid": "u-1"}

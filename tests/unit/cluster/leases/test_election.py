@@ -5,13 +5,13 @@ import json
 
 import pytest
 
+from tests.support.asgi import AsgiTransport
 from tests.unit.cluster.fake_api import Answer, status
 from tests.unit.cluster.leases.fake_leases import FakeLeases, User
 from trimtab.clock import VirtualClock
 from trimtab.cluster.client import Client
 from trimtab.cluster.leases.family import Family
 from trimtab.cluster.leases.lease import LeaseTimes, unique_identity
-from trimtab.cluster.transport.asgi import AsgiTransport
 from trimtab.model.times import parse_time
 
 PATH = "/apis/coordination.k8s.io/v1/namespaces/trimtab/leases/trimtab-0"

@@ -4,11 +4,11 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from tests.support.asgi import AsgiTransport
 from tests.unit.cluster.leases.fake_leases import FakeLeases
 from trimtab.clock import VirtualClock
 from trimtab.cluster.client import Client
 from trimtab.cluster.leases.family import MOST_SHARDS, Family, quota, shard_of
-from trimtab.cluster.transport.asgi import AsgiTransport
 
 SPACES = [f"team-{number}" for number in range(8000)]
 CLIENT = Client(VirtualClock(), AsgiTransport(FakeLeases()))

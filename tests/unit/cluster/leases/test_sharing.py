@@ -4,12 +4,12 @@ import asyncio
 
 import pytest
 
+from tests.support.asgi import AsgiTransport
 from tests.unit.cluster.fake_api import Answer, status
 from tests.unit.cluster.leases.fake_leases import LEASES, FakeLeases, User
 from trimtab.clock import VirtualClock
 from trimtab.cluster.client import Client
 from trimtab.cluster.leases.family import Family, shard_of
-from trimtab.cluster.transport.asgi import AsgiTransport
 
 
 class World:

@@ -2,8 +2,8 @@
 
 import pytest
 
-from trimtab.cluster.transport.dry_run import DryRun
-from trimtab.cluster.transport.transport import Request
+from trimtab.cluster.sender import DryRun
+from trimtab.cluster.transport import Request
 
 RULE = DryRun("trimtab", "trimtab-recommender")
 LEASES = "/apis/coordination.k8s.io/v1/namespaces"

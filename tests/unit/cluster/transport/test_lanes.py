@@ -5,16 +5,16 @@ from itertools import pairwise
 
 import pytest
 
+from tests.support.asgi import AsgiTransport
 from tests.unit.cluster.fake_api import Answer, status
 from tests.unit.cluster.leases.fake_leases import FakeLeases
 from trimtab.clock import VirtualClock
 from trimtab.cluster import errors
 from trimtab.cluster.client import Client
+from trimtab.cluster.lanes import LEASES, METRICS, OBJECTS
 from trimtab.cluster.leases.family import Family
 from trimtab.cluster.resource import PODS
-from trimtab.cluster.transport.asgi import AsgiTransport
-from trimtab.cluster.transport.lanes import LEASES, METRICS, OBJECTS
-from trimtab.cluster.transport.transport import Request
+from trimtab.cluster.transport import Request
 from trimtab.metrics.queries import ExternalMetric, MetricsError, PodUsage
 from trimtab.metrics.reader import MetricsReader
 

@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from trimtab.cluster.transport.transport import (
+from trimtab.cluster.transport import (
     DEFAULT_MAX_BODY,
     DEFAULT_MAX_LINE,
     Deadlines,

@@ -7,9 +7,9 @@ import pytest
 from trimtab.clock import VirtualClock
 from trimtab.cluster import errors
 from trimtab.cluster.client import Client
+from trimtab.cluster.lanes import LEASES
 from trimtab.cluster.resource import PODS
-from trimtab.cluster.transport.lanes import LEASES
-from trimtab.cluster.transport.transport import Response
+from trimtab.cluster.transport import Response
 
 PATCH = {"metadata": {"labels": {"x": "y"}}}
 

@@ -6,7 +6,7 @@ import random
 import pytest
 
 from trimtab.clock import VirtualClock
-from trimtab.cluster.transport.rate_limits import RateLimiter
+from trimtab.cluster.lanes import RateLimiter
 
 
 class NoJitter(random.Random):

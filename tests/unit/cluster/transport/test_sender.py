@@ -8,10 +8,10 @@ import pytest
 from trimtab.clock import VirtualClock
 from trimtab.cluster import errors
 from trimtab.cluster.client import Client
+from trimtab.cluster.lanes import LEASES, METRICS, OBJECTS
 from trimtab.cluster.leases.fence import ClosedFence, NoFence
 from trimtab.cluster.resource import PODS
-from trimtab.cluster.transport.lanes import LEASES, METRICS, OBJECTS
-from trimtab.cluster.transport.transport import Deadlines, Request, Response
+from trimtab.cluster.transport import Deadlines, Request, Response
 
 GET, PATCH = Request("GET", "/x"), Request("PATCH", "/x", body=b"{}")
 

@@ -10,7 +10,7 @@ from tests.unit.lab.controllers.builders import names, pods, workload
 from trimtab.clock import VirtualClock
 from trimtab.cluster.client import Client
 from trimtab.cluster.errors import TransportError
-from trimtab.cluster.transport.in_process import InProcessTransport
+from trimtab.cluster.in_process import InProcessTransport
 from trimtab_lab.controllers.kinds import PODS
 from trimtab_lab.data_plane import DataPlane, DataPlaneConfig
 from trimtab_lab.embedded import EmbeddedCluster

@@ -3,7 +3,7 @@
 import pytest
 
 from trimtab.clock import VirtualClock
-from trimtab.cluster.cache.share import Share
+from trimtab.cluster.cache.parts import Share
 from trimtab.cluster.resource import PODS
 from trimtab.model.hpa.types import HorizontalPodAutoscaler
 from trimtab.model.json import wire

@@ -5,7 +5,7 @@ import json
 import msgspec
 import pytest
 
-from trimtab.cluster.cache.subscriptions import CacheEvent, Delta
+from trimtab.cluster.cache.store import CacheEvent, Delta
 from trimtab.model.hpa.annotations import MEMORY_ANNOTATION
 from trimtab.model.hpa.types import HorizontalPodAutoscaler
 from trimtab.model.json import wire

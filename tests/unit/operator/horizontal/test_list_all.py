@@ -5,7 +5,7 @@ from typing import Any
 import pytest
 
 from trimtab.clock import VirtualClock
-from trimtab.cluster.cache.share import Share
+from trimtab.cluster.cache.parts import Share
 from trimtab.operator.horizontal.usage import (
     FIRST_PAUSE,
     LONGEST_PAUSE,

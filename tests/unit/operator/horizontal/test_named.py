@@ -2,7 +2,7 @@
 
 import pytest
 
-from trimtab.cluster.cache.subscriptions import CacheEvent, Delta
+from trimtab.cluster.cache.store import CacheEvent, Delta
 from trimtab.model.hpa.types import HorizontalPodAutoscaler
 from trimtab.model.json import wire
 from trimtab.operator.horizontal.hpa_cache import HpaCache

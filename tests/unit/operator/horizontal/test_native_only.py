@@ -9,7 +9,7 @@ from tests.support.objects import CRDS
 from trimtab.clock import VirtualClock
 from trimtab.cluster.access_reviews import ResourceAttributes
 from trimtab.cluster.client import Client
-from trimtab.cluster.transport.in_process import InProcessTransport
+from trimtab.cluster.in_process import InProcessTransport
 from trimtab.model.crds import all_crds
 from trimtab.operator.horizontal import kinds
 from trimtab.operator.horizontal.config import decision_config

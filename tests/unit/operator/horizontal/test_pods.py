@@ -5,7 +5,7 @@ import pytest
 
 from tests.unit.decide.horizontal.builders import EVERY_GATE, pod, scale
 from tests.unit.operator.horizontal.fakes import hpa_state
-from trimtab.cluster.cache.subscriptions import CacheEvent, Delta
+from trimtab.cluster.cache.store import CacheEvent, Delta
 from trimtab.model.hpa.dry_run import MODE_ANNOTATION
 from trimtab.operator.horizontal.hpa_cache import HpaCache
 from trimtab.operator.horizontal.kinds import OWN_HPAS, to_cache_entry

@@ -4,11 +4,11 @@ from datetime import UTC, datetime
 
 import pytest
 
+from tests.support.asgi import AsgiTransport
 from tests.unit.cluster.fake_api import Answer, FakeApi, status
 from trimtab.clock import VirtualClock
 from trimtab.cluster import errors
 from trimtab.cluster.client import Client
-from trimtab.cluster.transport.asgi import AsgiTransport
 from trimtab.operator.horizontal.kinds import RivalControllerError, ensure_hpa_controller_is_off
 
 NOW = datetime(2026, 1, 1, 12, tzinfo=UTC)

@@ -8,7 +8,7 @@ import pytest
 
 from tests.unit.operator.horizontal.fakes import UNUSED, api_error
 from trimtab.cluster import errors
-from trimtab.cluster.cache.subscriptions import CacheEvent, Delta
+from trimtab.cluster.cache.store import CacheEvent, Delta
 from trimtab.cluster.discovery import Served, UnknownKindError
 from trimtab.model.core.meta import CrossVersionObjectReference
 from trimtab.model.core.workloads import Scale

@@ -5,7 +5,7 @@ from typing import Any
 
 from trimtab.clock import VirtualClock
 from trimtab.cluster import errors
-from trimtab.cluster.cache.counts import UnreadableObject
+from trimtab.cluster.cache.informer import UnreadableObject
 from trimtab.model.status import Status
 from trimtab.model.times import format_time
 from trimtab.operator.horizontal.kinds import OWN_HPAS

@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 
 from tests.unit.decide.vertical.policy_builders import pod, scope, vpa
 from trimtab.clock import VirtualClock
-from trimtab.cluster.cache.share import Share
+from trimtab.cluster.cache.parts import Share
 from trimtab.cluster.resource import resource_of
 from trimtab.decide.vertical.control.controllers import Controller, ControllerKey
 from trimtab.decide.vertical.input.usage import Capacity

@@ -14,7 +14,7 @@ from tests.unit.decide.vertical.policy_builders import recommended, vpa
 from trimtab.clock import VirtualClock
 from trimtab.cluster.client import Client
 from trimtab.cluster.resource import STATEFUL_SETS
-from trimtab.cluster.transport.transport import Request, Response
+from trimtab.cluster.transport import Request, Response
 from trimtab.model.crds import all_crds
 from trimtab.model.vpa.types import RecommenderSelector
 from trimtab.operator.settings.settings import Settings

@@ -11,7 +11,7 @@ from tests.unit.decide.vertical.policy_builders import pod
 from tests.unit.operator.horizontal.fakes import api_error
 from trimtab.clock import VirtualClock
 from trimtab.cluster import errors
-from trimtab.cluster.cache.subscriptions import CacheEvent, Delta
+from trimtab.cluster.cache.store import CacheEvent, Delta
 from trimtab.decide.vertical.control.lease_holder import HolderState
 from trimtab.decide.vertical.control.role_labels import LABEL_ANNOTATION, LEASE_ANNOTATION
 from trimtab.model.core.meta import NamespacedName

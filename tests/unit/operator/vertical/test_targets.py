@@ -8,7 +8,7 @@ import pytest
 from tests.unit.decide.vertical.policy_builders import pod, vpa
 from trimtab.clock import VirtualClock
 from trimtab.cluster import errors
-from trimtab.cluster.cache.subscriptions import CacheEvent, Delta
+from trimtab.cluster.cache.store import CacheEvent, Delta
 from trimtab.cluster.discovery import Served, UnknownKindError
 from trimtab.decide.vertical.control.controllers import Controller, ControllerKey
 from trimtab.model.core.workloads import Scale

@@ -7,19 +7,14 @@ import pytest
 
 from trimtab.clock import VirtualClock
 from trimtab.cluster.client import Client
+from trimtab.cluster.in_process import InProcessTransport
 from trimtab.cluster.leases.fence import Fence
-from trimtab.cluster.transport.in_process import InProcessTransport
 from trimtab.operator.process import make_family
 from trimtab.operator.runtime import Runtime
 from trimtab.operator.settings.settings import Settings
 from trimtab.operator.vertical.updater.controller import Updater
 from trimtab.operator.vertical.updater.replacement import ReplacementCheck
-from trimtab.operator.vertical.wiring import (
-    VerticalRuntime,
-    _UpdatingShard,
-    make_recommender,
-    make_updater,
-)
+from trimtab.operator.vertical.wiring import VerticalRuntime, _UpdatingShard, make_recommender, make_updater
 from trimtab_lab.apiserver.server import Server
 
 

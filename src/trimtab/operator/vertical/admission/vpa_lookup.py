@@ -4,7 +4,7 @@ VPAs are indexed by target, so a review reads two or three of them however many 
 """
 
 from trimtab.cluster import errors
-from trimtab.cluster.cache.subscriptions import Delta
+from trimtab.cluster.cache.store import Delta
 from trimtab.cluster.client import Client
 from trimtab.decide.vertical.admission.admit import AdmissionContext
 from trimtab.decide.vertical.control.controllers import ControllerKey, topmost_controller

@@ -9,8 +9,8 @@ from collections.abc import Callable, Sequence
 from contextlib import aclosing
 
 from trimtab.cluster import errors
-from trimtab.cluster.cache.namespaced_informer import NamespacedInformer
-from trimtab.cluster.cache.share import list_part
+from trimtab.cluster.cache.parts import list_part
+from trimtab.cluster.cache.shared import NamespacedInformer
 from trimtab.cluster.client import Client, DeleteOptions, Preconditions
 from trimtab.cluster.codec.objects import PartialObject
 from trimtab.model import times

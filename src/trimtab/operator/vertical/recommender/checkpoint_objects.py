@@ -6,7 +6,7 @@ Names are upstream's, `<vpa>-<container>`, so that two VPAs may collide. The spe
 from dataclasses import dataclass, field
 from datetime import datetime
 
-from trimtab.cluster.cache.share import Share
+from trimtab.cluster.cache.parts import Share
 from trimtab.decide.vertical.rules import Rules
 from trimtab.model.core.meta import NamespacedName, ObjectMeta
 from trimtab.model.json import wire

@@ -12,7 +12,7 @@ from typing import Any, Self
 import msgspec
 
 from trimtab.cluster import errors
-from trimtab.cluster.cache.share import list_part
+from trimtab.cluster.cache.parts import list_part
 from trimtab.cluster.client import Client, PatchType, Preconditions
 from trimtab.model.core.meta import NamespacedName
 from trimtab.model.json import wire

@@ -13,12 +13,17 @@ from datetime import timedelta
 from pathlib import Path
 
 from trimtab.clock import Clock
-from trimtab.cluster.config.connection import Connection, Credential, Credentials, StaticCredentials
+from trimtab.cluster.config.connection import (
+    Connection,
+    Credential,
+    Credentials,
+    StaticCredentials,
+    TlsSettings,
+    check_address,
+)
 from trimtab.cluster.config.credentials import TokenFileCredentials
-from trimtab.cluster.config.proxies import check_address
-from trimtab.cluster.config.tls import TlsSettings
 from trimtab.cluster.http import HttpTransport
-from trimtab.cluster.transport.transport import Request, Response
+from trimtab.cluster.transport import Request, Response
 from trimtab.metrics.prometheus import PrometheusClient, PrometheusError, QueryRefusedError
 from trimtab.metrics.usage_history import SeriesNames, SlowHistoryError, Span, UsageHistoryReader
 from trimtab.model.times import parse_long_duration

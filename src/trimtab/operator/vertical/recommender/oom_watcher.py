@@ -4,9 +4,9 @@ from collections import deque
 from collections.abc import Iterable, Iterator
 from typing import NamedTuple
 
-from trimtab.cluster.cache.namespaced_informer import NamespacedInformer
-from trimtab.cluster.cache.share import Share
-from trimtab.cluster.cache.subscriptions import CacheEvent, Delta
+from trimtab.cluster.cache.parts import Share
+from trimtab.cluster.cache.shared import NamespacedInformer
+from trimtab.cluster.cache.store import CacheEvent, Delta
 from trimtab.cluster.client import Client
 from trimtab.cluster.resource import CORE_EVENTS
 from trimtab.decide.vertical.input.oom import OOM, ooms_of_event, ooms_of_pod, ooms_of_update

@@ -5,7 +5,7 @@ import logging
 from collections.abc import Callable, Iterable
 
 from trimtab.cluster import errors
-from trimtab.cluster.cache.namespaced_informer import NamespacedInformer
+from trimtab.cluster.cache.shared import NamespacedInformer
 from trimtab.cluster.client import PatchType, Preconditions
 from trimtab.model.author import Author
 from trimtab.model.json import wire

@@ -15,20 +15,14 @@ import msgspec
 
 from trimtab.clock import Clock
 from trimtab.cluster import errors
-from trimtab.cluster.cache.subscriptions import CacheEvent, Delta
+from trimtab.cluster.cache.store import CacheEvent, Delta
 from trimtab.cluster.client import Client
 from trimtab.cluster.events import EventRecorder
 from trimtab.cluster.leases.fence import Fence
 from trimtab.decide.vertical.control.control import CONFLICT_REASON
 from trimtab.decide.vertical.control.controllers import ControllerKey, creator_of
 from trimtab.decide.vertical.records import RecordedResult, UpdateRecord, recorded_loop
-from trimtab.decide.vertical.update.actions import (
-    Action,
-    ActionResult,
-    Evict,
-    PodUpdateResult,
-    UpdateEvent,
-)
+from trimtab.decide.vertical.update.actions import Action, ActionResult, Evict, PodUpdateResult, UpdateEvent
 from trimtab.decide.vertical.update.disruption_ledger import is_available
 from trimtab.decide.vertical.update.eviction_limits import EvictionLimits, EvictionLimitSettings
 from trimtab.decide.vertical.update.in_place.resize_request import PROGRESS_REASONS

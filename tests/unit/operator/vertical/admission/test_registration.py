@@ -5,10 +5,10 @@ from typing import Any
 
 import pytest
 
+from tests.support.asgi import AsgiTransport
 from tests.unit.cluster.fake_api import Answer, FakeApi, status
 from trimtab.clock import VirtualClock
 from trimtab.cluster.client import Client
-from trimtab.cluster.transport.asgi import AsgiTransport
 from trimtab.model.vpa.webhooks import UPSTREAM_NAME
 from trimtab.operator.settings.settings import Settings
 from trimtab.operator.vertical.admission.registration import (

@@ -10,11 +10,11 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from prometheus_client import CollectorRegistry
 
+from tests.support.asgi import AsgiTransport
 from trimtab.clock import VirtualClock
 from trimtab.cluster.client import Client
-from trimtab.cluster.transport.asgi import AsgiTransport
-from trimtab.cluster.transport.in_process import InProcessTransport
-from trimtab.cluster.transport.transport import Request
+from trimtab.cluster.in_process import InProcessTransport
+from trimtab.cluster.transport import Request
 from trimtab.model.crds import all_crds
 from trimtab.model.feature_gates import FeatureGates
 from trimtab.model.vpa.webhooks import MUTATE_PODS, VALIDATE_SCOPES, VALIDATE_VPAS

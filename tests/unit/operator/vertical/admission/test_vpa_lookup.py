@@ -9,7 +9,7 @@ from tests.unit.decide.vertical.policy_builders import index, limit_range, pod, 
 from tests.unit.operator.horizontal.fakes import api_error
 from trimtab.clock import VirtualClock
 from trimtab.cluster import errors
-from trimtab.cluster.cache.subscriptions import CacheEvent, Delta
+from trimtab.cluster.cache.store import CacheEvent, Delta
 from trimtab.decide.vertical.rules import Rules
 from trimtab.model.core.server_rules import rules_of
 from trimtab.model.feature_gates import FeatureGates

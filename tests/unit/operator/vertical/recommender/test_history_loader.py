@@ -11,7 +11,7 @@ from prometheus_client import CollectorRegistry
 from trimtab.clock import SystemClock, VirtualClock
 from trimtab.cluster.config.connection import Connection, StaticCredentials
 from trimtab.cluster.errors import TransportError
-from trimtab.cluster.transport.transport import Request
+from trimtab.cluster.transport import Request
 from trimtab.metrics.prometheus import PrometheusError
 from trimtab.metrics.usage_history import SlowHistoryError
 from trimtab.operator.settings.vertical import HistorySettings

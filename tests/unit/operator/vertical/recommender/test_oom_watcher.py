@@ -6,8 +6,8 @@ import pytest
 
 from tests.unit.decide.vertical.policy_builders import pod
 from trimtab.clock import VirtualClock
-from trimtab.cluster.cache.share import Share
-from trimtab.cluster.cache.subscriptions import CacheEvent, Delta
+from trimtab.cluster.cache.parts import Share
+from trimtab.cluster.cache.store import CacheEvent, Delta
 from trimtab.cluster.client import Client
 from trimtab.decide.vertical.input.oom import OOM
 from trimtab.decide.vertical.rules import Rules

@@ -18,7 +18,7 @@ from tests.unit.decide.vertical.policy_builders import (
     vpa,
 )
 from trimtab.clock import VirtualClock
-from trimtab.cluster.cache.subscriptions import CacheEvent, Delta
+from trimtab.cluster.cache.store import CacheEvent, Delta
 from trimtab.decide.vertical.control.controllers import ControllerKey
 from trimtab.decide.vertical.update.disruption_ledger import Disruption, DisruptionKind
 from trimtab.operator.control_loop import ControlLoopMetrics

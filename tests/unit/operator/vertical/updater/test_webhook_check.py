@@ -5,12 +5,12 @@ from datetime import UTC, datetime, timedelta
 
 import pytest
 
+from tests.support.asgi import AsgiTransport
 from tests.unit.cluster.fake_api import Answer, FakeApi, status
 from trimtab.clock import VirtualClock
 from trimtab.cluster import errors
 from trimtab.cluster.client import Client
 from trimtab.cluster.leases.fence import ClosedFence
-from trimtab.cluster.transport.asgi import AsgiTransport
 from trimtab.model.vpa.webhooks import PROBE_LABEL
 from trimtab.operator.settings.vertical import UpdaterLoopSettings
 from trimtab.operator.vertical.updater.webhook_check import PROBE_ANSWER, AdmissionProbe, LeaseCheck

@@ -10,7 +10,7 @@ from typing import Any
 from urllib.parse import unquote, urlencode
 
 from trimtab.cluster.errors import TransportError
-from trimtab.cluster.transport.transport import Request, Response
+from trimtab.cluster.transport import Request, Response
 
 Message = MutableMapping[str, Any]
 Application = Callable[

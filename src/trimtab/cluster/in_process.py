@@ -11,7 +11,7 @@ from typing import Protocol
 from urllib.parse import urlencode
 
 from trimtab.cluster.errors import Fenced, TransportError
-from trimtab.cluster.transport.transport import Request, Response
+from trimtab.cluster.transport import Request, Response
 
 
 class InProcessAnswer(Protocol):

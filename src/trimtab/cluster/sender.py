@@ -6,26 +6,122 @@ a 5xx the write may have happened, so the caller reads first and decides again.
 
 import asyncio
 import random
-from collections.abc import AsyncIterator
+import re
+from collections.abc import AsyncIterator, Mapping
 from contextlib import AsyncExitStack, asynccontextmanager
 from dataclasses import dataclass, field
+from email.utils import parsedate_to_datetime
 from math import inf
+from typing import Final
 
 import msgspec
 
 from trimtab.clock import Clock
 from trimtab.cluster import errors
+from trimtab.cluster.lanes import OBJECTS, Lane, LaneLimits
 from trimtab.cluster.leases.fence import Fence, NoFence
-from trimtab.cluster.transport.dry_run import DryRun
-from trimtab.cluster.transport.lanes import OBJECTS, Lane, LaneLimits
-from trimtab.cluster.transport.server_clock import ServerClock
-from trimtab.cluster.transport.transport import (
-    Request,
-    Response,
-    ResponseStream,
-    Transport,
-)
+from trimtab.cluster.transport import Request, Response, ResponseStream, Transport
+from trimtab.model.json import wire
 from trimtab.pacing import Backoff
+
+_EVENTS: Final = frozenset({("", "events"), ("events.k8s.io", "events")})
+_REVIEWS: Final = frozenset({"authentication.k8s.io", "authorization.k8s.io"})
+_OWN_ENDING: Final = re.compile(r"(member-)?\d+|settings")
+_LEASES: Final = ("coordination.k8s.io", "leases")
+
+
+class _Metadata(wire.Wire):
+    name: str = ""
+
+
+class _Named(wire.Wire):
+    metadata: _Metadata = _Metadata()
+
+
+@dataclass(frozen=True, slots=True)
+class _Target:
+    group: str
+    resource: str
+    """The plural, with the subresource if there is one."""
+    namespace: str
+    name: str
+
+
+@dataclass(frozen=True, slots=True)
+class DryRun:
+    """The rule of a dry run."""
+
+    lease_namespace: str = ""
+    lease_name: str = ""
+    """What the names of the Leases of this process begin with."""
+
+    def may_send(self, request: Request) -> bool:
+        """Return whether a request may be sent."""
+        if request.method == "GET" or ("dryRun", "All") in request.query:
+            return True
+        target = _target_of(request)
+        kind = target.group, target.resource
+        return kind in _EVENTS or target.group in _REVIEWS or (kind == _LEASES and self._is_own_lease(target))
+
+    def _is_own_lease(self, target: _Target) -> bool:
+        ending = target.name.removeprefix(f"{self.lease_name}-")
+        is_named = ending != target.name and bool(_OWN_ENDING.fullmatch(ending))
+        return bool(self.lease_name) and target.namespace == self.lease_namespace and is_named
+
+
+def _target_of(request: Request) -> _Target:
+    parts = request.path.strip("/").split("/")
+    group, rest = ("", parts[2:]) if parts[0] == "api" else ("".join(parts[1:2]), parts[3:])
+    namespace = ""
+    if rest[:1] == ["namespaces"] and len(rest) > 2:
+        namespace, rest = rest[1], rest[2:]
+    plural, name, subresource = [*rest, "", "", ""][:3]
+    return _Target(
+        group, f"{plural}/{subresource}" if subresource else plural, namespace, name or _name_in(request)
+    )
+
+
+def _name_in(request: Request) -> str:
+    """Return the name of the object that is created."""
+    try:
+        return wire.decode(request.body or b"{}", _Named).metadata.name
+    except (wire.WireError, msgspec.DecodeError):
+        return ""
+
+
+_AGGREGATED = "metrics.k8s.io/"
+"""Responses of these groups come through the API server from another server, with that server's date."""
+
+
+class ServerClock:
+    """The headers of the last response of the API server, and when they arrived."""
+
+    __slots__ = ("_at", "_clock", "_headers")
+
+    def __init__(self, clock: Clock) -> None:
+        self._clock = clock
+        self._headers: Mapping[str, str] = {}
+        self._at = 0.0
+
+    def note(self, path: str, headers: Mapping[str, str]) -> None:
+        """Note a response. Its headers are decoded only when the date is needed."""
+        if _AGGREGATED not in path:
+            self._headers, self._at = headers, self._clock.monotonic()
+
+    def offset(self) -> float | None:
+        """Return by how many seconds the server's clock is ahead of ours, or None if that is unknown.
+
+        The date was noted with the monotonic clock, so the result is right at once after our clock is set.
+        """
+        text = self._headers.get("date")
+        if not text:
+            return None
+        try:
+            date = parsedate_to_datetime(text).timestamp()
+        except (ValueError, OverflowError):
+            return None
+        return date + self._clock.monotonic() - self._at - self._clock.now().timestamp()
+
 
 _MAX_THROTTLED = 10
 _MAX_READ_TRIES = 4

@@ -1,14 +1,142 @@
-"""Parses responses from the bytes of a connection, without a socket.
+"""The bytes of requests and of responses, without a socket.
 
-httptools parses. This module handles interim responses, responses that end with the connection, limits, and unexpected
-bytes.
+HttpProblem: why there is no response. The transport turns it into a TransportError.
+├── DeadlineError     a deadline passed
+├── EndedError        the connection ended before the response; `untouched` if no byte of it had arrived
+├── BadAnswerError    the response is invalid
+├── TooBigError       the response is longer than allowed
+├── FenceClosedError  the lease may be lost, so nothing was sent
+└── CannotConnectError  no connection was made, so nothing was sent
+
+The parts that all requests share are encoded once. httptools parses responses. This module handles interim responses,
+responses that end with the connection, limits, and unexpected bytes.
 """
 
-from collections.abc import Callable, Iterator, Mapping
+import re
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from functools import lru_cache
+from typing import Self
+from urllib.parse import urlencode
 
 from httptools import HttpParserError, HttpParserUpgrade, HttpResponseParser
 
-from trimtab.cluster.http.errors import BadAnswerError, TooBigError
+from trimtab.cluster.transport import Query, Request
+
+
+class HttpProblem(Exception):  # noqa: N818 - the root of the tree; its leaves are errors
+    """The base class of the internal errors of this package."""
+
+    def again(self) -> Self:
+        """Return an equal error without a traceback.
+
+        A traceback refers to frames, and these to the connection and the body. An object that keeps an error keeps one
+        that is never raised, so that a failed body is freed at once and not by the garbage collector.
+        """
+        other = type(self).__new__(type(self), *self.args)
+        other.__dict__.update(self.__dict__)
+        cause = self.__cause__
+        other.__cause__ = None if cause is None else cause.with_traceback(None)
+        return other
+
+
+class DeadlineError(HttpProblem):
+    """A deadline passed."""
+
+    def __init__(self, message: str, *, had_begun: bool = False) -> None:
+        super().__init__(message)
+        self.had_begun = had_begun
+
+
+class EndedError(HttpProblem):
+    """The server or the network ended the connection."""
+
+    def __init__(self, message: str, *, untouched: bool) -> None:
+        super().__init__(message)
+        self.untouched = untouched
+
+
+class BadAnswerError(HttpProblem):
+    """The response violates HTTP, or uses a feature that was not requested."""
+
+
+class TooBigError(HttpProblem):
+    """The response is longer than allowed."""
+
+
+class FenceClosedError(HttpProblem):
+    """The fence of a write closed before it was sent."""
+
+
+class CannotConnectError(HttpProblem):
+    """No connection could be made. The cause says why."""
+
+
+_TARGET = re.compile(r"/[!-~]*")
+_NAME = re.compile(r"[!#$%&'*+.^_`|~0-9A-Za-z-]+")
+_VALUE = re.compile(r"[\t -~\x80-\xff]*")
+_WITH_BODY = frozenset({"POST", "PUT", "PATCH"})
+
+
+class HeadWriter:
+    """Encodes the heads of requests to a server. `fixed` headers are part of each."""
+
+    def __init__(self, host: str, prefix: str, fixed: Iterable[tuple[str, str]]) -> None:
+        self._prefix = prefix
+        """The prefix of every target: the server's base path, or its whole address for a proxy."""
+        self._fixed = [("Host", host), *fixed]
+        self._lines = "".join(header_line(*pair) for pair in self._fixed)
+        self._names = frozenset(name.lower() for name, _ in self._fixed)
+
+    def write(self, request: Request) -> bytes:
+        """Return the bytes of a request. Its own headers replace fixed ones of the same name."""
+        return self.write_parts(
+            request.method,
+            request.path + query_text(request.query),
+            request.headers.items(),
+            request.body,
+        )
+
+    def write_parts(
+        self, method: str, target: str, headers: Iterable[tuple[str, str]], body: bytes | None
+    ) -> bytes:
+        """Return the bytes of a request whose headers may repeat."""
+        if not _TARGET.fullmatch(target):
+            raise ValueError(f"{target!r} is not a path that can be asked for")
+        own = ""
+        fixed = self._lines
+        for name, value in headers:
+            own += header_line(name, value)
+            if name.lower() in self._names:
+                fixed = self._without(name.lower(), fixed)
+        if body:
+            own += f"Content-Length: {len(body)}\r\n"
+        elif method in _WITH_BODY:
+            own += "Content-Length: 0\r\n"
+        head = f"{method} {self._prefix}{target} HTTP/1.1\r\n{fixed}{own}\r\n".encode("latin-1")
+        return head + body if body else head
+
+    def _without(self, name: str, lines: str) -> str:
+        kept = [line for line in lines.splitlines(keepends=True) if line.partition(":")[0].lower() != name]
+        return "".join(kept)
+
+
+@lru_cache(maxsize=256)
+def header_line(name: str, value: str) -> str:
+    """Return a header line. Reject a value that would start another line."""
+    if not _NAME.fullmatch(name) or not _VALUE.fullmatch(value):
+        raise ValueError(f"the header {name!r} cannot be sent: it holds a character that HTTP does not allow")
+    return f"{name}: {value}\r\n"
+
+
+def query_text(query: Query) -> str:
+    """Return the query with its question mark."""
+    return _encoded(tuple(query)) if query else ""
+
+
+@lru_cache(maxsize=256)
+def _encoded(query: tuple[tuple[str, str], ...]) -> str:
+    return f"?{urlencode(query)}"
+
 
 _MAX_HEAD = 256 * 1024
 """Maximum bytes before the body. API servers send less than 1 KB."""
