@@ -159,10 +159,15 @@ def found(memory: Memory, current: int, now: float) -> Memory:
 
 
 def _clamped(memory: Memory, now: float) -> Memory:
-    """Return the memory without times later than now, which a clock that was ahead wrote."""
+    """Return the memory without times later than now. What a clock that was ahead wrote is earlier by as much, all of it.
+
+    An event that kept its time while the others were cut would count for longer, and free what it does not.
+    """
+    ahead = max(memory.at - now, 0.0)
 
     def clamp(entry: _Entry) -> _Entry:
-        return entry if entry.at <= now else msgspec.structs.replace(entry, at=now)
+        at = min(entry.at - ahead, now)
+        return entry if at == entry.at else msgspec.structs.replace(entry, at=at)
 
     known = memory.recommendations
     return msgspec.structs.replace(
