@@ -235,11 +235,6 @@ HORIZONTAL["FeatureGateDisabled"] = Reason(
     "A field of the spec has no effect, because the operator's feature gate for it is off; the message names both.",
     "Turn the gate on with --feature-gates, or remove the field.",
 )
-HORIZONTAL["ClockDiffers"] = Reason(
-    "condition OperatorClockWrong",
-    "The operator's clock differs from those of the API server and the metrics sources, so samples are dated by theirs.",
-    "Set the clock of the operator's node.",
-)
 HORIZONTAL["SelectorOverlap"] = Reason(
     "condition SelectorMatchesExtraPods",
     "The target's selector matches more active pods than the target has, and the usage of all of them is averaged. Advice "

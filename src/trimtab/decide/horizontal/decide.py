@@ -195,9 +195,9 @@ def _remember(proposed: Proposed, answers: tuple[PolicyAnswer, ...]) -> Memory:
         return memory
     if answers or memory.policies:
         memory = msgspec.structs.replace(memory, policies=policy_memory(answers, memory.policies))
-    if metrics.last_good == memory.last_good and metrics.rejected_since == memory.rejected_since:
+    if metrics.last_good == memory.last_good:
         return memory
-    return msgspec.structs.replace(memory, last_good=metrics.last_good, rejected_since=metrics.rejected_since)
+    return msgspec.structs.replace(memory, last_good=metrics.last_good)
 
 
 _CALM = {Code.PAUSED, Code.BESIDE_NATIVE}

@@ -13,7 +13,6 @@ from trimtab.decide.horizontal.limits import goes_to_zero
 from trimtab.decide.horizontal.metrics.combine import LossFallback, describe_fallback
 from trimtab.decide.horizontal.metrics.kinds import Failure, PodCounts, Proposal
 from trimtab.decide.horizontal.metrics.pods import ProposalOutcome
-from trimtab.decide.horizontal.observation.clock_offset import describe_offset
 from trimtab.decide.horizontal.observation.observation import Observation, policies_of
 from trimtab.decide.horizontal.observation.plugin_answers import (
     INVALID_POLICIES,
@@ -133,8 +132,6 @@ class Explanation(Wire):
     next_step: str
     advice: tuple[Advice, ...]
     """The same as `next_step`, as values."""
-    clock: str = ""
-    """How the operator's clock is wrong; empty if it is right."""
     author: str = ""
     """The replica that wrote the scale or the status; empty if nothing was written."""
     is_dry_run: bool = False
@@ -192,7 +189,6 @@ def explain(record: Record, *, dry_run: bool = False) -> Explanation:
         partly_held=partly_held(observation, decision),
         next_step=next_step(observation, decision, advice, dry_run=dry_run),
         advice=advice,
-        clock=describe_offset(observation.clock_offset) if observation.clock_offset else "",
         author="" if record.author is None else str(record.author),
         is_dry_run=dry_run or must_not_scale(observation.hpa, observation.gates),
         annotation_problem=annotation_problem(observation.hpa, observation.gates),
@@ -406,8 +402,6 @@ def _lines(story: Explanation) -> list[str]:
     if story.limit:
         lines.append(f"limit: {story.limit}")
     lines += [f"ignored: {text}" for text in story.ignored_fields]
-    if story.clock:
-        lines.append(f"clock: {story.clock}")
     if story.annotation_problem:
         lines.append(f"held: {story.annotation_problem}; nothing is scaled until then")
     if story.author:

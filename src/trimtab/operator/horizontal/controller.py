@@ -15,7 +15,6 @@ from trimtab.decide.horizontal.records.record import Record
 from trimtab.decide.horizontal.status.conditions import as_dry_run
 from trimtab.operator import gc_tuning
 from trimtab.operator.horizontal.batches import Batches
-from trimtab.operator.horizontal.clock_check import ClockCheck
 from trimtab.operator.horizontal.config import DecisionConfig
 from trimtab.operator.horizontal.early_scaling import UsageMonitor
 from trimtab.operator.horizontal.freshness import Freshness
@@ -64,9 +63,6 @@ class HpaController:
         self._needs = FilterNeeds(runtime.guards)
         self._matcher = PodMatcher(config.gates, self.hpas, self._pods, self._needs)
         self._metrics = HpaControllerMetrics(runtime.registry)
-        server = runtime.client.sender.server_clock
-        self._clock_check = ClockCheck(clock, server.offset, config.settings)
-        self._metrics.clock_offset.set_function(self._clock_check.offset)
         self._fetcher = self._make_fetcher()
         self._snapshots = SnapshotBuilder(
             clock,
@@ -82,7 +78,6 @@ class HpaController:
             ),
             self._fetcher,
         )
-        self._snapshots.clock_offset_at = self._clock_check.offset_at
         self._reconciler = Reconciler(
             clock, self._snapshots, self._make_writer(), self._metrics, runtime.guards
         )
@@ -115,7 +110,6 @@ class HpaController:
             runtime.discovery,
             list_all,
             is_strict=is_strict,
-            on_samples=self._clock_check.note_samples,
         )
 
     def _make_rivals(self) -> RivalCache:
@@ -352,8 +346,7 @@ class HpaController:
 
     def warnings(self) -> dict[str, str]:
         """Return what is wrong although HPAs are decided, by name."""
-        problem = self._clock_check.problem()
-        return self._watches.warnings() | ({"clock": problem} if problem else {})
+        return self._watches.warnings()
 
     def _count_owned(self) -> int:
         return sum(self.ownership.owns(hpa_state.key) for hpa_state in self.hpas)

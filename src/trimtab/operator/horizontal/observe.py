@@ -4,7 +4,6 @@
 part without waiting, which a batch calls for each of its HPAs. It first checks whether the last decision still holds.
 """
 
-from collections.abc import Callable
 from dataclasses import dataclass
 from datetime import UTC, datetime
 
@@ -22,7 +21,6 @@ from trimtab.decide.horizontal.records.unchanged import UnchangedDecision
 from trimtab.metrics.queries import Query
 from trimtab.model.hpa.metric_kinds import measured_by
 from trimtab.model.hpa.types import HorizontalPodAutoscaler, MetricSpec
-from trimtab.operator.horizontal.clock_check import SET_SECONDS
 from trimtab.operator.horizontal.config import DecisionConfig
 from trimtab.operator.horizontal.freshness import Freshness
 from trimtab.operator.horizontal.hpa_state import HpaState, ReconcileRequest
@@ -39,7 +37,6 @@ from trimtab.operator.horizontal.queries import (
     usage_in,
 )
 from trimtab.operator.horizontal.rivals import RivalCache
-from trimtab.operator.horizontal.sample_moves import Dating
 from trimtab.operator.horizontal.targets import ResolvedTarget, TargetCache
 from trimtab.operator.horizontal.usage import NamespaceUsage
 from trimtab.operator.ownership import Ownership
@@ -93,21 +90,6 @@ class SnapshotBuilder:
         self._nodes = caches.nodes
         self.rivals = caches.rivals
         self._fetcher = fetcher
-        self.clock_offset_at: Callable[[float, float], float] = lambda _now, _monotonic: 0.0
-        """Returns the seconds to add to our clock for the age of samples, given what both of our clocks say."""
-
-    def _offset_of(self, moment: float) -> float:
-        """Return the seconds to add to an epoch's time for the ages of samples. A wall clock that was set moves no epoch."""
-        was_set_by = self._clock.now().timestamp() - moment
-        return self.clock_offset() + (round(was_set_by) if abs(was_set_by) > SET_SECONDS else 0.0)
-
-    def _dating(self, moment: float) -> Dating:
-        """Return how the times when samples were first seen become those of an epoch whose time is `moment`."""
-        return Dating(moment - self._clock.monotonic())
-
-    def clock_offset(self) -> float:
-        """Return the seconds to add to our clock now for the age of samples."""
-        return self.clock_offset_at(self._clock.now().timestamp(), self._clock.monotonic())
 
     async def read(
         self, request: ReconcileRequest, samples: Samples | None = None
@@ -230,11 +212,10 @@ class SnapshotBuilder:
             hpa_state
         ):
             hpa_state.invalidate()
-        offset = self._offset_of(moment)
-        if not owners and self.is_unchanged(hpa_state, queries, matched, samples, moment, offset):
+        if not owners and self.is_unchanged(hpa_state, queries, matched, samples, moment):
             return hpa_state.extend_decision(moment)
-        dating = self._dating(moment)
-        observation = self.observe(hpa_state, queries, matched, samples, owners, memory.own, dating)
+        shift = moment - self._clock.monotonic()
+        observation = self.observe(hpa_state, queries, matched, samples, owners, memory.own, shift)
         if hpa_state.unchanged is not None and hpa_state.unchanged.still_valid(observation, moment):
             return hpa_state.extend_decision(moment)
         hpa_state.invalidate()
@@ -252,8 +233,8 @@ class SnapshotBuilder:
         if epoch is None or hpa_state.memory.epoch is not epoch or owners is None:
             return None
         moment = epoch.now()
-        dating, own = self._dating(moment), hpa_state.memory.own
-        observation = self.observe(hpa_state, queries, matched, samples, owners, own, dating)
+        shift, own = moment - self._clock.monotonic(), hpa_state.memory.own
+        observation = self.observe(hpa_state, queries, matched, samples, owners, own, shift)
         return Snapshot(queries.target, observation, datetime.fromtimestamp(moment, UTC), epoch)
 
     def observe(
@@ -264,7 +245,7 @@ class SnapshotBuilder:
         samples: Samples,
         owners: Owners,
         memory: Memory,
-        dating: Dating,
+        shift: float,
     ) -> Observation:
         """Freeze everything that a decision depends on."""
         if not owners and self._matcher.has_extra_pods(hpa_state, matched):
@@ -281,14 +262,13 @@ class SnapshotBuilder:
             if hpa_state.names_plugins
             else None,
             conflicting_hpas=matched.conflicting,
-            samples=_select_samples(queries, samples, matched.pods, dating),
+            samples=_select_samples(queries, samples, matched.pods, shift),
             stale_inputs=self._stale_inputs(hpa_state, queries),
             memory=memory,
             rivals=self.rivals.of(hpa_state),
             settings=self._config.settings,
             gates=self._config.gates,
             rules=self._config.rules,
-            clock_offset=self._offset_of(self._clock.monotonic() + dating.shift),
         )
 
     def is_unchanged(
@@ -298,7 +278,6 @@ class SnapshotBuilder:
         matched: MatchedPods,
         samples: Samples,
         now: float,
-        clock_offset: float,
     ) -> bool:
         """Return whether the usage of pods alone shows that the last decision still holds.
 
@@ -317,11 +296,9 @@ class SnapshotBuilder:
         usage = usage_in(queries.usage, samples)
         return (
             isinstance(usage, NamespaceUsage)
-            and last.still_valid_alone(
-                hpa_state.hpa, queries.target.scale, hpa_state.memory.own, now, clock_offset
-            )
+            and last.still_valid_alone(hpa_state.hpa, queries.target.scale, hpa_state.memory.own, now)
             and (matched.pods is last.observation.pods or matched.pods == last.observation.pods)
-            and last.accepts(usage.span, now)
+            and last.accepts(usage.moved_at + now - self._clock.monotonic(), now)
             and _has_values(usage, matched.pods, hpa_state.hpa.spec.metrics, last.values)
         )
 
@@ -359,12 +336,12 @@ class SnapshotBuilder:
 
 
 def _select_samples(
-    queries: MetricQueries, samples: Samples, pods: tuple[PodSnapshot, ...], dating: Dating
+    queries: MetricQueries, samples: Samples, pods: tuple[PodSnapshot, ...], shift: float
 ) -> tuple[MetricSamples, ...]:
     if not queries.per_metric:
         return ()
     return tuple(
-        query if isinstance(query, FetchFailure) else samples_for(metric, query, samples, pods, dating)
+        query if isinstance(query, FetchFailure) else samples_for(metric, query, samples, pods, shift)
         for metric, query in zip(queries.spec.metrics, queries.per_metric, strict=True)
     )
 

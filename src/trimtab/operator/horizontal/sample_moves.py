@@ -5,6 +5,7 @@ was asked for. So a sample is as old as the time since then, and it may have beg
 """
 
 from collections.abc import Hashable, Iterable, Mapping
+from math import inf
 from typing import NamedTuple
 
 import msgspec
@@ -53,7 +54,7 @@ class SampleMoves:
             try:
                 dates.add(seconds_of(text))
             except ValueError:
-                continue  # the samples cannot be read either
+                dates.add(-inf)  # nobody knows how old it is
         return self.note(namespace, dates, asked_at)
 
     def _sweep(self, now: float) -> None:
@@ -71,25 +72,22 @@ def dates_of(samples: MetricSamples) -> set[float]:
     )
 
 
-class Dating(NamedTuple):
-    """How times of the monotonic clock become those of a decision."""
+def oldest_move(moves: Moves, now: float) -> float:
+    """Return when the date moved that has not moved for the longest time. One that never moved may be of any age."""
+    if -inf in moves:
+        return -inf
+    times = [-inf if move.lacked_at is None else move.at for move in moves.values()]
+    return min(times, default=now)
 
-    shift: float
-    """By how much the clock of the decision is ahead of the monotonic one."""
-    is_only_shown: bool = False
-    """Whether the decision is a viewer's. Its first list counts as moved, as in the operator that has asked for long."""
 
-
-def with_moves(samples: MetricSamples, moves: Moves, dating: Dating) -> MetricSamples:
-    """Return samples with the moves of their dates, by the clock of the decision."""
+def with_moves(samples: MetricSamples, moves: Moves, shift: float) -> MetricSamples:
+    """Return samples with the moves of their dates, by a clock that is `shift` ahead of the monotonic one."""
     if not isinstance(samples, PodSamples | Series):
         return samples
-    found = tuple([_dated(moves[date], dating) for date in sorted(dates_of(samples)) if date in moves])
+    found = tuple([_shifted(moves[date], shift) for date in sorted(dates_of(samples)) if date in moves])
     return msgspec.structs.replace(samples, moves=found)
 
 
-def _dated(move: Move, dating: Dating) -> Move:
-    lacked_at = move.at if move.lacked_at is None and dating.is_only_shown else move.lacked_at
-    if lacked_at is not None:
-        lacked_at = round(lacked_at + dating.shift, 3)
-    return Move(move.timestamp, round(move.at + dating.shift, 3), lacked_at)
+def _shifted(move: Move, shift: float) -> Move:
+    lacked_at = None if move.lacked_at is None else round(move.lacked_at + shift, 3)
+    return Move(move.timestamp, round(move.at + shift, 3), lacked_at)

@@ -7,12 +7,13 @@ namespaces are listed one by one in the same sync, and for a while after.
 
 import logging
 from collections.abc import Collection
+from math import inf
 
 from trimtab.clock import Clock
 from trimtab.cluster.cache.shared import SharedInformers
 from trimtab.cluster.resource import PODS
 from trimtab.decide.horizontal.observation.pods import PodSnapshot
-from trimtab.decide.horizontal.observation.samples import MetricSamples, each_usage, read_usage, span_of
+from trimtab.decide.horizontal.observation.samples import MetricSamples, each_usage, read_usage
 from trimtab.metrics.queries import PodUsage
 from trimtab.model.metrics_api import PodMetrics, PodMetricsList
 from trimtab.operator.horizontal.sample_moves import Moves
@@ -37,14 +38,14 @@ LONGEST_PAUSE = 3600.0
 class NamespaceUsage:
     """CPU and memory of the pods of one namespace, by pod."""
 
-    __slots__ = ("items", "moves", "span")
+    __slots__ = ("items", "moved_at", "moves")
 
-    def __init__(self, items: dict[str, PodMetrics], span: tuple[float, float]) -> None:
+    def __init__(self, items: dict[str, PodMetrics]) -> None:
         self.items = items
         self.moves: Moves = {}
         """When the dates of these samples were first seen, by the monotonic clock."""
-        self.span = span
-        """The first and the last time of all samples in the same list."""
+        self.moved_at = -inf
+        """When the date moved that has not moved for the longest time."""
 
     def samples(self, pods: tuple[PodSnapshot, ...], resource: str, container: str) -> MetricSamples:
         """Return the samples of one resource for these pods."""
@@ -68,7 +69,6 @@ class ClusterUsage:
     __slots__ = ("_empty", "namespaces")
 
     def __init__(self, listed: PodMetricsList) -> None:
-        span = span_of(listed.items)
         namespaces: dict[str, dict[str, PodMetrics]] = {}
         namespace, items = "", namespaces.setdefault("", {})
         for item in listed.items:
@@ -76,8 +76,8 @@ class ClusterUsage:
             if meta.namespace != namespace:  # the list is sorted by namespace
                 namespace, items = meta.namespace, namespaces.setdefault(meta.namespace, {})
             items[meta.name] = item
-        self.namespaces = {name: NamespaceUsage(items, span) for name, items in namespaces.items()}
-        self._empty = NamespaceUsage({}, span)
+        self.namespaces = {name: NamespaceUsage(items) for name, items in namespaces.items()}
+        self._empty = NamespaceUsage({})
 
     def within(self, namespace: str | None) -> NamespaceUsage:
         """Return what a list of one namespace would have returned."""
@@ -89,7 +89,7 @@ def namespace_usage(listed: PodMetricsList, namespace: str | None = None) -> Nam
     items = listed.items
     if namespace is not None:
         items = tuple(item for item in items if item.metadata.namespace in {namespace, ""})
-    return NamespaceUsage({item.metadata.name: item for item in items}, span_of(items))
+    return NamespaceUsage({item.metadata.name: item for item in items})
 
 
 class ListAllPolicy:

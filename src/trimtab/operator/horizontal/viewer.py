@@ -20,7 +20,6 @@ from trimtab.operator.horizontal.queries import (
     QuerySet,
     Samples,
 )
-from trimtab.operator.horizontal.sample_moves import Dating
 from trimtab.operator.horizontal.targets import ResolvedTarget
 from trimtab.plugins.guard import Guards
 
@@ -88,8 +87,8 @@ class DryRunDecider:
         owners = await self._snapshots.find_owners(hpa_state, matched)
         now = self._clock.now().timestamp()
         memory = hpa_state.memory.preview(now)
-        dating = Dating(now - self._clock.monotonic(), is_only_shown=True)
-        observation = self._snapshots.observe(hpa_state, queries, matched, samples, owners, memory, dating)
+        shift = now - self._clock.monotonic()
+        observation = self._snapshots.observe(hpa_state, queries, matched, samples, owners, memory, shift)
         if hpa_state.names_plugins:
             return decide_with_plugins(observation, self._guards, self._clock.now())
         return observation, decide(observation, self._clock.now())

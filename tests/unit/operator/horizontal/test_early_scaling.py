@@ -34,7 +34,7 @@ from trimtab.operator.horizontal.schedule import SyncPeriods
 from trimtab.operator.horizontal.usage import NamespaceUsage
 
 PERIODS = SyncPeriods(15.0, 5.0)
-USAGE = {PodUsage("shop"): NamespaceUsage({}, (0.0, 0.0))}
+USAGE = {PodUsage("shop"): NamespaceUsage({})}
 
 
 class World:
@@ -313,7 +313,7 @@ def test_one_of_two_metrics_outside_its_band_is_decided_about(cpu_milli, memory,
         )
         for pod in chosen
     }
-    world = World({PodUsage("shop"): NamespaceUsage(items, (0.0, 0.0))})
+    world = World({PodUsage("shop"): NamespaceUsage(items)})
     world.state = hpa_state("web", "shop", cpu(50), memory_share(50))
     seen = observe(world.state.hpa, 4, usage_of(chosen, 50), usage_of(chosen, 500_000), pods=chosen)
     world.state.records.append(Record(observation=seen, decision=decide(seen, NOW)))
@@ -333,7 +333,7 @@ def test_usage_at_the_edge_of_its_band_is_inside(usage, scales):
         pod.name: wire.convert({"containers": [{"name": "c", "usage": {"cpu": f"{share}m"}}]}, PodMetrics)
         for pod, share in zip(chosen, shares, strict=True)
     }
-    world = World({PodUsage("shop"): NamespaceUsage(items, (0.0, 0.0))})
+    world = World({PodUsage("shop"): NamespaceUsage(items)})
     seen = observe(world.state.hpa, 4, usage_of(chosen, 50), pods=chosen)
     world.state.records.append(Record(observation=seen, decision=decide(seen, NOW)))
     (band,) = world.state.usage_bands()

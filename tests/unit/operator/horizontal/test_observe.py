@@ -6,7 +6,7 @@ import msgspec
 import pytest
 
 from tests.unit.decide.horizontal.builders import NOW, average, external, marked, object_metric, series, value
-from tests.unit.operator.horizontal.fakes import CONFIG, edit_spec, hpa_state, queries_of, target
+from tests.unit.operator.horizontal.fakes import CONFIG, edit_spec, hpa_state, no_rivals, queries_of, target
 from trimtab.clock import VirtualClock
 from trimtab.cluster.leases.fence import Epoch
 from trimtab.decide.horizontal import Memory, Record, decide
@@ -36,7 +36,7 @@ class World:
             self.clock,
             CONFIG,
             everything,
-            InputCaches(everything, everything, everything, everything, everything, everything),
+            InputCaches(everything, everything, everything, everything, everything, no_rivals()),
             everything,
         )
 
@@ -171,18 +171,6 @@ def take(world, fetched):
     request = world.state.start_reconcile(0.0)
     request.queries = queries_of(world.state, world.cached_target)
     return world.snapshots.snapshot(request, fetched, NO_PODS, {})
-
-
-def test_samples_are_aged_by_our_clock_unless_it_was_found_wrong():
-    world = World(cached=target(4))
-    snapshot = world.snapshot()
-    assert isinstance(snapshot, Snapshot)
-    assert snapshot.observation.clock_offset == world.snapshots.clock_offset() == 0.0
-    world = World(cached=target(4))
-    world.snapshots.clock_offset_at = lambda now, monotonic: (now - NOW.timestamp()) + monotonic - 120.0
-    snapshot = world.snapshot()
-    assert isinstance(snapshot, Snapshot)
-    assert snapshot.observation.clock_offset == world.snapshots.clock_offset() == -120.0
 
 
 def test_queries_are_known_without_waiting_where_everything_is_cached():

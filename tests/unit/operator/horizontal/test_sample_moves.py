@@ -1,12 +1,13 @@
 """When the samples of a source were first dated as they are, by our clock alone."""
 
 import asyncio
+from math import inf
 
 from trimtab.clock import VirtualClock
 from trimtab.decide.horizontal.arithmetic import NEVER
-from trimtab.decide.horizontal.observation.samples import Move, PodSamples, Sample, Series
+from trimtab.decide.horizontal.observation.samples import Move, PodSamples, Sample
 from trimtab.model.metrics_api import MeasuredPod, PodMetrics
-from trimtab.operator.horizontal.sample_moves import FORGOTTEN_AFTER, Dating, SampleMoves, with_moves
+from trimtab.operator.horizontal.sample_moves import FORGOTTEN_AFTER, SampleMoves, oldest_move, with_moves
 
 CLOCK = VirtualClock()
 
@@ -42,18 +43,18 @@ def test_a_source_that_was_not_asked_for_long_is_new_again():
     assert played({100.0}, {100.0}, {100.0}, every=FORGOTTEN_AFTER / 2)[-1] == first
 
 
-def test_dates_of_usage_that_cannot_be_read_are_left_out():
+def test_dates_of_usage_are_noted():
     items = [
         PodMetrics(metadata=MeasuredPod(name=name), timestamp=timestamp)
         for name, timestamp in (("a", "2026-01-01T00:00:00Z"), ("b", None), ("c", "yesterday"))
     ]
-    assert list(SampleMoves(CLOCK).note_usage("shop", items, 0.0)) == [1767225600.0]
+    assert list(SampleMoves(CLOCK).note_usage("shop", items, 0.0)) == [1767225600.0, -inf]
 
 
 def test_moves_are_told_by_the_clock_of_the_decision():
     moves = {100.0: Move(100.0, 2.0, None), 90.0: Move(90.0, 4.0, 2.0)}
     samples = PodSamples(samples={"a": Sample(1, 100.0), "b": Sample(1, 90.0), "c": Sample(1, NEVER)})
-    shown = with_moves(samples, moves, Dating(1000.0))
+    shown = with_moves(samples, moves, 1000.0)
     assert isinstance(shown, PodSamples)
     assert shown.moves == (
         Move(90.0, 1004.0, 1002.0),
@@ -61,12 +62,13 @@ def test_moves_are_told_by_the_clock_of_the_decision():
     )
 
 
-def test_to_a_viewer_the_first_list_has_moved():
-    """It shows what the operator decides, which has asked for long."""
-    shown = with_moves(
-        Series(samples=(Sample(1, 100.0),)),
-        {100.0: Move(100.0, 2.0, None)},
-        Dating(1000.0, is_only_shown=True),
-    )
-    assert isinstance(shown, Series)
-    assert shown.moves == (Move(100.0, 1002.0, 1002.0),)
+def test_the_oldest_move_says_whether_all_samples_are_fresh():
+    moved = {100.0: Move(100.0, 2.0, 0.0), 90.0: Move(90.0, 4.0, 2.0)}
+    assert oldest_move(moved, 9.0) == 2.0
+    assert oldest_move({}, 9.0) == 9.0, "undated samples are as new as their list"
+    assert oldest_move(moved | {80.0: Move(80.0, 4.0, None)}, 9.0) == -inf
+
+
+def test_a_date_that_cannot_be_read_is_of_any_age():
+    items = [PodMetrics(metadata=MeasuredPod(name="a"), timestamp="yesterday")]
+    assert oldest_move(SampleMoves(CLOCK).note_usage("shop", items, 0.0), 9.0) == -inf

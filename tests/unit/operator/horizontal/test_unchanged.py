@@ -20,7 +20,6 @@ from trimtab.operator.horizontal.observe import InputCaches, SnapshotBuilder
 from trimtab.operator.horizontal.pods import MatchedPods, PodMatcher
 from trimtab.operator.horizontal.queries import MetricQueries, build_queries, query_for
 from trimtab.operator.horizontal.rivals import RivalCache
-from trimtab.operator.horizontal.sample_moves import Dating
 from trimtab.operator.horizontal.targets import ResolvedTarget
 from trimtab.operator.horizontal.usage import ALL_NAMESPACES, ClusterUsage
 
@@ -33,7 +32,10 @@ CALM = {"cpu": "50m", "memory": "0"}
 def samples(chosen, usages, age, namespace):
     date = format_time(from_ns(to_ns(NOW) + int((15 - age) * 1e9)))
     usage = {pod.name: [used] for pod, used in zip(chosen, usages, strict=True) if used is not None}
-    return {ALL_NAMESPACES: ClusterUsage(listed(usage, date, namespace))}
+    listing = ClusterUsage(listed(usage, date, namespace))
+    for found in listing.namespaces.values():
+        found.moved_at = -age
+    return {ALL_NAMESPACES: listing}
 
 
 class Life:
@@ -91,14 +93,12 @@ class Life:
             fetched,
             {},
             self.state.memory.own,
-            Dating(NOW.timestamp()),
+            NOW.timestamp(),
         )
 
     def is_unchanged(self, chosen, fetched):
         now = NOW.timestamp() + 15
-        return self.snapshots.is_unchanged(
-            self.state, self.queries, MatchedPods(chosen, ()), fetched, now, 0.0
-        )
+        return self.snapshots.is_unchanged(self.state, self.queries, MatchedPods(chosen, ()), fetched, now)
 
 
 @given(

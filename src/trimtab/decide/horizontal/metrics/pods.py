@@ -14,7 +14,7 @@ from trimtab.decide.horizontal.arithmetic import int32_of, quotient, ratio_of, r
 from trimtab.decide.horizontal.memory import EMPTY, Memory
 from trimtab.decide.horizontal.observation.pods import MissingRequestError, PodSnapshot
 from trimtab.decide.horizontal.observation.samples import Move, PodSamples, Sample, earliest_beginning
-from trimtab.decide.horizontal.observation.staleness import ANYTHING_GOES, SampleAgeLimits
+from trimtab.decide.horizontal.observation.staleness import ANYTHING_GOES, SampleLimits
 from trimtab.decide.horizontal.rules import HpaSettings, Rules
 from trimtab.model.feature_gates import FeatureGates
 from trimtab.model.hpa.types import HorizontalPodAutoscalerBehavior
@@ -110,7 +110,7 @@ class Context(Wire):
     tolerance: Tolerance
     settings: HpaSettings
     rules: Rules
-    limits: SampleAgeLimits
+    limits: SampleLimits
     memory: Memory = EMPTY
     averages_strays: bool = False
     """Whether samples of pods that are not counted are averaged in, as upstream does."""
@@ -158,12 +158,13 @@ def group_pods(
     settings: HpaSettings,
     *,
     is_cpu: bool,
-    limits: SampleAgeLimits = ANYTHING_GOES,
+    limits: SampleLimits = ANYTHING_GOES,
+    moves: tuple[Move, ...] = (),
 ) -> Groups:
     """Sort pods into groups by their samples."""
     groups = Groups()
     find, take, keep = samples.get, groups.ready.append, groups.values.append
-    fresh_after, ahead, lowest = limits.fresh_after, limits.ahead, limits.lowest
+    old, lowest = limits.old_dates(samples.values(), moves), limits.lowest
     period = settings.cpu_initialization_period
     for pod in pods:
         sample = find(pod.name)
@@ -171,7 +172,7 @@ def group_pods(
         if (
             sample is not None
             and sample.value >= lowest
-            and fresh_after <= sample.timestamp <= ahead
+            and sample.timestamp not in old
             and pod.phase == "Running"
             and not pod.is_deleted
             and (
@@ -182,7 +183,8 @@ def group_pods(
             take(pod)
             keep(sample.value)
         else:
-            _place(groups, pod, sample, now, settings, limits, is_cpu=is_cpu)
+            rule = "" if sample is None else limits.reject_reason(sample, old)
+            _place(groups, pod, sample, now, settings, rule, is_cpu=is_cpu)
     return groups
 
 
@@ -192,7 +194,7 @@ def _place(
     sample: Sample | None,
     now: float,
     settings: HpaSettings,
-    limits: SampleAgeLimits,
+    rule: str,
     *,
     is_cpu: bool,
 ) -> None:
@@ -202,7 +204,7 @@ def _place(
         groups.unready.append(pod)
     elif sample is None:
         groups.missing.append(pod)
-    elif rule := limits.reject_reason(sample):
+    elif rule:
         groups.missing.append(pod)
         groups.rejected.append((pod.name, rule))
     elif is_cpu and is_initializing(pod, sample, now, settings):
@@ -234,7 +236,13 @@ def group_counted(samples: PodSamples, context: Context, *, is_cpu: bool) -> Gro
     if not context.has_pods:
         raise Unmeasured(NO_PODS)
     groups = group_pods(
-        context.pods, samples.samples, context.now, context.settings, is_cpu=is_cpu, limits=context.limits
+        context.pods,
+        samples.samples,
+        context.now,
+        context.settings,
+        is_cpu=is_cpu,
+        limits=context.limits,
+        moves=samples.moves,
     )
     if context.averages_strays:
         groups.stray = stray_values(context.pods, samples.samples)

@@ -5,7 +5,10 @@ replicas of the target's status.
 """
 
 from itertools import accumulate
+from math import inf
 from typing import NamedTuple
+
+import msgspec
 
 from trimtab.decide.horizontal.arithmetic import INT64_MAX, int32_of, int64_of, ratio_of, round_up
 from trimtab.decide.horizontal.metrics.pods import (
@@ -91,11 +94,12 @@ def _accepted_series(samples: MetricSamples, context: Context) -> Series:
     """Return the series if every sample's time is plausible, else raise UnusableMetric."""
     if not isinstance(samples, Series) or not samples.samples:
         raise UnusableMetric(failure_of(samples))
-    limits = context.limits
-    for sample in samples.samples:
-        if not limits.fresh_after <= sample.timestamp <= limits.ahead:
-            rule = limits.reject_reason(sample)
-            if rule:
+    limits = msgspec.structs.replace(
+        context.limits, lowest=-inf
+    )  # the sum must not be negative; a series may
+    if old := limits.old_dates(samples.samples, samples.moves):
+        for sample in samples.samples:
+            if rule := limits.reject_reason(sample, old):
                 raise Rejected(f"the answer was refused: {rule}")
     return samples
 

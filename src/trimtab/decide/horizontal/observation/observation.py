@@ -75,8 +75,6 @@ class Observation(Wire):
     settings: HpaSettings = DEFAULT_SETTINGS
     gates: FeatureGates = FeatureGates()
     rules: Rules = Rules.TRIMTAB
-    clock_offset: float = 0.0
-    """Seconds to add to the time of the decision for the age of samples, because our clock is wrong."""
 
     @property
     def target(self) -> Target:

@@ -6,7 +6,6 @@ expected outcome. Values are in thousandths.
 
 from collections.abc import Iterable, Sequence
 from functools import lru_cache
-from math import inf
 from typing import Literal, cast
 
 import msgspec
@@ -42,7 +41,12 @@ class Move(Wire, kw_only=False, array_like=True):
     at: float
     """When the first list with this date came."""
     lacked_at: float | None = None
-    """When the last list before it was asked for. None if there was none, so that nobody knows since when the date stands."""
+    """When the last list before it was asked for. None if there was none: then only the date itself says how old it is."""
+
+    @property
+    def since(self) -> float:
+        """Return since when the samples are as they are."""
+        return min(self.timestamp, self.at) if self.lacked_at is None else self.at
 
 
 class PodSamples(Wire, tag="pods"):
@@ -88,7 +92,7 @@ def earliest_beginning(samples: Iterable[Sample], moves: tuple[Move, ...], now: 
         if timestamp not in lacked_at:
             return timestamp - window
         before = lacked_at[timestamp]
-        return NEVER if before is None else before - window - DELAY_SECONDS
+        return timestamp - window if before is None else before - window - DELAY_SECONDS
 
     return min((began(*dated) for dated in {(each.timestamp, each.window) for each in samples}), default=now)
 
@@ -165,17 +169,6 @@ def each_usage(items: Sequence[PodMetrics], resource: str, container: str) -> li
     except ValueError:
         return None
     return None if None in used else cast("list[int]", used)
-
-
-def span_of(items: Iterable[PodMetrics]) -> tuple[float, float]:
-    """Return when the first and the last of these pods was measured."""
-    texts = {item.timestamp for item in items}
-    texts.discard(None)  # undated samples are accepted
-    try:
-        moments = [seconds_of(text) for text in texts]
-    except ValueError:
-        return -inf, inf
-    return min(moments, default=inf), max(moments, default=-inf)
 
 
 def _date_of(item: PodMetrics) -> float:

@@ -56,9 +56,8 @@ class UnchangedDecision(Wire):
             and observation.conflicting_hpas == last.conflicting_hpas
             and observation.owners == last.owners
             and observation.nodes == last.nodes
-            and observation.clock_offset == last.clock_offset
             and not observation.stale_inputs
-            and _have_same_samples(last, observation, *self._dates(now))
+            and _have_same_samples(last, observation, self._oldest(now))
         )
 
     def still_valid_alone(
@@ -67,7 +66,6 @@ class UnchangedDecision(Wire):
         scale: Scale | None,
         memory: Memory,
         now: float,
-        clock_offset: float = 0.0,
     ) -> bool:
         """Like `still_valid`, for HPAs without conflicts, ignoring pods and samples."""
         last = self.observation
@@ -78,17 +76,14 @@ class UnchangedDecision(Wire):
             and not last.conflicting_hpas
             and not last.owners
             and last.nodes is None
-            and clock_offset == last.clock_offset
         )
 
-    def accepts(self, span: tuple[float, float], now: float) -> bool:
-        """Return whether no sample from that span of time is close to being rejected."""
-        oldest, latest = self._dates(now)
-        return oldest <= span[0] and span[1] <= latest
+    def accepts(self, moved_at: float, now: float) -> bool:
+        """Return whether no sample whose date moved then, or later, is close to being rejected."""
+        return self._oldest(now) <= moved_at
 
-    def _dates(self, now: float) -> tuple[float, float]:
-        sampled = now + self.observation.clock_offset
-        return sampled - self.fresh_for + MARGIN, sampled + self.observation.settings.ahead_limit - MARGIN
+    def _oldest(self, now: float) -> float:
+        return now - self.fresh_for + MARGIN
 
     def _is_current(self, memory: Memory, now: float) -> bool:
         return _latest(memory) <= now < self.until
@@ -175,11 +170,11 @@ def _edges(observation: Observation, decision: Decision) -> Iterator[float]:
         yield from (event.at + period - GRACE_SECONDS for event in events for period in periods)
 
 
-def _have_same_samples(last: Observation, observation: Observation, oldest: float, latest: float) -> bool:
+def _have_same_samples(last: Observation, observation: Observation, oldest: float) -> bool:
     if len(last.samples) != len(observation.samples):
         return False
     return all(
-        _are_same_values(before, after) and _are_accepted(after, oldest, latest)
+        _are_same_values(before, after) and _are_accepted(after, oldest)
         for before, after in zip(last.samples, observation.samples, strict=True)
     )
 
@@ -201,10 +196,10 @@ def _latest(memory: Memory) -> float:
     return memory.recommendations[-1].at if memory.recommendations else inf
 
 
-def _are_accepted(metric: MetricSamples, oldest: float, latest: float) -> bool:
-    samples: Iterable[Sample] = ()
-    if isinstance(metric, PodSamples):
-        samples = metric.samples.values()
-    elif isinstance(metric, Series):
-        samples = metric.samples
-    return all(oldest <= sample.timestamp <= latest or sample.timestamp == NEVER for sample in samples)
+def _are_accepted(metric: MetricSamples, oldest: float) -> bool:
+    if not isinstance(metric, PodSamples | Series):
+        return True
+    if metric.moves:
+        return all(move.since >= oldest for move in metric.moves)
+    samples: Iterable[Sample] = metric.samples.values() if isinstance(metric, PodSamples) else metric.samples
+    return all(sample.timestamp >= oldest or sample.timestamp == NEVER for sample in samples)

@@ -93,7 +93,8 @@ def test_a_total_that_replicas_share_multiplies_no_pods(metric):
             10.0, 39.0, 4, id="its window of 15 s and a delay of 15 s before the last list without it"
         ),
         pytest.param(10.0, 41.0, 2, id="the change came before that"),
-        pytest.param(None, 1700.0, 4, id="since when the date stands is not known"),
+        pytest.param(None, 34.0, 4, id="a date that never moved says itself when it was taken"),
+        pytest.param(None, 36.0, 2, id="and when it began"),
     ],
 )
 def test_a_sample_began_before_the_last_list_without_it(lacked, ago, want):
