@@ -321,9 +321,6 @@ def test_a_decision_that_writes_is_not_steady():
         pytest.param({"samples": (usage_of(pods(4), 51),)}, False, id="another value"),
         pytest.param({"samples": (usage_of(pods(3), 50),)}, False, id="a sample is missing"),
         pytest.param({"samples": (usage_of(pods(4), 50, age=400.0),)}, False, id="the samples are stale"),
-        pytest.param(
-            {"samples": (usage_of(pods(4), 50, age=-90.0),)}, False, id="the samples are of tomorrow"
-        ),
         pytest.param({"samples": ()}, False, id="nothing was read"),
         pytest.param({"scale": scale(5)}, False, id="somebody scaled"),
         pytest.param({"pods": pods(5)}, False, id="a new pod"),
@@ -361,7 +358,6 @@ def two_metrics(queue=(4,), **how):
         pytest.param(series(3), False, id="another value"),
         pytest.param(series(2, 2), False, id="another number of series"),
         pytest.param(series(4, age=400.0), False, id="a stale series"),
-        pytest.param(series(4, age=-90.0), False, id="a series of tomorrow"),
         pytest.param(usage_of(pods(4), 50), False, id="samples of pods instead"),
         pytest.param(unreadable(), False, id="nothing could be read"),
     ],
