@@ -145,7 +145,7 @@ class WatchListInformer(Informer[CachedPod]):
         return self._intake.read_listed(whole)
 
     async def _read_pages(self, limit: int) -> ListedObjects[CachedPod]:
-        listed: ListedObjects[CachedPod] = ListedObjects()
+        listed: ListedObjects[CachedPod] = ListedObjects(self._cache.known)
         decoder = InitialEvents(self)
         async for size, items in self._initial(decoder):
             self._add_page(listed, ListPage(items, decoder.version, "", (), size))

@@ -11,7 +11,8 @@ from typing import Any, Final
 import yaml
 
 from trimtab.model.crds import all_crds
-from trimtab.operator.settings.chart import PROGRAMS, ChartSetting, chart_settings
+from trimtab.operator.settings.chart import PROGRAMS, chart_settings, programs_that_read
+from trimtab.operator.settings.declare import Setting
 
 ROOT: Final = Path(__file__).parents[1]
 CHART: Final = ROOT / "charts" / "trimtab"
@@ -26,15 +27,15 @@ def written() -> dict[str, str]:
     schema = json.loads((CHART / "values.schema.json").read_text(encoding="utf-8"))
     schema["definitions"] |= settings_schemas(settings)
     read = {program: [each.key for each in settings if _takes(program, each)] for program in PROGRAMS}
-    about = "# The settings that each program reads. Written by `python -m tools.chart`.\n"
     return {
         "values.schema.json": "\n".join(_lines(schema)) + "\n",
-        "files/settings.yaml": about + _yaml(read),
+        "files/settings.yaml": "# The settings that each program reads. Written by `python -m tools.chart`.\n"
+        + _yaml(read),
         **{f"files/crds/{each['spec']['names']['plural']}.yaml": _yaml(each) for each in _definitions()},
     }
 
 
-def settings_schemas(settings: list[ChartSetting]) -> dict[str, Any]:
+def settings_schemas(settings: list[Setting]) -> dict[str, Any]:
     """Return the schema of `settings`, and of those that each program may have for itself."""
     shared = [each for each in settings if each.key != "shards"]
     own = {
@@ -45,14 +46,14 @@ def settings_schemas(settings: list[ChartSetting]) -> dict[str, Any]:
         name: {
             "type": "object",
             "additionalProperties": False,
-            "properties": {each.key: each.schema for each in found},
+            "properties": {each.key: each.json_schema() for each in found},
         }
         for name, found in {"settings": shared, **own}.items()
     }
 
 
-def _takes(program: str, setting: ChartSetting) -> bool:
-    return program in setting.programs and (setting.key != "shards" or program in SHARDED)
+def _takes(program: str, setting: Setting) -> bool:
+    return program in programs_that_read(setting) and (setting.key != "shards" or program in SHARDED)
 
 
 def _definitions() -> list[dict[str, Any]]:
@@ -64,10 +65,8 @@ def _definitions() -> list[dict[str, Any]]:
 
 
 def _yaml(data: Any) -> str:
-    text: str = yaml.safe_dump(
-        data, sort_keys=False, default_flow_style=None, width=_WIDTH, allow_unicode=True
-    )
-    return text
+    style: Any = {"sort_keys": False, "default_flow_style": None, "width": _WIDTH, "allow_unicode": True}
+    return str(yaml.safe_dump(data, **style))
 
 
 def _lines(value: Any, head: str = "", depth: int = 0) -> list[str]:

@@ -11,10 +11,10 @@ from pathlib import Path
 from typing import Any
 
 import trimtab
-from trimtab.backtest import Figures, LoadFigures
-from trimtab.backtest.sizes import Size
 from trimtab.decide.horizontal import Decision
 from trimtab.decide.observed import decide_observation
+from trimtab.library.simulator import Figures, LoadFigures
+from trimtab.library.simulator.sizes import Size
 
 _ABOUT = """# Python
 
@@ -150,7 +150,7 @@ def _aliases() -> dict[str, str]:
         for path in sorted(Path(trimtab.__file__).parent.joinpath("library").glob("*.py"))
         for node in ast.parse(path.read_text(encoding="utf-8")).body
         if isinstance(node, ast.Assign) and isinstance(node.value, ast.BinOp | ast.Subscript)
-    } | {"backtest.Trace": "Trace", "pd.DataFrame": "pandas.DataFrame"}
+    } | {"pd.DataFrame": "pandas.DataFrame"}
 
 
 def _is_property(method: ast.FunctionDef) -> bool:

@@ -276,6 +276,10 @@ VERTICAL = {
         "Evicted pods came back unchanged; evictions pause.",
         "Is another webhook undoing the change?",
     ),
+    "ComputedFor": Reason(
+        "condition ComputedFor",
+        "What the amounts were learnt for (target and scope) and computed for (beside which other VPAs), since the first sample.",
+    ),
     "EstimatorFailed": Reason(
         "condition EstimatorFailed",
         "The estimator that spec.recommenders names gave no usable answer; the last recommendation stays.",

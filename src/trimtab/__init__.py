@@ -15,13 +15,13 @@ TYPE_CHECKING = (
 )
 
 if TYPE_CHECKING:
-    from trimtab.backtest import ModelError, TraceError
     from trimtab.decide.horizontal import Explanation, Observation, Record
     from trimtab.decide.observed import decide_observation as decide
     from trimtab.library.autoscalers import Autoscaler, ManifestError, read_autoscaler, read_autoscalers
     from trimtab.library.decisions import RecordError, Replay, explain, replay
     from trimtab.library.simulation import Simulation, simulate
-    from trimtab.library.traces import Trace
+    from trimtab.library.simulator import ModelError, TraceError
+    from trimtab.library.trace import Trace
 
 __version__ = "0.1.0"
 
@@ -50,14 +50,14 @@ _MODULES = {
     "Autoscaler": "trimtab.library.autoscalers",
     "Explanation": "trimtab.decide.horizontal",
     "ManifestError": "trimtab.library.autoscalers",
-    "ModelError": "trimtab.backtest",
+    "ModelError": "trimtab.library.simulator",
     "Observation": "trimtab.decide.horizontal",
     "Record": "trimtab.decide.horizontal",
     "RecordError": "trimtab.library.decisions",
     "Replay": "trimtab.library.decisions",
     "Simulation": "trimtab.library.simulation",
-    "Trace": "trimtab.library.traces",
-    "TraceError": "trimtab.backtest",
+    "Trace": "trimtab.library.trace",
+    "TraceError": "trimtab.library.simulator",
     "explain": "trimtab.library.decisions",
     "read_autoscaler": "trimtab.library.autoscalers",
     "read_autoscalers": "trimtab.library.autoscalers",

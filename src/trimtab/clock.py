@@ -1,4 +1,6 @@
-"""Clocks for programs. Only this module reads the wall clock.
+"""Clocks for programs, their background tasks, and the CPU time of single coroutines.
+
+Only this module reads the wall clock.
 
 A program takes a `Clock` as its first constructor argument. `SystemClock` is the machine's clock. `VirtualClock` jumps
 to the next deadline when all tasks wait, so that a day of a scenario takes seconds and runs are reproducible. Intervals
@@ -6,14 +8,17 @@ are measured with `monotonic`, because the wall clock may be set while the progr
 """
 
 import asyncio
+import logging
 import selectors
 import time
-from collections.abc import Coroutine, Mapping
+from collections.abc import Awaitable, Callable, Coroutine, Generator, Iterator, Mapping
+from contextlib import contextmanager
 from datetime import UTC, datetime, timedelta
 from math import inf
-from typing import Any, Protocol, TypeVar
+from typing import Any, Generic, Protocol, TypeVar
 
 T = TypeVar("T")
+log = logging.getLogger(__name__)
 
 
 class Clock(Protocol):
@@ -248,3 +253,87 @@ class _FastSelector(_Selector):
         ready = self._inner.select(None if timeout is None else timeout / self._clock.speed)
         self._clock.end_wait()
         return ready
+
+
+RESTART_SECONDS = 1.0
+"""Seconds before a failed loop starts again."""
+
+
+def keep_running(name: str, run: Callable[[], Awaitable[None]]) -> asyncio.Task[None]:
+    """Start a loop that runs until cancelled. If it fails, log the error and start it again.
+
+    asyncio reports the exception of a task only to code that awaits it, and this task is never awaited.
+    """
+    return asyncio.ensure_future(_keep_running(name, run))
+
+
+async def _keep_running(name: str, run: Callable[[], Awaitable[None]]) -> None:
+    while True:
+        try:
+            await run()
+        except Exception:
+            log.exception("%s failed and starts again", name)
+        else:
+            log.error("%s ended by itself and starts again", name)
+        await asyncio.sleep(RESTART_SECONDS)
+
+
+def start_task(name: str, work: Coroutine[Any, Any, None]) -> asyncio.Task[None]:
+    """Start a task that is never awaited, and log its failure."""
+    task = asyncio.ensure_future(work)
+    task.add_done_callback(lambda done: _log_failure(name, done))
+    return task
+
+
+def _log_failure(name: str, task: asyncio.Task[None]) -> None:
+    if not task.cancelled() and (error := task.exception()) is not None:
+        log.error("%s failed: %s", name, error, exc_info=error)
+
+
+class CpuMeter:
+    """Adds up the CPU seconds of what it runs. `read` returns the CPU time of this thread.
+
+    The time of a whole thread includes every task that runs while a coroutine waits. A meter counts only the steps of the
+    coroutine itself. The wall time of a step on a busy machine is no measure of its cost.
+    """
+
+    def __init__(self, read: Callable[[], float] = time.thread_time) -> None:
+        self._read = read
+        self.seconds = 0.0
+        """The CPU seconds so far."""
+
+    @contextmanager
+    def measure(self) -> Iterator[None]:
+        """Add the CPU time of a block that does not wait."""
+        started = self._read()
+        try:
+            yield
+        finally:
+            self.seconds += self._read() - started
+
+    def run(self, work: Coroutine[Any, Any, T]) -> Awaitable[T]:
+        """Return an awaitable that runs a coroutine and adds the CPU time of its steps."""
+        return _Metered(self, work)
+
+
+class _Metered(Generic[T]):
+    """A coroutine whose steps are measured."""
+
+    def __init__(self, meter: CpuMeter, work: Coroutine[Any, Any, T]) -> None:
+        self._meter = meter
+        self._work = work
+
+    def __await__(self) -> Generator[Any, Any, T]:
+        step: Callable[[Any], Any] = self._work.send
+        passed: Any = None
+        while True:
+            try:
+                with self._meter.measure():
+                    waits_for = step(passed)
+            except StopIteration as done:
+                result: T = done.value
+                return result
+            try:
+                step, passed = self._work.send, (yield waits_for)
+            except BaseException as error:  # noqa: BLE001 - a cancellation has to reach the coroutine
+                step, passed = self._work.throw, error

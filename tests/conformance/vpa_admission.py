@@ -16,7 +16,8 @@ from trimtab.decide.vertical.admission.pod_annotations import (
     parse_observed,
 )
 from trimtab.decide.vertical.admission.startup_boost import BoostError
-from trimtab.decide.vertical.control.control import VPAIndex, control_of, index_vpas
+from trimtab.decide.vertical.control.claims import VPAIndex, index_vpas
+from trimtab.decide.vertical.control.control import control_of
 from trimtab.decide.vertical.control.controllers import (
     Controller,
     ControllerIndex,

@@ -18,7 +18,7 @@ from trimtab.dashboard.web.http import encode_json
 from trimtab.decide.horizontal import Code, FetchFailure, Owner
 from trimtab.decide.horizontal.memory import extend
 from trimtab.decide.horizontal.reasons import ROWS
-from trimtab.decide.horizontal.records.unchanged import find_unchanged
+from trimtab.decide.horizontal.standing import find_standing
 
 UGLY = stage.UGLY
 
@@ -155,7 +155,7 @@ async def test_a_decision_that_was_left_out_draws_the_last_one_on():
     one = stage.steady()
     stage.decided(one, 3, given.usage_of(given.pods(3), 50), at=given.T + 15)
     last = one.records[-1]
-    one.unchanged = find_unchanged(last.observation, last.decision)
+    one.standing = find_standing(last.observation, last.decision)
     source = OperatorHorizontal([one])
     for step in (2, 3, 4):
         one.memory.own = extend(one.memory.own, given.T + 15 * step)

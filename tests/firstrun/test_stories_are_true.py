@@ -139,7 +139,7 @@ class Watcher:
         """Return whether the last decision is about that world: made since, or one that would only be repeated."""
         autoscaler = self.horizontal.hpas.named(*key)
         decided = autoscaler.records[-1].decision.now
-        return decided >= world.now.timestamp() or autoscaler.unchanged is not None
+        return decided >= world.now.timestamp() or autoscaler.standing is not None
 
     async def check(self, key):
         """Have the operator decide now, and check every line of what it says against the world it decided on."""

@@ -25,7 +25,7 @@ from trimtab.operator import operator, process
 from trimtab.operator.horizontal.config import decision_config
 from trimtab.operator.operator import Operator, Parts
 from trimtab.operator.settings import declare
-from trimtab.operator.settings.chart import PROGRAMS, chart_settings
+from trimtab.operator.settings.chart import PROGRAMS, chart_settings, programs_that_read
 from trimtab.operator.settings.declare import ADAPTER_COMMAND, COMMAND, EVERY, SIMULATE
 from trimtab.operator.settings.published import combined, settings_annotation
 from trimtab.operator.settings.settings import Settings, declared, read_by, reject_invalid
@@ -169,7 +169,7 @@ def test_every_reader_is_a_program() -> None:
 
 
 def test_the_chart_has_every_setting_that_is_no_secret() -> None:
-    chart = {each.key: set(each.programs) for each in chart_settings()}
+    chart = {each.key: programs_that_read(each) for each in chart_settings()}
     assert chart == {
         each.key: {program for program, runs in PROGRAMS.items() if runs & each.read_by}
         for each in declared()

@@ -4,7 +4,7 @@ import asyncio
 
 import pytest
 
-from trimtab.cpu_time import CpuMeter
+from trimtab.clock import CpuMeter
 
 
 class Cpu:

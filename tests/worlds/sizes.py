@@ -1,7 +1,7 @@
 """Workloads that VPAs size, with and without roles: which worlds there are, and how they are told.
 
 Reading order: this module (what there is at the start), `sizes_happenings` (what happens), `sizes_demand` (what pods use),
-`sizes_simulation` and `sizes_programs` (who plays them: `trimtab.backtest`, or whole programs on the lab), `sizes_judge`
+`sizes_simulation` and `sizes_programs` (who plays them: `trimtab.library.simulator`, or whole programs on the lab), `sizes_judge`
 (what came of it).
 """
 

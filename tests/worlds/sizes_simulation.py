@@ -1,4 +1,4 @@
-"""Plays a sized workload in `trimtab.backtest`: the production code decides, without programs and sockets."""
+"""Plays a sized workload in `trimtab.library.simulator`: the production code decides, without programs and sockets."""
 
 from collections.abc import Callable, Mapping
 from datetime import timedelta
@@ -7,12 +7,12 @@ from typing import Any
 from tests.worlds.sizes_demand import ROLE, Demand
 from tests.worlds.sizes_judge import CPU, MEMORY, Bounds, Judge, Meant, Seen
 from tests.worlds.world import Happening, Life, Rules, World
-from trimtab.backtest import life as backtest
-from trimtab.backtest.life import settings_of
-from trimtab.backtest.load import LoadByFunction
-from trimtab.backtest.production.vertical import Refusal
-from trimtab.backtest.trace import RELATIVE_START
-from trimtab.backtest.workload import Behaviour, SimulatedNode, SimulatedPod, Used, Workload
+from trimtab.library.simulator import life as backtest
+from trimtab.library.simulator.life import settings_of
+from trimtab.library.simulator.load import LoadByFunction
+from trimtab.library.simulator.vpa_runs import Refusal
+from trimtab.library.simulator.workload import Behaviour, SimulatedNode, SimulatedPod, Used, Workload
+from trimtab.library.trace import RELATIVE_START
 from trimtab.model.core.objects import LimitRange
 from trimtab.model.json import wire
 from trimtab.model.quantity import Quantity

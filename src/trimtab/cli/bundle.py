@@ -6,8 +6,8 @@ from dataclasses import dataclass, field
 import click
 
 from trimtab.cli.errors import one_line
-from trimtab.manifests.documents import read_documents, unpacked
-from trimtab.manifests.yaml_nodes import Document, DocumentError
+from trimtab.library.documents import read_documents, unpacked
+from trimtab.library.yaml_nodes import Document, DocumentError
 
 
 @dataclass

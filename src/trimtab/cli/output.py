@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any, TypeVar
 import click
 
 from trimtab.cli.errors import OUT_OF_RESOURCES, CommandError, system_error
-from trimtab.manifests.writing import to_yaml, to_yaml_stream
+from trimtab.library.documents import to_yaml, to_yaml_stream
 from trimtab.serving.files import replace_file
 
 if TYPE_CHECKING:

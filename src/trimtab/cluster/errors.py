@@ -128,6 +128,11 @@ class Unavailable(ServerError):
 class ServerTimeout(ServerError):
     """The server timed out (504)."""
 
+    @property
+    def is_too_large_version(self) -> bool:
+        """Return whether the server waited in vain for a resourceVersion that it has not reached."""
+        return any(cause.reason == "ResourceVersionTooLarge" for cause in self.details.causes)
+
 
 _BY_CODE: Mapping[int, type[ApiError]] = {
     400: BadRequest,

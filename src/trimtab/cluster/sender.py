@@ -7,7 +7,7 @@ a 5xx the write may have happened, so the caller reads first and decides again.
 import asyncio
 import random
 import re
-from collections.abc import AsyncIterator, Mapping
+from collections.abc import AsyncIterator
 from contextlib import AsyncExitStack, asynccontextmanager
 from dataclasses import dataclass, field
 from math import inf

@@ -57,53 +57,47 @@ def followed(schema: Schema) -> Schema:
 def problems(schema: Schema, value: Any, path: tuple[str, ...] = ()) -> Iterator[Problem]:
     """Yield what a schema rejects in a value."""
     schema = followed(schema)
+    if wanted := _wanted(schema, value):
+        yield Problem(path, f"{_shown(value)} is not {schema.get('title', wanted)}")
+    elif isinstance(value, Mapping):
+        yield from _map_problems(schema, value, path)
+    elif isinstance(value, list):
+        for number, item in enumerate(value):
+            yield from problems(schema.get("items", {}), item, (*path, str(number)))
+    elif isinstance(value, int | float):
+        least, most = schema.get("minimum", value), schema.get("maximum", value)
+        if not least <= value <= most:
+            yield Problem(path, f"{value} is out of bounds; use {_range(schema)}")
+    for part in schema.get("allOf", ()):
+        if not any(problems(part["if"], value)):
+            yield from problems(part["then"], value, path)
+
+
+def _wanted(schema: Schema, value: Any) -> str:
+    """Return what a value should be that is of another type, none of the choices or of another form."""
     types = schema.get("type", ())
     types = (types,) if isinstance(types, str) else types
     if types and not any(_is_of(value, name) for name in types):
-        yield _wrong(path, value, schema, _listed(_TYPES[name][1] for name in types))
-        return
-    yield from _scalar_problems(schema, value, path)
-    if "not" in schema and not any(problems(schema["not"], value)):
-        yield _wrong(path, value, schema, "allowed")
-    if isinstance(value, Mapping):
-        yield from _map_problems(schema, value, path)
-    if isinstance(value, list):
-        for number, item in enumerate(value):
-            yield from problems(schema.get("items", {}), item, (*path, str(number)))
-    for part in schema.get("allOf", ()):
-        if not any(problems(part["if"], value, path)):
-            yield from problems(part["then"], value, path)
+        return _listed(_TYPES[name][1] for name in types)
+    if "enum" in schema and value not in schema["enum"]:
+        choices = _listed(str(word) or '""' for word in schema["enum"])
+        return f"known; use {choices}"
+    # Python's `$` would also match before a final newline, and Helm's does not.
+    pattern = re.sub(r"\$$", r"\\Z", schema.get("pattern", ""))
+    if isinstance(value, str) and not re.search(pattern, value, re.ASCII):
+        return f"of the form {schema['pattern']}"
+    return "allowed" if "not" in schema and not any(problems(schema["not"], value)) else ""
 
 
 def _is_of(value: Any, name: str) -> bool:
     return isinstance(value, _TYPES[name][0]) and (name == "boolean" or not isinstance(value, bool))
 
 
-def _scalar_problems(schema: Schema, value: Any, path: tuple[str, ...]) -> Iterator[Problem]:
-    if "enum" in schema and value not in schema["enum"]:
-        words = _listed(str(word) or '""' for word in schema["enum"])
-        yield _wrong(path, value, schema, f"known; use {words}")
-    if "const" in schema and value != schema["const"]:
-        yield _wrong(path, value, schema, shown(schema["const"]))
-    # Python's `$` would also match before a final newline, and Helm's does not.
-    pattern = re.sub(r"\$$", r"\\Z", schema.get("pattern", ""))
-    if isinstance(value, str) and not re.search(pattern, value, re.ASCII):
-        yield _wrong(path, value, schema, f"of the form {schema['pattern']}")
-    if isinstance(value, int | float):
-        least, most = schema.get("minimum", value), schema.get("maximum", value)
-        if not least <= value <= most or value <= schema.get("exclusiveMinimum", value - 1):
-            yield Problem(path, f"{value} is out of bounds; use {_range(schema)}")
-
-
 def _map_problems(schema: Schema, value: Mapping[str, Any], path: tuple[str, ...]) -> Iterator[Problem]:
     declared, others = schema.get("properties", {}), schema.get("additionalProperties", {})
-    keys = schema.get("propertyNames", {})
     for key, inner in value.items():
-        if key in keys.get("not", {}).get("enum", ()):
-            yield Problem((*path, key), "is set by Trimtab; use another key")
-        elif any(problems(keys, key)):
-            yield _wrong((*path, key), key, keys, "allowed")
-        elif key in declared or others:
+        yield from problems(schema.get("propertyNames", {}), key, (*path, key))
+        if key in declared or others:
             yield from problems(declared.get(key, others), inner, (*path, key))
         elif others is False:
             yield Problem((*path, key), "there is no such value", tuple(declared))
@@ -112,12 +106,7 @@ def _map_problems(schema: Schema, value: Mapping[str, Any], path: tuple[str, ...
             yield Problem((*path, key), "is missing")
 
 
-def _wrong(path: tuple[str, ...], value: Any, schema: Schema, otherwise: str) -> Problem:
-    return Problem(path, f"{shown(value)} is not {schema.get('title', otherwise)}")
-
-
-def shown(value: Any) -> str:
-    """Return a value as a message shows it."""
+def _shown(value: Any) -> str:
     return json.dumps(value) if value is None or isinstance(value, bool) else repr(value)
 
 
@@ -127,6 +116,10 @@ def _listed(words: Iterable[str]) -> str:
 
 
 def _range(schema: Schema) -> str:
-    if "exclusiveMinimum" in schema:
-        return f"more than {schema['exclusiveMinimum']}"
-    return f"{schema.get('minimum', 'any')} to {schema.get('maximum', 'any')}"
+    if "minimum" not in schema:
+        return f"at most {schema['maximum']}"
+    return (
+        f"{schema['minimum']} to {schema['maximum']}"
+        if "maximum" in schema
+        else f"{schema['minimum']} or more"
+    )

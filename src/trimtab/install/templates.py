@@ -8,13 +8,15 @@ which Helm writes with an exponent. Helm's answers for each function are recorde
 import json
 import re
 from collections import ChainMap
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass
+from functools import reduce
 from itertools import chain
 from typing import Any, Final, TypeVar
 
 import yaml
 
-from trimtab.manifests.writing import to_yaml
+from trimtab.library.documents import to_yaml
 
 Scope = ChainMap[str, Any]
 """The variables of the blocks around an action, innermost first, with the dot as `.` and the root as `$`."""
@@ -23,8 +25,9 @@ Node = Callable[[Scope], str]
 T = TypeVar("T")
 
 _ACTION: Final = re.compile(r"\{\{(-(?=\s))?(.*?)((?<=\s)-)?\}\}", re.DOTALL)
-_TOKEN: Final = re.compile(r'\s*("(?:\\.|[^"\\])*"|[(|]|\)(?!\.)|\$?\w*(?:\.\w+)+|\$?\w+|[$.])')
+_TOKEN: Final = re.compile(r'("(?:\\.|[^"\\])*"|[(|]|\)(?!\.)|\$?\w*(?:\.\w+)+|\$?\w+|[$.])')
 _ASSIGNMENT: Final = re.compile(r"(\$\w+) (:?=)\s(.*)", re.DOTALL)
+_LOOP: Final = re.compile(r"(?:(?:(\$\w+), *)?(\$\w+) := )?(.*)", re.DOTALL)
 _WORDS: Final = ("true", "false")
 _WHITE: Final = " \t\r\n"
 _LARGE: Final = 1_000_000
@@ -62,17 +65,12 @@ def _printf(form: str, *values: Any) -> str:
     return form % tuple(_a(str, value) for value in values)
 
 
-def _indented(width: int, text: str) -> str:
-    return " " * width + text.replace("\n", "\n" + " " * width)
-
-
 def _fail(message: str) -> str:
     raise Failed(message)
 
 
-_KINDS: Final = {"string": str, "bool": bool, "map": Mapping, "slice": list}
-
 FUNCTIONS: Final[Mapping[str, Callable[..., Any]]] = {
+    "and": lambda *values: next((value for value in values if not value), values[-1]),
     "append": lambda items, item: [*_a(list, items), item],
     "concat": lambda *lists: list(chain.from_iterable(_a(list, items) for items in lists)),
     "contains": lambda part, text: _a(str, part) in _a(str, text),
@@ -85,11 +83,12 @@ FUNCTIONS: Final[Mapping[str, Callable[..., Any]]] = {
     "hasKey": lambda entries, key: key in _a(dict, entries),
     "index": lambda items, number: _a(list, items)[number],
     "join": lambda separator, texts: separator.join(_a(str, text) for text in _a(list, texts)),
-    "kindIs": lambda kind, value: isinstance(value, _KINDS[kind]),
+    "kindIs": lambda kind, value: isinstance(value, {"string": str}[kind]),
     "list": lambda *items: list(items),
     "ne": lambda first, second: not _is_equal(first, second),
-    "nindent": lambda width, text: "\n" + _indented(width, text),
+    "nindent": lambda width, text: f"\n{text}".replace("\n", "\n" + " " * width),
     "not": lambda value: not value,
+    "or": lambda *values: next((value for value in values if value), values[-1]),
     "printf": _printf,
     "quote": lambda text: json.dumps(_a(str, text), ensure_ascii=False),
     "set": lambda target, key, value: target.update({key: value}) or target,
@@ -101,7 +100,7 @@ FUNCTIONS: Final[Mapping[str, Callable[..., Any]]] = {
     "until": lambda count: list(range(count)),
     "without": lambda items, *left: [item for item in _a(list, items) if item not in left],
 }
-"""By name. `include`, `and` and `or` are elsewhere: they need the chart, or not all of their arguments."""
+"""By name. `include` is added: it needs what the chart defines. `and` and `or` evaluate all of their arguments."""
 
 
 class Templates:
@@ -109,7 +108,11 @@ class Templates:
 
     def __init__(self, files: Mapping[str, str]) -> None:
         self._defined: dict[str, Node] = {}
-        self._files = {name: _Parser(name, text, self._defined).file() for name, text in files.items()}
+        functions = {**FUNCTIONS, "include": self._include}
+        self._files = {
+            name: _Parser(name, _pieces(text), functions, self._defined).body("")[0]
+            for name, text in files.items()
+        }
 
     def render(self, context: Mapping[str, Any], only: str = "") -> list[dict[str, Any]]:
         """Return the objects of all files, or of one."""
@@ -118,43 +121,37 @@ class Templates:
         texts = [node(scope.new_child()) for name, node in self._files.items() if only in ("", name)]
         return [each for text in texts for each in yaml.load_all(text, loader) if each]
 
+    def _include(self, name: str, dot: Any) -> str:
+        return self._defined[name](Scope({"$": dot, ".": dot}))
 
+
+@dataclass
 class _Parser:
     """Parses a file, block by block."""
 
-    def __init__(self, name: str, text: str, defined: dict[str, Node]) -> None:
-        self._name = name
-        self._defined = defined
-        self._pieces = _pieces(text)
+    name: str
+    pieces: Iterator[tuple[str, str]]
+    functions: Mapping[str, Callable[..., Any]]
+    defined: dict[str, Node]
 
-    def file(self) -> Node:
-        node, end = self._block()
-        if end:
-            raise TemplateError(f"{self._name}: {end} without a block")
-        return node
-
-    def _block(self) -> tuple[Node, str]:
-        """Return the nodes up to an `end` or `else`, and that action."""
+    def body(self, *ends: str) -> tuple[Node, str]:
+        """Return what a block writes up to one of these actions, and the action. A file ends with an empty one."""
         nodes: list[Node] = []
-        for text, action in self._pieces:
+        action = ""
+        for text, action in self.pieces:
             nodes.append(_constant(text))
             if action.partition(" ")[0] in ("end", "else"):
-                return _all(nodes), action
+                break
             if action and not action.startswith("/*"):
                 nodes.append(self._node(action))
-        return _all(nodes), ""
-
-    def _body(self, *ends: str) -> tuple[Node, str]:
-        """Return the nodes up to one of these actions, and the action."""
-        node, end = self._block()
-        if end not in ends and not (end.startswith("else if ") and "else" in ends):
-            raise TemplateError(f"{self._name}: a block ends with {end or 'the file'}")
-        return node, end
+        if action not in ends and not (action.startswith("else if ") and "else" in ends):
+            raise TemplateError(f"{self.name}: a block ends with {action or 'the file'}")
+        return lambda scope: "".join([node(scope) for node in nodes]), action
 
     def _node(self, action: str) -> Node:
         word, _, rest = action.partition(" ")
         if word == "define":
-            self._defined[json.loads(rest)] = self._body("end")[0]
+            self.defined[json.loads(rest)] = self.body("end")[0]
             return _constant("")
         if word in ("if", "with"):
             return self._choice(word, rest)
@@ -177,12 +174,12 @@ class _Parser:
 
     def _choice(self, word: str, text: str) -> Node:
         condition = self._expression(text)
-        then, end = self._body("end", "else")
+        then, end = self.body("end", "else")
         otherwise = _constant("")
         if end.startswith("else if "):
             otherwise = self._choice("if", end.removeprefix("else if "))
         elif end == "else":
-            otherwise, _ = self._body("end")
+            otherwise, _ = self.body("end")
 
         def choose(scope: Scope) -> str:
             value = condition(scope)
@@ -192,37 +189,29 @@ class _Parser:
         return choose
 
     def _loop(self, text: str) -> Node:
-        variables, _, source = text.rpartition(":= ")
-        names = [name.strip() for name in variables.split(",") if name]
+        key_name, name, source = _LOOP.fullmatch(text).groups()  # type: ignore[union-attr]  # everything matches
         items = self._expression(source)
-        body, _ = self._body("end")
+        body, _ = self.body("end")
 
         def loop(scope: Scope) -> str:
             found = _a((list, dict), items(scope))
-            written = []
-            for key, value in sorted(found.items()) if isinstance(found, dict) else enumerate(found):
-                inner = scope.new_child({".": value})
-                inner.update(zip(reversed(names), (value, key), strict=False))  # one name is the value
-                written.append(body(inner))
-            return "".join(written)
+            pairs = sorted(found.items()) if isinstance(found, dict) else enumerate(found)
+            return "".join(
+                [body(scope.new_child({".": value, key_name: key, name: value})) for key, value in pairs]
+            )
 
         return loop
 
     def _expression(self, text: str) -> Expression:
-        tokens, rest = [], text.strip()
-        while rest:
-            found = _TOKEN.match(rest)
-            if not found:
-                raise TemplateError(f"{self._name}: cannot read {rest!r}")
-            tokens.append(found[1])
-            rest = rest[found.end() :]
-        value = self._pipeline(tokens)
+        if unread := _TOKEN.sub("", text).strip():
+            raise TemplateError(f"{self.name}: {{{{ {text} }}}}: cannot read {unread}")
+        value = self._pipeline(_TOKEN.findall(text))
 
         def evaluate(scope: Scope) -> Any:
             try:
                 return value(scope)
             except (AttributeError, TypeError, ValueError, LookupError) as error:
-                raise TemplateError(f"{self._name}: {{{{ {text} }}}}: {error}") from error
+                raise TemplateError(f"{self.name}: {{{{ {text} }}}}: {error}") from error
 
         return evaluate
 
@@ -234,26 +223,18 @@ class _Parser:
         return value
 
     def _command(self, tokens: list[str], piped: list[Expression]) -> Expression:
-        name = tokens[0] if tokens else "nothing"
-        is_call = name.isidentifier() and name not in _WORDS
-        if is_call and tokens.pop(0) not in (*FUNCTIONS, "include", "and", "or"):
-            raise TemplateError(f"{self._name}: {name} is not a function that this program has")
-        operands = []
+        """Return a value, or the call of a function or of what a field holds."""
+        is_call = tokens[0].isidentifier() and tokens[0] not in _WORDS
+        if is_call and tokens[0] not in self.functions:
+            raise TemplateError(f"{self.name}: {tokens[0]} is not a function that this program has")
+        head = _constant(self.functions[tokens.pop(0)]) if is_call else self._operand(tokens)
+        arguments = []
         while tokens and tokens[0] not in ("|", ")"):
-            operands.append(self._operand(tokens))
-        if is_call:
-            return self._call(name, [*operands, *piped])
-        head, *arguments = operands
-        return (lambda scope: head(scope)(*(each(scope) for each in arguments))) if arguments else head
-
-    def _call(self, name: str, arguments: Sequence[Expression]) -> Expression:
-        if name in ("and", "or"):
-            return lambda scope: _first(name == "or", (each(scope) for each in arguments))
-        function = self._include if name == "include" else FUNCTIONS[name]
-        return lambda scope: function(*(each(scope) for each in arguments))
-
-    def _include(self, name: str, dot: Any) -> str:
-        return self._defined[name](Scope({"$": dot, ".": dot}))
+            arguments.append(self._operand(tokens))
+        arguments += piped
+        if not is_call and not arguments:
+            return head
+        return lambda scope: head(scope)(*(each(scope) for each in arguments))
 
     def _operand(self, tokens: list[str]) -> Expression:
         word = tokens.pop(0)
@@ -263,8 +244,8 @@ class _Parser:
             return _constant(json.loads(word))
         start, *path = word.split(".")
         if start[:1] not in ("$", ""):
-            raise TemplateError(f"{self._name}: unexpected {word}")
-        return lambda scope: _field(scope[start or "."], list(filter(None, path)))
+            raise TemplateError(f"{self.name}: unexpected {word}")
+        return lambda scope: reduce(_field, filter(None, path), scope[start or "."])
 
 
 def _pieces(text: str) -> Iterator[tuple[str, str]]:
@@ -282,20 +263,5 @@ def _constant(value: Any) -> Callable[[Scope], Any]:
     return lambda _scope: value
 
 
-def _all(nodes: Sequence[Node]) -> Node:
-    return lambda scope: "".join([node(scope) for node in nodes])
-
-
-def _first(wanted: bool, values: Iterator[Any]) -> Any:
-    """Return the first value that is true, or that is false, else the last."""
-    value = None
-    for value in values:
-        if bool(value) is wanted:
-            break
-    return value
-
-
-def _field(value: Any, path: Sequence[str]) -> Any:
-    for name in path:
-        value = _a(dict, value)[name]
-    return value
+def _field(value: Any, name: str) -> Any:
+    return _a(dict, value)[name]

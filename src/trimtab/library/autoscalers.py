@@ -6,9 +6,9 @@ from dataclasses import dataclass, replace
 from os import PathLike, fspath
 from typing import Any
 
-from trimtab.manifests.documents import read_documents, unpacked
-from trimtab.manifests.findings import ERROR, Finding, find_problems
-from trimtab.manifests.yaml_nodes import Document, DocumentError, YamlNode, steps_of
+from trimtab.library.documents import read_documents, unpacked
+from trimtab.library.findings import ERROR, Finding, find_problems
+from trimtab.library.yaml_nodes import Document, DocumentError, YamlNode, steps_of
 from trimtab.model.feature_gates import FeatureGates, with_own_features
 from trimtab.model.hpa.types import HorizontalPodAutoscaler
 from trimtab.model.manifest import Manifest, read_manifest

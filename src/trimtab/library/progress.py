@@ -1,12 +1,14 @@
 """Shows on standard error how far a long call is."""
 
 import sys
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from typing import TextIO
 
-from trimtab.backtest.results import OnProgress
 from trimtab.clock import Clock, SystemClock
+
+OnProgress = Callable[[str, float], None]
+"""Called with what is done and the share of the whole."""
 
 PATIENCE = 1.0
 """Seconds before the first line. Shorter calls show nothing."""

@@ -7,15 +7,15 @@ from datetime import timedelta
 from html import escape
 from typing import TYPE_CHECKING, Any
 
-from trimtab import backtest
-from trimtab.backtest import Candidate, Figures, Model, ModelError, Results
-from trimtab.backtest.chart import render_chart, render_sizes
-from trimtab.backtest.life import Outcomes
-from trimtab.backtest.sizes import AMOUNTS, AnyResults, Size, SizeResults, play
 from trimtab.decide.horizontal import Record
 from trimtab.library.candidates import Autoscalers, candidates_of, require
 from trimtab.library.frames import dataframe
 from trimtab.library.progress import progress_line
+from trimtab.library.simulator import Candidate, Figures, Model, ModelError, Results
+from trimtab.library.simulator.chart import render_chart, render_sizes
+from trimtab.library.simulator.life import Outcomes
+from trimtab.library.simulator.sizes import AMOUNTS, AnyResults, Size, SizeResults, play
+from trimtab.library.trace import Trace
 from trimtab.model.core.pod import CPU, MEMORY
 from trimtab.model.feature_gates import with_own_features
 from trimtab.model.quantity import QuantityError, milli_value_of
@@ -36,7 +36,7 @@ HPA_PERIOD, VPA_PERIOD = 15.0, 60.0
 class Simulation:
     """What each autoscaler would have done. A notebook shows it as pictures and a table."""
 
-    trace: backtest.Trace
+    trace: Trace
     """The load that was played back."""
     _model: Model
     _first: Candidate | None
@@ -151,7 +151,7 @@ def table_of(results: Sequence[AnyResults]) -> list[tuple[str, ...]]:
 
 def simulate(  # noqa: PLR0913 - one parameter per assumption, all but two of them by name
     autoscalers: Autoscalers,
-    trace: backtest.Trace,
+    trace: Trace,
     *,
     requests: Amounts | None = None,
     capacity: Amounts | None = None,
@@ -181,7 +181,7 @@ def simulate(  # noqa: PLR0913 - one parameter per assumption, all but two of th
     `compare="upstream"` plays each candidate by upstream's rules as well. Raise ModelError if the autoscalers, the trace
     and the assumptions do not fit together.
     """
-    require(backtest.Trace, "trace", trace)
+    require(Trace, "trace", trace)
     settings = Settings.of(feature_gates=with_own_features(feature_gates)).replace(compat=compat)
     model = Model(
         requests=_thousandths("requests", requests or {}),

@@ -15,13 +15,12 @@ from typing import Any, TypeVar
 
 import msgspec
 
-from trimtab.clock import Clock
+from trimtab.clock import Clock, CpuMeter
 from trimtab.cluster.client import Client
 from trimtab.cluster.codec.lists import ListDecoder, require_items
 from trimtab.cluster.errors import ApiError, ClusterError, Forbidden, Unreachable
 from trimtab.cluster.lanes import METRICS
 from trimtab.cluster.transport import Deadlines, Request
-from trimtab.cpu_time import CpuMeter
 from trimtab.metrics.bulkheads import Bulkhead, SourceBusyError
 from trimtab.metrics.queries import (
     CUSTOM_GROUP,

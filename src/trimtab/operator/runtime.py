@@ -10,8 +10,7 @@ from functools import cached_property
 
 from prometheus_client import CollectorRegistry
 
-from trimtab import tasks
-from trimtab.clock import Clock
+from trimtab.clock import Clock, keep_running
 from trimtab.cluster.cache.shared import InformerFactory, SharedInformers
 from trimtab.cluster.client import Client
 from trimtab.cluster.discovery import Discovery
@@ -92,7 +91,7 @@ class Runtime:
     def start(self) -> None:
         """Write events in the background from now on."""
         if self._writing_events is None:
-            self._writing_events = tasks.keep_running("the recorder of events", self.events.run)
+            self._writing_events = keep_running("the recorder of events", self.events.run)
 
     async def run(self) -> None:
         """Run until cancelled, then close."""

@@ -2,7 +2,7 @@
 
 import asyncio
 
-from trimtab import tasks
+from trimtab.clock import start_task
 from trimtab.cluster.cache.parts import ShardedShare, Share
 from trimtab.cluster.client import Client
 from trimtab.cluster.leases.family import Family
@@ -37,7 +37,7 @@ class ShareKeeper:
     def shard_lost(self, shard: int) -> None:
         """Drop the shard a while after its last write, unless it comes back."""
         if shard not in self._leaving:
-            self._leaving[shard] = tasks.start(f"the end of shard {shard}", self._leave(shard))
+            self._leaving[shard] = start_task(f"the end of shard {shard}", self._leave(shard))
 
     def is_shard_busy(self, shard: int) -> bool:
         """Return False: watching needs no hand-over."""

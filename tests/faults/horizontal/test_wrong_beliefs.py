@@ -187,11 +187,11 @@ async def test_an_answer_that_nobody_expected_fails_its_metric_alone(stage, bad)
         await becomes(stage, 9)
 
 
-@pytest.mark.parametrize("where", ["fetch", "matching_pods", "observe", "prepare", "apply", "find_owners"])
+@pytest.mark.parametrize("where", ["fetch", "matching_pods", "observe", "prepare", "apply", "find_cached"])
 @in_virtual_time
 async def test_an_unexpected_error_anywhere_ends_the_turn_and_is_counted(stage, where, monkeypatch):
     """Whatever goes wrong in one sync, the next one takes every HPA up again."""
-    strategy = "OwnerReference" if where == "find_owners" else "LabelSelector"
+    strategy = "OwnerReference" if where == "find_cached" else "LabelSelector"
     await held(stage, selectionStrategy=strategy)
     await held(stage, "other")
     async with working(stage) as actor:
@@ -201,7 +201,7 @@ async def test_an_unexpected_error_anywhere_ends_the_turn_and_is_counted(stage, 
             "fetch": operator._fetcher,
             "matching_pods": operator._snapshots,
             "observe": operator._snapshots,
-            "find_owners": operator._snapshots,
+            "find_cached": operator._snapshots._owners,
             "prepare": operator._reconciler._writer,
             "apply": operator._reconciler._writer,
         }[where]

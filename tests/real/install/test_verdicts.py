@@ -12,6 +12,7 @@ pytestmark = pytest.mark.real
 BY_A_CHECK = {
     "nothing to run": "nothing would run",
     "no address of the API server": "which would allow every address",
+    "labels that nothing writes": "settings.webhook-labels needs vertical.admission.registersItself",
     "an adapter without a CA": "adapter.enabled needs adapter.caBundle",
 }
 """Refused by the chart's own checks, which have a sentence for it. All others are refused by the schema."""

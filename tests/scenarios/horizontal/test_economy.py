@@ -12,7 +12,8 @@ from tests.support.clock import in_virtual_time
 from tests.support.objects import NAMESPACES, NO_WINDOW, cpu_metric, external_metric, owner_of
 from trimtab.cluster.client import DeleteOptions
 from trimtab.cluster.resource import DEPLOYMENTS, PODS, Json, Resource
-from trimtab.operator.horizontal.schedule import SyncPeriods, slot_of
+from trimtab.operator.horizontal.look import SyncPeriods
+from trimtab.operator.horizontal.loop import slot_of
 
 EVERYWHERE = "/apis/metrics.k8s.io/v1/pods"
 WORKLOADS = ("web", "shop", "mail")

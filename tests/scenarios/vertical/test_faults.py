@@ -422,7 +422,10 @@ def test_a_status_that_does_not_change_is_not_written_again(play):
             before = len(actor.wrote("/status"))
             await stage.recommend(actor, 3)
             assert len(actor.wrote("/status")) == before
-            assert json.dumps(await stage.conditions("db")) == '{"RecommendationProvided": "True"}'
+            assert (
+                json.dumps(await stage.conditions("db"))
+                == '{"ComputedFor": "True", "RecommendationProvided": "True"}'
+            )
 
     play(scenario)
 

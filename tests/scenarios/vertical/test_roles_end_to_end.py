@@ -113,7 +113,7 @@ def test_scp_e1_the_leader_gets_the_leaders_target_and_the_others_the_base(play)
         assert await requests_of(stage, "db", 3) == [LEADER_TARGET, FOLLOWER_TARGET, FOLLOWER_TARGET]
         vpa = await stage.read_vpa("lead")
         assert vpa["status"]["observedGeneration"] == vpa["metadata"]["generation"]
-        assert await stage.conditions("lead") == {"RecommendationProvided": "True"}
+        assert await stage.conditions("lead") == {"ComputedFor": "True", "RecommendationProvided": "True"}
 
     play(scenario)
 

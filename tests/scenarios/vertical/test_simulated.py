@@ -3,10 +3,10 @@
 from tests.scenarios.vertical.conftest import play_on_lab
 from tests.scenarios.vertical.stage import MINUTE, Actor, Stage
 from tests.support.objects import scope, target_of, vpa
-from trimtab.backtest.life import Life, settings_of
-from trimtab.backtest.load import LoadByFunction
-from trimtab.backtest.trace import RELATIVE_START
-from trimtab.backtest.workload import SimulatedPod, Used, Workload
+from trimtab.library.simulator.life import Life, settings_of
+from trimtab.library.simulator.load import LoadByFunction
+from trimtab.library.simulator.workload import SimulatedPod, Used, Workload
+from trimtab.library.trace import RELATIVE_START
 from trimtab.model.json import wire
 from trimtab.model.vpa.types import VerticalPodAutoscaler, VPAScope
 

@@ -10,8 +10,8 @@ from hypothesis import HealthCheck, example, given, settings
 from hypothesis import strategies as st
 
 from trimtab.cli import answer
-from trimtab.manifests.documents import parse_documents
-from trimtab.manifests.yaml_nodes import DocumentError
+from trimtab.library.documents import parse_documents
+from trimtab.library.yaml_nodes import DocumentError
 from trimtab.model.bundle import bundle_findings
 from trimtab.model.feature_gates import FeatureGates
 from trimtab.model.manifest import Manifest, read_manifest

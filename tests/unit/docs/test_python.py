@@ -86,13 +86,12 @@ def test_the_call_to_prometheus_has_the_parameters_of_the_library():
     (call,) = [node for node in ast.walk(ast.parse(block)) if isinstance(node, ast.Call)]
     asked: list[dict[str, str]] = []
     names = {"trimtab": type("Stand-in", (), {"Trace": trimtab.Trace})}
+
+    async def record(_clock, _address, queries, _wanted, _on_progress):
+        asked.append(queries)
+
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(trimtab.Trace, "_of", asked.append)
         patch.setattr("trimtab.library.prometheus.record_load", record)
         exec(block, names)
     assert ast.unparse(call.func) == "trimtab.Trace.from_prometheus"
     assert [list(columns) for columns in asked] == [["cpu"]]
-
-
-async def record(_clock, _address, queries, _wanted, _on_progress):
-    return queries

@@ -229,6 +229,7 @@ WEBHOOK_VALUES = [
     ["settings.compat=kubernetes-1.36,vpa-1.8", "settings.webhook-timeout-seconds=30"],
     ["settings.watch-namespaces=shop,search"],
     ["settings.watch-namespaces=shop", "settings.ignored-vpa-object-namespaces=shop"],
+    ["settings.compat=vpa-1.8", "settings.include-kube-system=false"],
     ["settings.ignored-vpa-object-namespaces=batch,kube-system", "settings.include-kube-system=true"],
     ["settings.webhook-failure-policy-fail=true", "settings.webhook-timeout-seconds=3"],
 ]

@@ -117,7 +117,7 @@ def test_a_file_is_part_of_a_document():
 @pytest.mark.parametrize(
     ("text", "says"),
     [
-        pytest.param("{{ if true }}a{{ end }}{{ end }}", "end without a block", id="no begin"),
+        pytest.param("{{ if true }}a{{ end }}{{ end }}", "a block ends with end", id="no begin"),
         pytest.param("{{ if true }}a", "a block ends with the file", id="no end"),
         pytest.param('{{ define "a" }}a', "a block ends with the file", id="no end of a definition"),
         pytest.param("{{ range list }}a{{ else }}b{{ end }}", "a block ends with else", id="another range"),

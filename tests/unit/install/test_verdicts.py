@@ -4,6 +4,7 @@ import pytest
 import yaml
 from click.testing import CliRunner
 
+from tests.unit.install.sets import SETS
 from tests.unit.install.verdicts import BAD, GOOD
 from trimtab.cli import cli
 from trimtab.install import default_values
@@ -34,7 +35,7 @@ def test_bad_values_are_refused_by_name(tmp_path, document):
     assert "defect" not in done.output
 
 
-@pytest.mark.parametrize("document", GOOD.values(), ids=GOOD)
+@pytest.mark.parametrize("document", (GOOD | SETS).values(), ids=GOOD | SETS)
 def test_good_values_are_taken(tmp_path, document):
     done = install(tmp_path, document)
     assert done.exit_code == 0, done.output

@@ -32,6 +32,13 @@ BAD: dict[str, dict[str, Any]] = {
     "a locked gate": {
         "settings": {"compat": "kubernetes-1.37", "feature-gates": "HPAConfigurableTolerance=false"}
     },
+    "two versions of Kubernetes": {"settings": {"compat": "kubernetes-1.36,vpa-1.8,kubernetes-1.37"}},
+    "a period of no length": {"settings": {"horizontal-pod-autoscaler-sync-period": "0m0.0s"}},
+    "no write at a time": {"settings": {"concurrent-horizontal-pod-autoscaler-syncs": 0}},
+    "a tolerance below zero": {"settings": {"horizontal-pod-autoscaler-tolerance": -0.1}},
+    "a history in words": {"settings": {"history-length": "8 days"}},
+    "a name that is too long for a Lease": {"settings": {"recommender-name": "a" * 41}},
+    "labels that nothing writes": {"settings": {"webhook-labels": "team:a"}},
     "a period without a unit": {"settings": {"horizontal-pod-autoscaler-sync-period": "15"}},
     "a negative age": {"settings": {"metrics-max-age": "-1s"}},
     "too many shards": {"horizontal": {"settings": {"shards": 17}}},
@@ -100,6 +107,15 @@ GOOD: dict[str, dict[str, Any]] = {
         "horizontal": {"enabled": False},
         "vertical": {"enabled": False},
         "adapter": {"enabled": True, "caBundle": "Q0E="},
+    },
+    "a gate that no version has locked": {"settings": {"feature-gates": "HPAConfigurableTolerance=false"}},
+    "labels that admission writes": {
+        "settings": {"webhook-labels": "team:a,tier:"},
+        "vertical": {"admission": {"registersItself": True}},
+    },
+    "none of what all programs have": {
+        "tolerations": [{"operator": "Exists"}],
+        "horizontal": {"tolerations": [], "topologySpreadConstraints": [], "securityContext": {}},
     },
     "two shards": {
         "horizontal": {"settings": {"shards": 2}},

@@ -180,7 +180,7 @@ def test_no_name_loads_numpy_pandas_or_matplotlib(name):
     "first",
     [
         pytest.param("import trimtab.decide.horizontal", id="the package is imported first"),
-        pytest.param("from trimtab.decide.vertical import compat", id="a part of it"),
+        pytest.param("from trimtab.decide.vertical import rules", id="a part of it"),
         pytest.param("import trimtab; trimtab.simulate", id="another public name"),
         pytest.param("import trimtab", id="nothing"),
     ],

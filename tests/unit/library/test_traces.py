@@ -8,7 +8,7 @@ import pandas as pd
 import pytest
 
 import trimtab
-from trimtab.backtest.trace import RELATIVE_START
+from trimtab.library.trace import RELATIVE_START
 
 NOON = datetime(2026, 1, 5, 12, tzinfo=UTC)
 TIMES = [NOON, NOON + timedelta(minutes=1)]

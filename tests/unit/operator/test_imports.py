@@ -26,7 +26,7 @@ HEAVY = frozenset(
         "trimtab.decide.vertical",
         "trimtab_lab",
         "trimtab.library",
-        "trimtab.backtest",
+        "trimtab.library.simulator",
         "uvicorn",
         "yaml",
     }

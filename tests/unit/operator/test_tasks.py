@@ -5,11 +5,10 @@ import asyncio
 from pathlib import Path
 
 import trimtab
-from trimtab import tasks
-from trimtab.clock import VirtualClock
+from trimtab.clock import VirtualClock, keep_running, start_task
 
 AWAITED = {
-    "tasks.py": "the two ways to start one",
+    "clock.py": "the two ways to start one",
     "operator/process.py": "run_until_stopped waits for all of them and raises what ended one",
     "operator/horizontal/reconciler.py": "_run is the error boundary, wait_idle and close wait",
     "operator/vertical/recommender/history_loader.py": "take raises what reading a namespace raised",
@@ -19,10 +18,8 @@ AWAITED = {
     "adapter/sources/router.py": "whoever asked waits for the flight",
     "cluster/access_reviews.py": "whoever asked waits for the flight",
     "adapter/adapter.py": "the program waits for all of its loops",
-    "cluster/cache/share.py": "prepare waits for the list of namespaces",
-    "cluster/codec/pages.py": "the reader of pages waits for the next page",
-    "cluster/cache/recovery.py": "wait waits for the first and ends the others",
-    "cluster/transport/asgi.py": "the request waits for its exchange",
+    "cluster/cache/parts.py": "prepare waits for the list of namespaces",
+    "cluster/codec/lists.py": "the reader of pages waits for the next page",
     "dashboard/web/event_stream.py": "the stream waits for the first and ends the others",
     "dashboard/read_only.py": "started ends and gathers it",
     "dashboard/dashboard.py": "the page waits for it on its way out",
@@ -42,7 +39,7 @@ def test_every_module_that_starts_a_task_says_who_sees_it_fail():
     programs = ("operator", "cluster", "metrics", "adapter", "dashboard")
     found = {
         str(path.relative_to(root))
-        for path in (root / "tasks.py", *(one for name in programs for one in (root / name).rglob("*.py")))
+        for path in (root / "clock.py", *(one for name in programs for one in (root / name).rglob("*.py")))
         if starts(path)
     }
     assert found == set(AWAITED)
@@ -59,14 +56,14 @@ def test_a_loop_that_fails_is_logged_and_starts_again(caplog):
             await asyncio.Event().wait()
 
     async def main() -> None:
-        task = tasks.keep_running("the loop", run)
+        task = keep_running("the loop", run)
         await asyncio.sleep(10)
         task.cancel()
         await asyncio.gather(task, return_exceptions=True)
 
     VirtualClock().run(main())
     assert runs == [0, 1, 2]
-    assert [one.getMessage() for one in caplog.records if one.name == "trimtab.tasks"] == [
+    assert [one.getMessage() for one in caplog.records if one.name == "trimtab.clock"] == [
         "the loop failed and starts again",
         "the loop ended by itself and starts again",
     ]
@@ -77,7 +74,7 @@ def test_work_that_nobody_waits_for_does_not_fail_silently(caplog):
         raise RuntimeError("nobody expected this")
 
     async def main() -> None:
-        tasks.start("the hand-over", fail())
+        start_task("the hand-over", fail())
         await asyncio.sleep(1)
 
     VirtualClock().run(main())

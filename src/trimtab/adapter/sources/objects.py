@@ -7,8 +7,8 @@ It starts with the first query about pods. Other objects are listed per query.
 import asyncio
 from collections.abc import Iterator, Mapping, Sequence
 
-from trimtab import tasks
 from trimtab.adapter.api.health import Health, State
+from trimtab.clock import keep_running
 from trimtab.cluster import errors
 from trimtab.cluster.cache.informer import Informer
 from trimtab.cluster.cache.shared import NamespacedInformer
@@ -112,7 +112,7 @@ class ClusterObjects:
         if watch is None:
             raise StatusError(404, f"namespace {namespace} is not among those of --watch-namespaces")
         if self._watching is None:
-            self._watching = tasks.keep_running("the watch of pods", self._pods.run)
+            self._watching = keep_running("the watch of pods", self._pods.run)
         await _wait_synced(watch)
         if watch.staleness() > STALE_SECONDS and watch.last_error:
             # Values of deleted pods, and none of new pods, would scale in the wrong direction.

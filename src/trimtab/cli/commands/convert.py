@@ -8,9 +8,9 @@ import click
 from trimtab.cli.errors import FOUND, CommandError
 from trimtab.cli.names import complete_file
 from trimtab.cli.output import output_option, to_json, to_yaml_stream
-from trimtab.manifests.documents import is_list, read_documents
-from trimtab.manifests.findings import ERROR, Finding
-from trimtab.manifests.yaml_nodes import Document, DocumentError
+from trimtab.library.documents import is_list, read_documents
+from trimtab.library.findings import ERROR, Finding
+from trimtab.library.yaml_nodes import Document, DocumentError
 from trimtab.model import hpa
 from trimtab.model.hpa import selection_strategy
 from trimtab.model.hpa.annotations import STORED

@@ -12,10 +12,6 @@ from rich.console import Console
 from rich.table import Table
 from rich.text import Text
 
-from trimtab.backtest import Candidate, Model, ModelError, Results, TraceError
-from trimtab.backtest.candidates import CandidateError, candidate_hpa
-from trimtab.backtest.chart import render_chart, render_sizes
-from trimtab.backtest.sizes import AnyCandidate, AnyResults, SizeCandidate, SizeResults, play
 from trimtab.cli.bundle import read_bundle
 from trimtab.cli.commands.run import options_for
 from trimtab.cli.errors import CANNOT_READ, FOUND, CommandError
@@ -25,11 +21,21 @@ from trimtab.cli.output import output_option, to_json, to_yaml, write_file
 from trimtab.cli.parameters import ListOption, plugins_option_with
 from trimtab.decide.horizontal.records.record import dumps
 from trimtab.decide.horizontal.status.ignored_fields import ignored_annotations
-from trimtab.library.candidates import UPSTREAM, compared, hpa_candidate, with_estimators
+from trimtab.library.candidates import (
+    UPSTREAM,
+    CandidateError,
+    candidate_hpa,
+    compared,
+    hpa_candidate,
+    with_estimators,
+)
 from trimtab.library.progress import progress_line
 from trimtab.library.simulation import table_of
-from trimtab.library.traces import Trace
-from trimtab.manifests.yaml_nodes import Document
+from trimtab.library.simulator import Candidate, Model, ModelError, Results, TraceError
+from trimtab.library.simulator.chart import render_chart, render_sizes
+from trimtab.library.simulator.sizes import AnyCandidate, AnyResults, SizeCandidate, SizeResults, play
+from trimtab.library.trace import Trace
+from trimtab.library.yaml_nodes import Document
 from trimtab.model.core.pod import CPU, MEMORY
 from trimtab.model.feature_gates import FeatureGates
 from trimtab.model.hpa.dry_run import DRY_RUN, MODE_ANNOTATION, is_dry_run

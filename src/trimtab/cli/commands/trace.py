@@ -8,11 +8,11 @@ from typing import TextIO
 import click
 
 from trimtab.adapter.config import ServerAddress
-from trimtab.backtest import TraceError
 from trimtab.cli.errors import CommandError
 from trimtab.clock import SystemClock
 from trimtab.library.progress import progress_line
 from trimtab.library.prometheus import UnreachableError, range_until, record_load
+from trimtab.library.simulator import TraceError
 from trimtab.model.times import parse_long_duration
 
 # A column may carry labels, `queue{name=mail}`: the sign that ends it stands outside of the braces.

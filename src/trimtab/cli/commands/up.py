@@ -103,7 +103,7 @@ def chosen_examples(
     """Return what the options ask for: stories, files or many workloads. Raise CommandError for more than one."""
     from trimtab.cli.stories import chosen  # noqa: PLC0415 - imported when it runs, so that --help is quick
     from trimtab.cli.stories.examples import ManyWorkloads, UserFiles  # noqa: PLC0415
-    from trimtab.manifests.yaml_nodes import DocumentError  # noqa: PLC0415
+    from trimtab.library.yaml_nodes import DocumentError  # noqa: PLC0415
 
     if sum(map(bool, (scenarios, files, many))) > 1:
         raise CommandError("--scenario, --filename and --many cannot be combined", "use one of them")

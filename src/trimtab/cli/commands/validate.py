@@ -9,8 +9,8 @@ from trimtab.cli.errors import CANNOT_READ, FOUND, CommandError
 from trimtab.cli.names import complete_file
 from trimtab.cli.output import output_option, to_json, to_yaml
 from trimtab.cli.parameters import ListOption
-from trimtab.manifests.findings import ERROR, Finding, find_problems
-from trimtab.manifests.yaml_nodes import Document
+from trimtab.library.findings import ERROR, Finding, find_problems
+from trimtab.library.yaml_nodes import Document
 from trimtab.model.feature_gates import FeatureGates, GateError, with_own_features
 from trimtab.model.manifest import Manifest, read_manifest
 from trimtab.model.readable import counted

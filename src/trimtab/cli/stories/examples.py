@@ -6,7 +6,7 @@ from typing import Any, Final
 
 import yaml
 
-from trimtab.manifests.documents import read_documents, unpacked
+from trimtab.library.documents import read_documents, unpacked
 from trimtab.model.quantity import Quantity
 from trimtab.model.readable import counted
 from trimtab_lab.load.curves import Curve, Spikes, constant

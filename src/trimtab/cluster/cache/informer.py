@@ -1,6 +1,6 @@
 """A cache of one resource that follows the server by list and watch.
 
-The cache never goes back in time. A partial list is never used as a whole one. A silent watch is detected within a
+The cache never goes back in time, unless lists stay older for a minute, as those of a restored server do. A partial list is never used as a whole one. A silent watch is detected within a
 minute. Requests to a failing server back off, and start over from a short delay after each success.
 """
 
@@ -71,21 +71,21 @@ T = TypeVar("T", bound=Object)
 class ListedObjects(Generic[T]):
     """A list under construction."""
 
-    def __init__(self) -> None:
+    def __init__(self, known: Callable[[T], T]) -> None:
         self.objects: Store[T] = Store()
         self.unreadable: list[Unreadable] = []
         self.version = ""
+        self.known = known
+        """Returns the cached object of the same version, if there is one."""
 
-    def add(
-        self, page: ListPage[Any], unreadable: list[Unreadable], known: Callable[[T], T]
-    ) -> tuple[list[T], list[Unreadable]]:
+    def add(self, page: ListPage[Any], unreadable: list[Unreadable]) -> tuple[list[T], list[Unreadable]]:
         """Add a page and objects that cannot be read, and return its objects and those that cannot be read."""
         arrived: list[T] = []
         for obj in page.items:
             if isinstance(obj, Unreadable):
                 unreadable.append(obj)
             else:
-                arrived.append(known(obj))
+                arrived.append(self.known(obj))
                 self.objects.put(arrived[-1])
         self.unreadable += unreadable
         self.version = page.resource_version
@@ -271,6 +271,9 @@ STALE_AFTER = 60.0
 GONE_AFTER = 120.0
 """Seconds after which objects count as gone, if their kind is not served or their whole namespace is refused."""
 
+RESTORED_AFTER = STALE_AFTER
+"""Seconds after which a server whose lists are older than the cache counts as restored from a backup, and not as lagging."""
+
 FIRST_LIST = "the first list is not complete"
 """Why a cache is stale before its first list."""
 
@@ -300,7 +303,7 @@ def outage_breaker(clock: Clock) -> Breaker:
 
 
 class StaleListError(errors.ClusterError):
-    """A list is older than the cache, because the server lags."""
+    """A list is older than the cache, because the server lags or was restored."""
 
 
 class Informer(Generic[T]):
@@ -343,6 +346,8 @@ class Informer(Generic[T]):
         """The duration of the last list."""
         self._version: str | None = None
         self._highest = ""
+        self._older_since: float | None = None
+        """Since when the server lists older versions than it did."""
         self._fresh_at = client.clock.monotonic()
         self._synced = asyncio.Event()
         self._settled = asyncio.Event()
@@ -466,7 +471,7 @@ class Informer(Generic[T]):
             self._take_refusal()
         delay = self._delay_after(error)
         log.debug("%s: %s; trying again in %.1f s", self.resource.plural, error, delay)
-        if isinstance(error, errors.TransportError | errors.ServerError):
+        if isinstance(error, errors.TransportError | errors.ServerError | errors.Unauthorized):
             await self._wait_for_server(delay)
         else:
             await self._clock.sleep(delay)
@@ -511,6 +516,8 @@ class Informer(Generic[T]):
 
     def _delay_after(self, error: Exception) -> float:
         is_broken = isinstance(error, WatchBrokenError) and error.list_again
+        if isinstance(error, errors.ServerTimeout) and error.is_too_large_version:
+            self._version = None  # a list tells whether the server lags or was restored
         if is_broken or isinstance(error, errors.Gone):
             self._version = None
             # What broke a watch may come again with every event, so such a relist always waits.
@@ -541,7 +548,7 @@ class Informer(Generic[T]):
         self._replace(listing)
 
     async def _read_pages(self, limit: int) -> ListedObjects[T]:
-        listed: ListedObjects[T] = ListedObjects()
+        listed: ListedObjects[T] = ListedObjects(self._cache.known)
         asked = self._client.pages(
             self.resource, self._options(), limit=limit, retry=False, reduce=self._intake.read_listed
         )
@@ -561,20 +568,28 @@ class Informer(Generic[T]):
 
     def _add_page(self, listed: ListedObjects[T], page: ListPage[Any]) -> None:
         if is_older(page.resource_version, self._highest):
-            self.counts.stale_lists += 1
-            raise StaleListError(
-                f"{self.resource.plural}: the server answered as of version {page.resource_version}, "
-                f"we have seen {self._highest}; waiting for it to catch up"
-            )
+            self._accept_older(page.resource_version)
+            listed.known = lambda obj: obj  # the server may have given the same version to another state
         self.counts.received += page.size
         unreadable = [obj for obj in page.unreadable if not self._intake.drops(obj.metadata)]
-        arrived, unreadable = listed.add(page, unreadable, self._cache.known)
+        arrived, unreadable = listed.add(page, unreadable)
         if self.on_page is not None and not self.has_synced:
             for obj in arrived:
                 self._cache.put(obj)
             self._progress.add(arrived, unreadable)
             self._drop_left_over(listed)
             self.on_page()
+
+    def _accept_older(self, version: str) -> None:
+        """Go back to an older version of a restored server. Raise StaleListError if the server may only lag."""
+        self.counts.stale_lists += 1
+        now = self._clock.monotonic()
+        self._older_since = now if self._older_since is None else self._older_since
+        seen = f"the server answered as of version {version}, we have seen {self._highest}"
+        if now - self._older_since < RESTORED_AFTER:
+            raise StaleListError(f"{self.resource.plural}: {seen}; waiting for it to catch up")
+        log.warning("%s: %s for a minute; it counts as restored from a backup", self._name, seen)
+        self._highest = version
 
     def _begin_again(self) -> None:
         """Wait for the next list, if the first one failed. What it left stays cached until that list covers it."""
@@ -592,6 +607,7 @@ class Informer(Generic[T]):
     def _replace(self, listed: ListedObjects[T]) -> None:
         self._intake.replace(listed)
         self._version = listed.version
+        self._older_since = None
         self._highest = later(self._highest, listed.version)
         self._failures.succeeded()
         self._is_emptied = False
@@ -637,6 +653,10 @@ class Informer(Generic[T]):
         obj = self._intake.read_event(event)
         if obj is not None:
             self._apply(event.type, obj)
+        elif is_older(event.bookmark, self._version or ""):
+            raise WatchBrokenError(
+                f"{self.resource.plural}: the server went back to version {event.bookmark}", list_again=True
+            )
         elif event.bookmark:
             self._advance(event.bookmark)
         else:

@@ -7,7 +7,7 @@ import asyncio
 from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
 from typing import Any, Generic, TypeVar
 
-from trimtab import tasks
+from trimtab.clock import keep_running
 from trimtab.cluster.cache.informer import Informer, Refusals, outage_breaker
 from trimtab.cluster.cache.parts import Part, ShardedShare, Share
 from trimtab.cluster.cache.store import Delta
@@ -82,7 +82,7 @@ class NamespacedInformer(Generic[T]):
             await self._share.prepare()
             await informer.run()
 
-        self._tasks[name] = tasks.keep_running(f"the cache of {self.resource.plural}", follow)
+        self._tasks[name] = keep_running(f"the cache of {self.resource.plural}", follow)
 
     @property
     def has_synced(self) -> bool:
@@ -282,7 +282,7 @@ class InformerFactory:
             informer = self._informers[resource] = NamespacedInformer(
                 self._client, what, self.share, self._breaker, self._refusals
             )
-            self._tasks.append(tasks.keep_running(f"the cache of {resource.plural}", informer.run))
+            self._tasks.append(keep_running(f"the cache of {resource.plural}", informer.run))
         return informer
 
     def __iter__(self) -> Iterator[NamespacedInformer[Any]]:

@@ -13,8 +13,7 @@ from collections.abc import Mapping
 from hashlib import blake2b
 from typing import Final, Protocol
 
-from trimtab import tasks
-from trimtab.clock import Clock
+from trimtab.clock import Clock, start_task
 from trimtab.cluster import errors
 from trimtab.cluster.client import Client, ListOptions
 from trimtab.cluster.lanes import LEASES as LEASE_LANE
@@ -310,7 +309,7 @@ class Family:
     def _hand_over(self, held: list[Shard], number: int) -> None:
         for shard in self._preferred(held)[len(held) - number :]:
             shard.is_closing = True
-            self._handing_over[shard.number] = tasks.start(
+            self._handing_over[shard.number] = start_task(
                 f"the hand-over of shard {shard.number}", self._give(shard)
             )
         self._tell()

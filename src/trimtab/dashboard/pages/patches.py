@@ -6,7 +6,7 @@ from typing import Any, Final
 
 from trimtab.dashboard.pages.what_if import Edits
 from trimtab.decide.horizontal import Record
-from trimtab.manifests.writing import to_yaml
+from trimtab.library.documents import to_yaml
 from trimtab.model.core.pod import MEMORY
 from trimtab.model.hpa.selection_strategy import ANNOTATION, ANNOTATIONS
 from trimtab.model.json import wire

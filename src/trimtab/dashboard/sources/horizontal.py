@@ -55,7 +55,7 @@ class OperatorHorizontal:
         self._history.refresh({hpa_state.uid: hpa_state.records for hpa_state in self._hpa_states})
         for hpa_state in self._hpa_states:
             recommendations = hpa_state.memory.own.recommendations
-            if hpa_state.unchanged is not None and recommendations:
+            if hpa_state.standing is not None and recommendations:
                 # A skipped reconcile adds no record, but its recommendation gets a newer time.
                 self._history.get(hpa_state.uid).extend_last(recommendations[-1].at)
 
@@ -78,9 +78,9 @@ class OperatorHorizontal:
         return sorted((row for _, row in rows.values()), key=lambda row: row.id)
 
     async def record(self, identity: str) -> Record | None:
-        """Return the last decision about an HPA, with the owners of its pods if they can be found."""
+        """Return the newest decision about an HPA, with the owners of its pods if they can be found."""
         hpa_state = self._find(identity)
-        record = _last_record(hpa_state) if hpa_state is not None else None
+        record = hpa_state.newest_record() if hpa_state is not None else None
         return None if record is None else await self._with_owners(record)
 
     async def _with_owners(self, record: Record) -> Record:
@@ -100,7 +100,7 @@ class OperatorHorizontal:
         hpa_state = self._find(identity)
         if hpa_state is None:
             return None
-        hpa, history, record = hpa_state.hpa, self._history.get(hpa_state.uid), _last_record(hpa_state)
+        hpa, history, record = hpa_state.hpa, self._history.get(hpa_state.uid), hpa_state.newest_record()
         parts = await _visible_parts(hpa, rights)
         page = HorizontalPage(
             row=self._row(hpa_state),

@@ -14,7 +14,7 @@ from trimtab.dashboard.pages.views import AmountView, EventView, SizedPod, Verti
 from trimtab.dashboard.sources.horizontal import view_conditions
 from trimtab.decide.horizontal.reasons import State
 from trimtab.decide.vertical.cluster_state.cluster import ClusterState
-from trimtab.decide.vertical.control.control import VpaClaim
+from trimtab.decide.vertical.control.claims import VpaClaim
 from trimtab.decide.vertical.explain import (
     PodExplanation,
     SizingRules,
@@ -30,7 +30,7 @@ from trimtab.decide.vertical.update.actions import PodUpdateResult
 from trimtab.model.core.pod import CPU, MEMORY, Pod, ResourceList
 from trimtab.model.quantity import Quantity
 from trimtab.model.readable import readable_amount
-from trimtab.model.vpa.types import RecommendedContainerResources, VerticalPodAutoscaler
+from trimtab.model.vpa.types import RecommendedContainerResources, VerticalPodAutoscaler, VPAConditionType
 from trimtab.operator.vertical.cluster_view import ClusterView, ControlSnapshot
 
 MAX_PODS: Final = 300
@@ -326,12 +326,16 @@ def _row(vpa: VerticalPodAutoscaler, claim: VpaClaim | None = None) -> VerticalR
     )
 
 
+_HEALTHY = (VPAConditionType.RECOMMENDATION_PROVIDED, VPAConditionType.COMPUTED_FOR)
+"""Conditions that are no problem while they are true."""
+
+
 def _state(vpa: VerticalPodAutoscaler) -> tuple[str, str]:
     problem = next(
         (
             condition
             for condition in vpa.status.conditions
-            if condition.type != "RecommendationProvided" and condition.status == "True"
+            if condition.type not in _HEALTHY and condition.status == "True"
         ),
         None,
     )

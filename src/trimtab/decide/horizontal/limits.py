@@ -4,7 +4,7 @@ Each limit takes a `Count` and returns one, with a reason of its own where it ch
 them: 50 replicas and 10 % allow 56, and 10 replicas less 90 % allow 0.
 """
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from math import ceil
 from typing import NamedTuple
 
@@ -128,6 +128,16 @@ def within_both_windows(
     return min(max(current, lowest), highest)
 
 
+def window_edges(seen: Observation, memory: Memory) -> Iterator[float]:
+    """Yield when a recommendation before the last one leaves a window, or is forgotten."""
+    windows = windows_of(seen.hpa.spec.behavior, seen.settings)
+    spans = {windows.up, windows.down, seen.settings.downscale_stabilization, LONGEST_WINDOW}
+    for recommended in (memory.recommendations or ())[:-1]:
+        for span in spans:
+            yield recommended.at + span - GRACE_SECONDS
+            yield recommended.at + span
+
+
 def recommendations_after(
     seen: Observation, memory: Memory, asked: int, now: float
 ) -> tuple[Recommendation, ...]:
@@ -235,6 +245,17 @@ def change_within(
     """Return the sum of the scale events younger than the period."""
     cutoff = now - period_seconds
     return sum(event.change for event in events if event.at > cutoff and (with_found or not event.is_found))
+
+
+def rate_edges(seen: Observation, memory: Memory) -> Iterator[float]:
+    """Yield when a scale event leaves the period of a policy."""
+    behavior = seen.hpa.spec.behavior
+    if behavior is None:
+        return
+    rules = (behavior.scale_up or DEFAULT_UP, behavior.scale_down or DEFAULT_DOWN)
+    periods = {policy.period_seconds for rule in rules for policy in rule.policies}
+    for event in (*memory.scale_up, *memory.scale_down):
+        yield from (event.at + period - GRACE_SECONDS for period in periods)
 
 
 def _allowed(start: int, policy: HPAScalingPolicy, rules: Rules, previous: int, *, is_up: bool) -> int:

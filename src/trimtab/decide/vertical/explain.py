@@ -9,7 +9,8 @@ from dataclasses import dataclass
 
 import msgspec
 
-from trimtab.decide.vertical.control.control import VpaClaim, VPAIndex, control_of
+from trimtab.decide.vertical.control.claims import VpaClaim, VPAIndex
+from trimtab.decide.vertical.control.control import control_of
 from trimtab.decide.vertical.control.controllers import ControllerIndex, ControllerKey, topmost_controller
 from trimtab.decide.vertical.control.scope import NodeLabels, Scope, ScopeError
 from trimtab.decide.vertical.recommend.recommendation import ContainerRecommendation

@@ -168,9 +168,6 @@ _NOTES = Notes(
         },
         fields={
             (types.VerticalPodAutoscalerStatus, "observedGeneration"): {"minimum": 0},
-            (types.VerticalPodAutoscalerStatus, "observedSelectorHash"): described(
-                "Hash of the target, its selector and the scope that the recommendation was learnt under."
-            ),
         },
     ),
 )

@@ -57,6 +57,8 @@ class VPAConditionType(StrEnum):
     """No node could hold a pod of the recommended size (Trimtab only)."""
     REPLACEMENT_REFUSED = "ReplacementRefused"
     """The API server would reject the replacements of pods, so that they stay as they are (Trimtab only)."""
+    COMPUTED_FOR = "ComputedFor"
+    """What the recommendation was learnt for and computed for (Trimtab only)."""
     ESTIMATOR_FAILED = "EstimatorFailed"
     """The estimator that the VPA names gave no usable answer, so that the last recommendation stays (Trimtab only)."""
 
@@ -164,8 +166,6 @@ class VerticalPodAutoscalerStatus(Wire):
     recommendation: RecommendedPodResources | None = None
     conditions: tuple[Condition, ...] = ()
     observed_generation: int | None = None
-    observed_selector_hash: str | None = None
-    """The hash of what the recommendation is for (Trimtab only), absent if another recommender wrote it."""
 
     def condition(self, kind: str) -> Condition | None:
         """Return the condition of that type."""

@@ -64,7 +64,7 @@ class Batches:
             if request.queries is not None:
                 ready.append(request)
             elif hpa_state.is_busy:
-                self._reconciler.start(self._reconciler.reconcile(request), request)
+                self._reconciler.attempt(hpa_state, self._reconciler.reconcile, request)
         for queries, batch in self._group(ready, also_queried).items():
             self._start(queries, batch)
         self._metrics.cycles.inc()
@@ -111,11 +111,11 @@ class Batches:
     def _reconcile_some(
         self, batch: Sequence[ReconcileRequest], samples: Samples, unchanged: list[Decision]
     ) -> None:
-        attempt, reconcile_now = self._reconciler.attempt, self._reconciler.reconcile_now
+        attempt, reconcile = self._reconciler.attempt, self._reconciler.reconcile
         for request in batch:
-            last = attempt(request.hpa_state, reconcile_now, request, samples)
+            last = attempt(request.hpa_state, reconcile, request, samples)
             if last is not None:
-                unchanged.append(last.decision)
+                unchanged.append(last)
 
 
 def _by_queries(

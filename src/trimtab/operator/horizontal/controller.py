@@ -16,11 +16,11 @@ from trimtab.decide.horizontal.status.conditions import as_dry_run
 from trimtab.operator import gc_tuning
 from trimtab.operator.horizontal.batches import Batches
 from trimtab.operator.horizontal.config import DecisionConfig
-from trimtab.operator.horizontal.early_scaling import UsageMonitor
 from trimtab.operator.horizontal.freshness import Freshness
 from trimtab.operator.horizontal.hpa_cache import HpaCache
 from trimtab.operator.horizontal.hpa_state import HpaState
 from trimtab.operator.horizontal.hpa_watches import HpaWatches
+from trimtab.operator.horizontal.look import Looks, SyncPeriods
 from trimtab.operator.horizontal.loop import Loop
 from trimtab.operator.horizontal.metrics import HpaControllerMetrics
 from trimtab.operator.horizontal.nodes import FilterNeeds, NodeCache
@@ -30,7 +30,6 @@ from trimtab.operator.horizontal.pods import PodIndex, PodMatcher
 from trimtab.operator.horizontal.queries import MetricFetcher
 from trimtab.operator.horizontal.reconciler import Reconciler
 from trimtab.operator.horizontal.rivals import RivalCache
-from trimtab.operator.horizontal.schedule import SyncPeriods
 from trimtab.operator.horizontal.targets import TargetCache
 from trimtab.operator.horizontal.unreadable import UnreadableHpas
 from trimtab.operator.horizontal.usage import ListAllPolicy
@@ -152,7 +151,7 @@ class HpaController:
 
     def _make_loop(self) -> Loop:
         clock, periods = self.runtime.clock, _sync_periods(self.runtime.settings)
-        usage = UsageMonitor(
+        looks = Looks(
             clock,
             self._fetcher,
             self._snapshots,
@@ -161,7 +160,7 @@ class HpaController:
             periods,
             self._metrics,
         )
-        return Loop(clock, self.hpas, self._may_reconcile, self._batches, usage, periods)
+        return Loop(clock, self.hpas, self._may_reconcile, self._batches, looks, periods)
 
     async def start(self) -> None:
         """Start to watch, and return when the first lists are complete."""

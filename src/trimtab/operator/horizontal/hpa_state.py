@@ -11,19 +11,18 @@ from math import inf
 from typing import overload
 from zlib import crc32
 
+import msgspec
+
 from trimtab.cluster.leases.fence import Epoch
 from trimtab.cluster.resource import Resource
 from trimtab.decide.horizontal import memory as memories
 from trimtab.decide.horizontal.memory import EMPTY, Memory, Owner, extend, owner_of
-from trimtab.decide.horizontal.observation.samples import FetchFailure
+from trimtab.decide.horizontal.observation.owners import OwnerLookup
+from trimtab.decide.horizontal.observation.samples import FetchFailure, MetricSamples
 from trimtab.decide.horizontal.plugin_calls import names_plugins
 from trimtab.decide.horizontal.records.compact import PackedRecord, pack, unpack
-from trimtab.decide.horizontal.records.record import Record
-from trimtab.decide.horizontal.records.unchanged import (
-    UnchangedDecision,
-    find_unchanged,
-)
-from trimtab.decide.horizontal.records.usage_bands import UsageBand, usage_bands
+from trimtab.decide.horizontal.records.record import Fate, Record, decide_and_complete
+from trimtab.decide.horizontal.standing import Standing, find_standing, next_edge
 from trimtab.metrics.queries import Query
 from trimtab.model.hpa.dry_run import is_dry_run
 from trimtab.model.hpa.types import HorizontalPodAutoscaler, HorizontalPodAutoscalerSpec
@@ -200,6 +199,10 @@ class ReconcileRequest:
     """How often it started over because an object had changed meanwhile."""
     is_sync: bool = False
     """Whether it is the regular one, and no answer to a change."""
+    is_look: bool = False
+    """Whether it only looks at usage between two syncs. A status that it would write waits for the sync."""
+    owners: dict[str, OwnerLookup] = field(default_factory=dict)
+    """The owners of pods that were read for it."""
 
     def finish(self, now: float) -> None:
         """Let the next sync reconcile the HPA again."""
@@ -229,8 +232,12 @@ class HpaState:
     """The metric queries for the registered target. None until they are built."""
     _query_per_metric: tuple[HorizontalPodAutoscalerSpec, str, tuple[Query | FetchFailure, ...]] | None = None
     """The spec, the pod selector, and the query of each metric that they lead to."""
-    unchanged: UnchangedDecision | None = None
+    standing: Standing | None = None
     """The last decision, if it holds until an input changes. `memory.own` is then what it left."""
+    edge_at: float = inf
+    """When a window or a rate of the last decision ends, on the monotonic clock. The HPA is due then."""
+    _newer_samples: tuple[MetricSamples, ...] = ()
+    """Samples with other values than those of the last decision, which leave the same."""
     scaled_at: float = -inf
     """When the scale was last written, on the monotonic clock."""
     next_sync_at: float = -inf
@@ -241,8 +248,6 @@ class HpaState:
     """How often in a row the server failed to write the status."""
     next_status_at: float = -inf
     """The time before which a failed status is not tried again, on the monotonic clock."""
-    _bands: tuple[UsageBand, ...] = ()
-    _bands_for: Record | None = None
     _logged: tuple[str, ...] = ()
     uid: str = field(init=False)
     key: str = field(init=False)
@@ -282,9 +287,11 @@ class HpaState:
         """Note that the object was deleted."""
         self.is_deleted = True
 
-    def start_reconcile(self, now: float, *, is_sync: bool = False) -> ReconcileRequest:
+    def start_reconcile(
+        self, now: float, *, is_sync: bool = False, is_look: bool = False
+    ) -> ReconcileRequest:
         """Start a reconcile. None may be in progress."""
-        self.request = ReconcileRequest(self, now, is_sync=is_sync)
+        self.request = ReconcileRequest(self, now, is_sync=is_sync, is_look=is_look)
         return self.request
 
     def query_per_metric(
@@ -312,35 +319,56 @@ class HpaState:
         else:
             is_new = self.memory.load(epoch, owner_of(self.hpa), replicas, quiet)
         if is_new:
-            self.unchanged = None
+            self.standing = None
 
     def update_stored_memory(self, stored: str) -> None:
         """Replace the stored memory with what a watch event carries."""
         if self.memory.set_stored(stored):
-            self.unchanged = None
+            self.standing = None
 
     def invalidate(self) -> None:
         """Drop the last decision, so that the next reconcile decides anew."""
-        self.unchanged = None
+        self.standing = None
 
-    def extend_decision(self, now: float) -> UnchangedDecision:
-        """Leave everything as the last decision left it, only later, and return it."""
-        assert self.unchanged is not None
-        self.memory.own = extend(self.memory.own, now)
-        return self.unchanged
+    def extend_decision(self, now: float, samples: tuple[MetricSamples, ...]) -> Standing:
+        """Leave everything as the last decision left it, only later, and return it.
 
-    def record_decision(self, record: Record, monotonic: float) -> None:
-        """Keep what a decision leaves after it was written."""
-        decision = record.decision
+        `samples` are shown from now on, or those of the decision if there are none.
+        """
+        assert self.standing is not None
+        self.memory.own, self._newer_samples = extend(self.memory.own, now), samples
+        return self.standing
+
+    def newest_record(self) -> Record | None:
+        """Return the last record, or what it would be with the newest samples while it holds. None if there is none."""
+        if not self.records:
+            return None
+        last, own = self.records[-1], self.memory.own
+        if self.standing is None or not self._newer_samples:
+            return last
+        seen = msgspec.structs.replace(last.observation, samples=self._newer_samples, memory=own)
+        return decide_and_complete(seen, own.at, Fate(is_dry_run=last.is_dry_run, author=last.author))
+
+    def record_decision(
+        self, record: Record, monotonic: float, *, shown_until: float = -inf, is_written: bool = False
+    ) -> None:
+        """Keep what a decision leaves after it was written.
+
+        `is_written`: whether its status was written, or still has to be, so that the next decision sees another object.
+        """
+        seen, decision = record.observation, record.decision
         self.memory.keep(decision.memory)
         self.records.append(record)
         if decision.action != "none":
             self.scaled_at = monotonic
-        self.unchanged = find_unchanged(record.observation, decision)
+        self._newer_samples = ()
+        self.standing = None if is_written else find_standing(seen, decision, shown_until)
+        if seen.rules.ours:
+            self.edge_at = monotonic + next_edge(seen, decision) - decision.now
 
     def schedule_next(self, at: float = -inf) -> None:
         """Let syncs skip the HPA until that time."""
-        self.next_sync_at = at
+        self.next_sync_at, self.edge_at = at, inf
 
     def note_status_failure(self, now: float) -> None:
         """Let the next try wait, longer with each failure in a row."""
@@ -350,13 +378,6 @@ class HpaState:
     def note_status_written(self) -> None:
         """Let the next status be written at once."""
         self.status_failures, self.next_status_at = 0, -inf
-
-    def usage_bands(self) -> tuple[UsageBand, ...]:
-        """Return the bands of usage in which the last decision stays the same, if there are any."""
-        record = self.records[-1]
-        if self._bands_for is not record:
-            self._bands, self._bands_for = usage_bands(record.observation, record.decision), record
-        return self._bands
 
     def new_warnings(self, *texts: str) -> tuple[str, ...]:
         """Return those of the warnings that differ from the last ones, and empty texts in the place of the others."""

@@ -1,20 +1,130 @@
-"""Schedules reconciles: all HPAs once per sync period, changed HPAs immediately."""
+"""Says when HPAs are reconciled: changed HPAs at once, and each HPA once per sync period, spread over it from the first HPA on.
+
+A thousand statuses that are written at once keep the API server busy for seconds, every period, and HPAs that share one phase are
+all late together. So the period is divided into slots, and a namespace belongs to a slot by its name: the HPAs of one namespace
+share their metric queries. The first sync reconciles all HPAs. Upstream's controller has a timer for each HPA instead
+(`TimerSchedule`).
+"""
 
 import asyncio
 from collections.abc import Awaitable, Callable, Iterable
 from heapq import heappop, heappush
 from math import inf
+from typing import Protocol
 
 from trimtab.clock import Clock
 from trimtab.operator.horizontal.batches import Batches
-from trimtab.operator.horizontal.early_scaling import UsageMonitor
 from trimtab.operator.horizontal.hpa_cache import HpaCache
 from trimtab.operator.horizontal.hpa_state import HpaState
-from trimtab.operator.horizontal.schedule import SyncPeriods, SyncSchedule, make_schedule
+from trimtab.operator.horizontal.look import Looks, SyncPeriods
+
+TIMER_SECONDS = 0.1
+"""Timers that end within this time are one sync, so that their HPAs share queries."""
+
+
+class SyncSchedule(Protocol):
+    """Says which HPAs are due, and when the next ones are."""
+
+    @property
+    def next_at(self) -> float:
+        """Return when to ask for due HPAs again, on the monotonic clock."""
+        ...
+
+    def start_over(self, at: float) -> None:
+        """Make all HPAs due at that time."""
+        ...
+
+    def next_due(self, hpa_states: Iterable[HpaState], now: float) -> list[HpaState]:
+        """Return those of these HPAs that are due, and advance."""
+        ...
+
+    def note_reconciled(self, hpa_states: Iterable[HpaState], now: float) -> None:
+        """Note HPAs that are reconciled now because they are new or changed."""
+        ...
+
+
+def make_schedule(periods: SyncPeriods, now: float) -> SyncSchedule:
+    """Return the schedule for these periods, with all HPAs due now."""
+    return TimerSchedule(periods.sync, now) if periods.has_timers else SlotSchedule(periods, now)
+
+
+class SlotSchedule:
+    """Divides the sync period into slots. A slot is not longer than the time between two usage checks."""
+
+    def __init__(self, periods: SyncPeriods, now: float) -> None:
+        self._slots = periods.slots
+        self._seconds = periods.slot
+        self._slot = 0
+        self._covers_all = True
+        self.next_at = now
+        """When the next slot starts, on the monotonic clock."""
+
+    def start_over(self, at: float) -> None:
+        """Make all HPAs due at that time."""
+        self._slot, self._covers_all, self.next_at = 0, True, at
+
+    def next_due(self, hpa_states: Iterable[HpaState], now: float) -> list[HpaState]:
+        """Return the HPAs of this slot and those with a window or rate that ended, and advance to the next."""
+        slot, covers_all = self._slot, self._covers_all
+        self._slot, self._covers_all = (slot + 1) % self._slots, False
+        # The grid stays: a late slot does not delay the later ones.
+        self.next_at = max(self.next_at + self._seconds, now)
+        return [
+            hpa_state
+            for hpa_state in hpa_states
+            if covers_all or slot_of(hpa_state, self._slots) == slot or hpa_state.edge_at <= now
+        ]
+
+    def note_reconciled(self, hpa_states: Iterable[HpaState], now: float) -> None:
+        """Do nothing: the slot of an HPA follows from its namespace."""
+
+
+def slot_of(hpa_state: HpaState, slots: int) -> int:
+    """Return the slot of an HPA, which is that of its namespace."""
+    return hpa_state.phase % slots
+
+
+class TimerSchedule:
+    """Makes each HPA due one sync period after the end of its last sync, as upstream's queue does.
+
+    An HPA that changed in between is reconciled at once and keeps its timer.
+    """
+
+    def __init__(self, period: float, now: float) -> None:
+        self._period = period
+        self._timers: dict[str, float] = {}
+        """When the timer of each HPA ends, by uid."""
+        self.next_at = now
+        """When the next timers end, on the monotonic clock. At most one period from the last call."""
+
+    def start_over(self, at: float) -> None:
+        """Make all HPAs due at that time."""
+        self._timers, self.next_at = {}, at
+
+    def next_due(self, hpa_states: Iterable[HpaState], now: float) -> list[HpaState]:
+        """Return the HPAs whose timers ended or that have none, and start their next timers."""
+        due: list[HpaState] = []
+        timers: dict[str, float] = {}
+        for hpa_state in hpa_states:
+            # The next sync is queued when the last one has ended.
+            ends_at = max(self._timers.get(hpa_state.uid, now), hpa_state.synced_at + self._period)
+            if ends_at <= now:
+                due.append(hpa_state)
+                ends_at += self._period * (1 + (now - ends_at) // self._period)
+            timers[hpa_state.uid] = ends_at
+        self._timers = timers
+        first = min(timers.values(), default=now + self._period)
+        self.next_at = min(first + TIMER_SECONDS, now + self._period)
+        return due
+
+    def note_reconciled(self, hpa_states: Iterable[HpaState], now: float) -> None:
+        """Start the timers of HPAs that have none."""
+        for hpa_state in hpa_states:
+            self._timers.setdefault(hpa_state.uid, now + self._period)
 
 
 class Loop:
-    """Starts reconcile batches and usage checks as background tasks."""
+    """Starts batches of reconciles, and looks, as background tasks."""
 
     def __init__(
         self,
@@ -22,20 +132,20 @@ class Loop:
         hpas: HpaCache,
         owns: Callable[[str], bool],
         batches: Batches,
-        usage: UsageMonitor,
+        looks: Looks,
         periods: SyncPeriods,
     ) -> None:
         self._clock = clock
         self._hpas = hpas
         self._owns = owns
         self._batches = batches
-        self._usage = usage
+        self._looks = looks
         self._periods = periods
         self._queue: set[str] = set()
         self._later: list[tuple[float, str]] = []
         """The HPAs that were scaled, and when their next sync is due, soonest first."""
         self._wake = asyncio.Event()
-        usage.on_finished = self._wake.set
+        looks.on_finished = self._wake.set
 
     def enqueue_now(self, *uids: str) -> None:
         """Enqueue these HPAs for immediate reconcile and wake the loop."""
@@ -74,19 +184,19 @@ class Loop:
             self._enqueue_later(now)
             if not may_decide():
                 schedule.start_over(now + min(self._periods.sync, 1.0))
-                self._usage.reschedule()
+                self._looks.reschedule()
                 self._dequeue_deleted()
             elif now >= schedule.next_at:
                 self._start_due(schedule, now)
                 self._start_enqueued(schedule, now)
             elif self._queue:
                 self._start_enqueued(schedule, now)
-            elif now >= self._usage.next_at:
-                self._usage.start(self._hpas)
+            elif now >= self._looks.next_at:
+                self._looks.start(self._hpas)
             self._wake.clear()
             await before_waiting()
             later = self._later[0][0] if self._later else inf
-            await self._wait(min(schedule.next_at, self._usage.next_at, later) - self._clock.monotonic())
+            await self._wait(min(schedule.next_at, self._looks.next_at, later) - self._clock.monotonic())
 
     def start_sync(self, due: Iterable[HpaState], also_queried: Iterable[HpaState] = ()) -> None:
         """Start to reconcile these HPAs, except those that were scaled less than a sync period ago."""
@@ -109,10 +219,10 @@ class Loop:
             self.start_sync(due)
             return
         # The sync and the usage check send a query that both need once.
-        is_check_due = self._usage.is_nearly_due()
+        is_check_due = self._looks.is_nearly_due()
         self.start_sync(due, self._hpas if is_check_due else ())
         if is_check_due:
-            self._usage.start(self._hpas)
+            self._looks.start(self._hpas)
 
     def _start_enqueued(self, schedule: SyncSchedule, now: float) -> None:
         enqueued = [self._hpas.get(uid) for uid in sorted(self._queue)]

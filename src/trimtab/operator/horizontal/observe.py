@@ -1,11 +1,12 @@
-"""Reads everything that one decision depends on, and freezes it into an `Observation`.
+"""Freezes everything that one decision depends on into an `Observation`, or says that the last decision still holds.
 
-`read` waits for what is not cached: the target, the kinds of metric queries, samples and owners. `snapshot` is the
-part without waiting, which a batch calls for each of its HPAs. It first checks whether the last decision still holds.
+`snapshot` does not wait. It raises `NotRead` where something is not cached: the target, the kinds of metric queries, samples or
+owners. `read` reads it, and the caller asks again.
 """
 
 from dataclasses import dataclass
 from datetime import UTC, datetime
+from functools import partial
 
 import msgspec
 
@@ -17,10 +18,9 @@ from trimtab.decide.horizontal.observation.observation import Observation, Stale
 from trimtab.decide.horizontal.observation.owners import OwnerLookup
 from trimtab.decide.horizontal.observation.pods import PodSnapshot
 from trimtab.decide.horizontal.observation.samples import FetchFailure, MetricSamples
-from trimtab.decide.horizontal.records.unchanged import UnchangedDecision
+from trimtab.decide.horizontal.standing import Standing
 from trimtab.metrics.queries import Query
-from trimtab.model.hpa.metric_kinds import measured_by
-from trimtab.model.hpa.types import HorizontalPodAutoscaler, MetricSpec
+from trimtab.model.hpa.types import HorizontalPodAutoscaler
 from trimtab.operator.horizontal.config import DecisionConfig
 from trimtab.operator.horizontal.freshness import Freshness
 from trimtab.operator.horizontal.hpa_state import HpaState, ReconcileRequest
@@ -46,6 +46,10 @@ Owners = dict[str, OwnerLookup]
 
 class StaleObservation(Exception):  # noqa: N818 - it is expected, not an error
     """The HPA or its target changed since it was read."""
+
+
+class NotRead(Exception):  # noqa: N818 - it is expected, not an error
+    """Something that the decision depends on has to be read first."""
 
 
 class Snapshot(msgspec.Struct, frozen=True):
@@ -91,29 +95,16 @@ class SnapshotBuilder:
         self.rivals = caches.rivals
         self._fetcher = fetcher
 
-    async def read(
-        self, request: ReconcileRequest, samples: Samples | None = None
-    ) -> Snapshot | UnchangedDecision | None:
-        """Read what is not cached, and take a snapshot.
-
-        `samples` are the results of the request's queries, if a batch has fetched them. None if the HPA was deleted
-        or belongs to another replica.
-        """
+    async def read(self, request: ReconcileRequest, samples: Samples | None = None) -> Samples:
+        """Read what is not cached: the target and the samples, unless those of the request still fit, and owners."""
         hpa_state, queries = request.hpa_state, request.queries
-        while not hpa_state.is_deleted:
-            if samples is None or queries is None or queries.spec is not hpa_state.hpa.spec:
-                queries = request.queries = await self.resolve_queries(hpa_state)
-                samples = await self._fetcher.fetch(queries.queries)
-            if self.rivals.is_due(hpa_state):
-                await self.rivals.look(hpa_state)
-            matched = self.matching_pods(hpa_state)
-            owners = await self.find_owners(hpa_state, matched)
-            if queries.spec is hpa_state.hpa.spec:
-                try:
-                    return self.snapshot(request, samples, matched, owners)
-                except StaleObservation:
-                    samples = None  # the target is read next
-        return None
+        if samples is None or queries is None or queries.spec is not hpa_state.hpa.spec:
+            queries = request.queries = await self.resolve_queries(hpa_state)
+            samples = await self._fetcher.fetch(queries.queries)
+        if self.rivals.is_due(hpa_state):
+            await self.rivals.look(hpa_state)
+        request.owners = await self.find_owners(hpa_state, self.matching_pods(hpa_state))
+        return samples
 
     def queries_for(self, hpa_state: HpaState) -> MetricQueries | None:
         """Return the queries of an HPA, or None if something has to be read first."""
@@ -174,10 +165,6 @@ class SnapshotBuilder:
         """Return the pods that match an HPA's selector, and the conflicting HPAs."""
         return self._matcher.matching_pods(hpa_state)
 
-    def needs_owners(self, hpa_state: HpaState, matched: MatchedPods) -> bool:
-        """Return whether the HPA's strategy, or a conflicting HPA's, needs the owners of pods."""
-        return bool(self._matcher.owner_targets(hpa_state, matched))
-
     async def find_owners(self, hpa_state: HpaState, matched: MatchedPods) -> Owners:
         """Find the owners that the decision needs."""
         targets = self._matcher.owner_targets(hpa_state, matched)
@@ -190,52 +177,72 @@ class SnapshotBuilder:
         namespace = observation.hpa.metadata.namespace
         return await self._owners.find(observation.pods, [observation.target], namespace)
 
-    def snapshot(
-        self, request: ReconcileRequest, samples: Samples, matched: MatchedPods, owners: Owners
-    ) -> Snapshot | UnchangedDecision | None:
+    def snapshot(self, request: ReconcileRequest, samples: Samples | None) -> Snapshot | Standing | None:
         """Return what the decision depends on, or the last decision if it still holds.
 
-        Raise `StaleObservation` if the target has to be read first.
+        None if the HPA was deleted or belongs to another replica. Raise `NotRead` if something has to be read first.
         """
         hpa_state, queries = request.hpa_state, request.queries
         epoch = self._ownership.epoch_for(hpa_state.key)
-        if epoch is None or hpa_state.is_deleted or queries is None:
+        if epoch is None or hpa_state.is_deleted:
             return None
+        if samples is None or queries is None or queries.spec is not hpa_state.hpa.spec:
+            raise NotRead
+        if self.rivals.is_due(hpa_state) and not request.is_look:
+            raise NotRead
+        matched = self.matching_pods(hpa_state)
+        owners = self._cached_owners(request, matched)
         moment, target = epoch.now(), queries.target
         replicas = None if target.scale is None else target.scale.spec.replicas
         memory = hpa_state.memory
         if replicas is not None and not target.is_read and memory.contradicts(epoch, replicas):
+            # The target may be older than what the last leader left behind.
             self._targets.doubt(target)
-            raise StaleObservation("the target may be older than what the last leader left behind")
+            request.queries = None
+            raise NotRead
         hpa_state.load_memory(epoch, replicas, self._config.quiet)
-        if hpa_state.unchanged is not None and hpa_state.unchanged.observation.rivals != self.rivals.of(
-            hpa_state
-        ):
-            hpa_state.invalidate()
-        if not owners and self.is_unchanged(hpa_state, queries, matched, samples, moment):
-            return hpa_state.extend_decision(moment)
-        shift = moment - self._clock.monotonic()
+        shift, standing = moment - self._clock.monotonic(), hpa_state.standing
+        if standing is not None and standing.seen.rivals != self.rivals.of(hpa_state):
+            standing = None
+        if standing is not None and not owners:
+            found = self.values_within(hpa_state, queries, matched, samples, moment)
+            if found is not None:
+                newer = (
+                    () if found == standing.values else _select_samples(queries, samples, matched.pods, shift)
+                )
+                return hpa_state.extend_decision(moment, newer)
         observation = self.observe(hpa_state, queries, matched, samples, owners, memory.own, shift)
-        if hpa_state.unchanged is not None and hpa_state.unchanged.still_valid(observation, moment):
-            return hpa_state.extend_decision(moment)
+        if standing is not None and standing.holds(observation, moment):
+            return hpa_state.extend_decision(moment, observation.samples)
         hpa_state.invalidate()
         return Snapshot(target, observation, datetime.fromtimestamp(moment, UTC), epoch)
 
-    def snapshot_between_syncs(
-        self, hpa_state: HpaState, queries: MetricQueries, samples: Samples
-    ) -> Snapshot | None:
-        """Return the snapshot of a decision between two syncs, if everything is cached."""
-        matched = self.matching_pods(hpa_state)
+    def _cached_owners(self, request: ReconcileRequest, matched: MatchedPods) -> Owners:
+        """Return the owners that the decision needs. Raise `NotRead` if one is not cached."""
+        targets = self._matcher.owner_targets(request.hpa_state, matched)
+        if not targets:
+            return {}
+        namespace = request.hpa_state.hpa.metadata.namespace
+        owners = self._owners.find_cached(matched.pods, targets, namespace, request.owners)
+        if owners is None:
+            raise NotRead
+        return owners
+
+    def is_worth_a_look(self, hpa_state: HpaState, queries: MetricQueries, samples: Samples) -> bool:
+        """Return whether usage that was read left its bands, or where the last decision does not stand, a sample moved."""
+        usage = None if queries.usage is None else usage_in(queries.usage, samples)
+        if not isinstance(usage, NamespaceUsage):
+            return False
+        standing = hpa_state.standing
+        if standing is not None and standing.is_within_bands(partial(usage.values, standing.pods)):
+            return False
         epoch = self._ownership.epoch_for(hpa_state.key)
-        targets = self._matcher.owner_targets(hpa_state, matched)
-        namespace = hpa_state.hpa.metadata.namespace
-        owners = self._owners.find_cached(matched.pods, targets, namespace) if targets else {}
-        if epoch is None or hpa_state.memory.epoch is not epoch or owners is None:
-            return None
-        moment = epoch.now()
-        shift, own = moment - self._clock.monotonic(), hpa_state.memory.own
-        observation = self.observe(hpa_state, queries, matched, samples, owners, own, shift)
-        return Snapshot(queries.target, observation, datetime.fromtimestamp(moment, UTC), epoch)
+        if epoch is None or hpa_state.memory.epoch is not epoch:
+            return False  # what the last leader left is read in a sync
+        if standing is not None or not hpa_state.records:
+            return True
+        pods, shift = self.matching_pods(hpa_state).pods, epoch.now() - self._clock.monotonic()
+        return _select_samples(queries, samples, pods, shift) != hpa_state.records[-1].observation.samples
 
     def observe(
         self,
@@ -271,36 +278,36 @@ class SnapshotBuilder:
             rules=self._config.rules,
         )
 
-    def is_unchanged(
+    def values_within(
         self,
         hpa_state: HpaState,
         queries: MetricQueries,
         matched: MatchedPods,
         samples: Samples,
         now: float,
-    ) -> bool:
-        """Return whether the usage of pods alone shows that the last decision still holds.
+    ) -> tuple[list[int], ...] | None:
+        """Return the values of an HPA's metrics if the usage of pods alone shows that its last decision still holds.
 
         This is so for nearly all HPAs in nearly all syncs. It takes a quarter of the time of an observation.
         """
-        last = hpa_state.unchanged
+        standing = hpa_state.standing
         if (
-            last is None
-            or last.values is None
+            standing is None
             or not queries.is_only_usage
             or matched.conflicting
             or queries.usage is None
             or self._stale_inputs(hpa_state, queries)
         ):
-            return False
-        usage = usage_in(queries.usage, samples)
-        return (
-            isinstance(usage, NamespaceUsage)
-            and last.still_valid_alone(hpa_state.hpa, queries.target.scale, hpa_state.memory.own, now)
-            and (matched.pods is last.observation.pods or matched.pods == last.observation.pods)
-            and last.accepts(usage.moved_at + now - self._clock.monotonic(), now)
-            and _has_values(usage, matched.pods, hpa_state.hpa.spec.metrics, last.values)
-        )
+            return None
+        usage, seen = usage_in(queries.usage, samples), standing.seen
+        if (
+            not isinstance(usage, NamespaceUsage)
+            or not standing.holds_alone(hpa_state.hpa, queries.target.scale, hpa_state.memory.own, now)
+            or not (matched.pods is seen.pods or matched.pods == seen.pods)
+            or not standing.accepts_ages(usage.moved_at + now - self._clock.monotonic(), now)
+        ):
+            return None
+        return standing.values_within(partial(usage.values, standing.pods), now)
 
     def _stale_inputs(self, hpa_state: HpaState, queries: MetricQueries) -> tuple[StaleInput, ...]:
         return self._freshness.stale_inputs(
@@ -344,17 +351,3 @@ def _select_samples(
         query if isinstance(query, FetchFailure) else samples_for(metric, query, samples, pods, shift)
         for metric, query in zip(queries.spec.metrics, queries.per_metric, strict=True)
     )
-
-
-def _has_values(
-    usage: NamespaceUsage,
-    pods: tuple[PodSnapshot, ...],
-    metrics: tuple[MetricSpec, ...],
-    values: tuple[list[int], ...],
-) -> bool:
-    """Return whether each metric has these values for the pods."""
-    for metric, before in zip(metrics, values, strict=True):
-        resource, container = measured_by(metric)
-        if usage.values(pods, resource, container) != before:
-            return False
-    return True

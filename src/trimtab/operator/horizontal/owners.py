@@ -5,9 +5,10 @@ pods it has. A failed read is cached as well. That an owner was not found is cac
 """
 
 import asyncio
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Mapping
 from contextlib import suppress
 from dataclasses import dataclass
+from types import MappingProxyType
 from typing import Any
 
 from trimtab.clock import Clock
@@ -87,11 +88,15 @@ class OwnerCache:
         return found
 
     def find_cached(
-        self, pods: Iterable[PodSnapshot], targets: Iterable[Target], namespace: str
+        self,
+        pods: Iterable[PodSnapshot],
+        targets: Iterable[Target],
+        namespace: str,
+        read: Mapping[str, OwnerLookup] = MappingProxyType({}),
     ) -> dict[str, OwnerLookup] | None:
-        """Find the same owners, or return None if an owner is not cached."""
+        """Find the same owners among those just read, or cached. Return None if an owner is neither."""
         pods = tuple(pods)
-        found: dict[str, OwnerLookup] = {}
+        found: dict[str, OwnerLookup] = dict(read)
         while needed := _needed(pods, targets, found):
             for key, reference in needed.items():
                 owner = self._cached(reference, namespace)

@@ -1,4 +1,7 @@
-"""Brings one HPA up to date: snapshot, decide, apply, and once more on fresh reads after a conflict."""
+"""Brings one HPA up to date: snapshot, decide, apply, and once more on fresh reads after a conflict.
+
+There is one way in, which never waits. Syncs, edits and looks at usage between syncs take it, and so does a read that has ended.
+"""
 
 import asyncio
 import logging
@@ -8,12 +11,12 @@ from typing import Any, ParamSpec, TypeVar
 from trimtab.clock import Clock
 from trimtab.cluster import errors
 from trimtab.decide.horizontal.decide import decide
+from trimtab.decide.horizontal.decision import Decision
 from trimtab.decide.horizontal.plugin_calls import decide_with_plugins
-from trimtab.decide.horizontal.records.unchanged import UnchangedDecision
 from trimtab.operator.horizontal.hpa_state import HpaState, ReconcileRequest
 from trimtab.operator.horizontal.metrics import HpaControllerMetrics
-from trimtab.operator.horizontal.observe import Snapshot, SnapshotBuilder, StaleObservation
-from trimtab.operator.horizontal.queries import MetricQueries, Samples
+from trimtab.operator.horizontal.observe import NotRead, Snapshot, SnapshotBuilder, StaleObservation
+from trimtab.operator.horizontal.queries import Samples
 from trimtab.operator.horizontal.writer import PendingWrite, ScaleUnknown, Writer
 from trimtab.plugins.guard import Guards
 
@@ -46,33 +49,19 @@ class Reconciler:
         self.on_scaled: Callable[[HpaState], None] = lambda _: None
         """Called after each decision that changed a scale."""
 
-    async def reconcile(self, request: ReconcileRequest, samples: Samples | None = None) -> None:
-        """Bring one HPA up to date, with the samples that a batch has fetched, if any."""
-        snapshot = await self._snapshots.read(request, samples)
-        if isinstance(snapshot, UnchangedDecision):
-            self._metrics.count_unchanged((snapshot.decision,), self._seconds(request))
-        elif snapshot is not None and (write := self._decide(request, snapshot)) is not None:
-            await self._apply(request, write)
+    def reconcile(self, request: ReconcileRequest, samples: Samples | None = None) -> Decision | None:
+        """Bring one HPA up to date without waiting. Reads and writes go on in the request's task.
 
-    def reconcile_now(self, request: ReconcileRequest, samples: Samples) -> UnchangedDecision | None:
-        """Reconcile without waiting where that is possible, else in a task.
-
-        Return the last decision if it still holds. The caller counts it.
+        `samples` are the results of the request's queries, if they were fetched. Return the last decision if it still
+        holds. The caller counts it.
         """
-        hpa_state, queries = request.hpa_state, request.queries
-        assert queries is not None
-        matched = self._snapshots.matching_pods(hpa_state)
-        if (
-            queries.spec is not hpa_state.hpa.spec
-            or self._snapshots.needs_owners(hpa_state, matched)
-            or self._snapshots.rivals.is_due(hpa_state)
-        ):
-            self.start(self.reconcile(request, samples), request)
-            return None
         try:
-            snapshot = self._snapshots.snapshot(request, samples, matched, {})
-        except StaleObservation:
-            self.start(self.reconcile(request), request)
+            snapshot = self._snapshots.snapshot(request, samples)
+        except NotRead:
+            if request.is_look:  # the sync reads it
+                request.finish(self._clock.monotonic())
+            else:
+                self.start(self._read(request, samples), request)
             return None
         if isinstance(snapshot, Snapshot):
             write = self._decide(request, snapshot)
@@ -80,20 +69,14 @@ class Reconciler:
                 self.start(self._apply(request, write), request)
             return None
         request.finish(self._clock.monotonic())
-        return snapshot
+        return None if snapshot is None else snapshot.decision
 
-    def scale_between_syncs(self, hpa_state: HpaState, queries: MetricQueries, samples: Samples) -> None:
-        """Decide between two syncs, and write the decision only if it scales."""
-        request = hpa_state.start_reconcile(self._clock.monotonic())
-        snapshot = self._snapshots.snapshot_between_syncs(hpa_state, queries, samples)
-        if snapshot is not None:
-            write = self._prepare(hpa_state, snapshot)
-            if write.decision.scale_to is not None:
-                hpa_state.invalidate()
-                self.start(self._apply(request, write), request)
-                self._metrics.early.inc()
-                return
-        request.finish(self._clock.monotonic())
+    async def _read(self, request: ReconcileRequest, samples: Samples | None) -> None:
+        """Read what is not cached, and reconcile with it."""
+        samples = await self._snapshots.read(request, samples)
+        last = self.reconcile(request, samples)
+        if last is not None:
+            self._metrics.count_unchanged((last,), self._seconds(request))
 
     def start(self, work: Coroutine[Any, Any, None], *requests: ReconcileRequest) -> None:
         """Run work in a task that holds these requests until it ends or passes them on."""
@@ -127,9 +110,12 @@ class Reconciler:
     def _decide(self, request: ReconcileRequest, snapshot: Snapshot) -> PendingWrite | None:
         """Decide on a snapshot, and return what has to be written."""
         write = self._prepare(request.hpa_state, snapshot)
+        is_owed = write.write_reason is not None
+        if request.is_look and write.is_only_status:
+            write.write_reason = None
         if not self._writer.has_nothing_to_write(write):
             return write
-        self._complete(request, write)
+        self._complete(request, write, is_owed=is_owed)
         return None
 
     def _prepare(self, hpa_state: HpaState, snapshot: Snapshot) -> PendingWrite:
@@ -144,7 +130,8 @@ class Reconciler:
     async def _apply(self, request: ReconcileRequest, write: PendingWrite) -> None:
         """Write a decision and record it."""
         if write.decision.scale_to is not None and await self._snapshots.rivals.look(request.hpa_state):
-            await self.reconcile(request)
+            request.is_look = False
+            self.reconcile(request)
             return
         try:
             await self._writer.apply(request.hpa_state, write)
@@ -159,11 +146,16 @@ class Reconciler:
         else:
             self._complete(request, write)
 
-    def _complete(self, request: ReconcileRequest, write: PendingWrite) -> None:
-        hpa_state = request.hpa_state
-        hpa_state.record_decision(write.record(), self._clock.monotonic())
+    def _complete(self, request: ReconcileRequest, write: PendingWrite, *, is_owed: bool = False) -> None:
+        hpa_state, shown_until = request.hpa_state, self._writer.shown_until(request.hpa_state)
+        is_owed = is_owed or write.write_reason is not None
+        hpa_state.record_decision(
+            write.record(), self._clock.monotonic(), shown_until=shown_until, is_written=is_owed
+        )
         if write.decision.action != "none":
             self.on_scaled(hpa_state)
+            if request.is_look:
+                self._metrics.early.inc()
         self._metrics.count_status_write(write.write_reason, is_deferred=write.is_status_deferred)
         request.finish(self._clock.monotonic())
         if not hpa_state.is_deleted:  # a gauge of an HPA that was deleted meanwhile would stay
@@ -174,7 +166,7 @@ class Reconciler:
         """Read the HPA again and reconcile anew, unless it changed too often."""
         hpa_state = request.hpa_state
         self._metrics.decided_again.inc()
-        request.conflicts += 1
+        request.conflicts, request.is_look = request.conflicts + 1, False
         if hpa_state.is_deleted:
             return
         if request.conflicts >= MOST_CONFLICTS:
@@ -192,7 +184,7 @@ class Reconciler:
             self._metrics.stale_skips.labels(hpa_state.resource.group, hpa_state.resource.plural).inc()
             log.warning("hpa %s: not decided in this sync: it cannot be read again: %s", hpa_state.key, error)
             return
-        await self.reconcile(request)
+        self.reconcile(request)
 
     def _leave_in_doubt(self, request: ReconcileRequest, write: PendingWrite, unknown: ScaleUnknown) -> None:
         """Leave the status as it is. The next read of the target shows whether the scale was written."""

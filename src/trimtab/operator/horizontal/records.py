@@ -48,9 +48,9 @@ def overview_rows(hpas: HpaCache, ownership: Ownership | None = None) -> list[di
 def explain_page(hpas: HpaCache, key: str) -> bytes | None:
     """Return the explanation of the last decision about an HPA."""
     hpa_state = _named(hpas, key)
-    if hpa_state is None or not hpa_state.records:
+    record = None if hpa_state is None else hpa_state.newest_record()
+    if hpa_state is None or record is None:
         return None
-    record = hpa_state.records[-1]
     explanation = explain(record, dry_run=record.is_dry_run)
     return wire.encode(
         {
@@ -86,9 +86,9 @@ def _spec_row(hpa_state: HpaState) -> dict[str, object]:
 
 
 def _decision_row(hpa_state: HpaState) -> dict[str, object]:
-    if not hpa_state.records:
+    record = hpa_state.newest_record()
+    if record is None:
         return {}
-    record = hpa_state.records[-1]
     decision = record.decision
     return {
         "current": decision.current if decision.knows_replicas else None,

@@ -9,6 +9,7 @@ say whether it was written.
 import logging
 from collections.abc import Callable
 from dataclasses import dataclass
+from math import inf
 from typing import Any
 from zlib import crc32
 
@@ -24,7 +25,7 @@ from trimtab.decide.horizontal.decision import Decision
 from trimtab.decide.horizontal.explain import change_reason
 from trimtab.decide.horizontal.observation.observation import Observation
 from trimtab.decide.horizontal.records.record import Record
-from trimtab.decide.horizontal.standing import Stored, WriteReason, must_write
+from trimtab.decide.horizontal.standing import SLACK_SECONDS, Stored, WriteReason, must_write
 from trimtab.decide.horizontal.status.after_write import after_scale, after_status
 from trimtab.decide.horizontal.status.conditions import as_dry_run
 from trimtab.decide.horizontal.status.ignored_fields import annotation_problem
@@ -82,6 +83,11 @@ class PendingWrite:
     """When the answer to the scale came."""
     author: Author | None = None
     """The replica that writes it; None while nothing is written."""
+
+    @property
+    def is_only_status(self) -> bool:
+        """Return whether neither a scale nor an event is written."""
+        return self.decision.scale_to is None and not self.decision.events
 
     @property
     def is_status_deferred(self) -> bool:
@@ -148,15 +154,22 @@ class Writer:
 
     def has_nothing_to_write(self, write: PendingWrite) -> bool:
         """Return whether the decision needs no request and no event."""
-        decision = write.decision
-        return decision.scale_to is None and write.write_reason is None and not decision.events
+        return write.is_only_status and write.write_reason is None
+
+    def shown_until(self, hpa_state: HpaState) -> float:
+        """Return until when the stored values may be shown instead of newer ones."""
+        max_age = self._max_age_of(hpa_state)
+        return -inf if max_age is None else hpa_state.memory.read_stored().at + max_age - SLACK_SECONDS
+
+    def _max_age_of(self, hpa_state: HpaState) -> float | None:
+        if self._max_age is None or not hpa_state.memory.is_first_write:
+            return self._max_age
+        # All HPAs, which a new leader writes in its first sync, would be written again in the same sync each time.
+        return self._max_age * (1 - crc32(hpa_state.uid.encode()) / 2**32)
 
     def _plan_status(self, hpa_state: HpaState, write: PendingWrite) -> None:
         """Decide whether the status is written now, or waits for a later sync."""
-        observation, max_age = write.observation, self._max_age
-        if max_age is not None and hpa_state.memory.is_first_write:
-            # All HPAs, which a new leader writes in its first sync, would be written again in the same sync each time.
-            max_age *= 1 - crc32(hpa_state.uid.encode()) / 2**32
+        observation = write.observation
         write.write_reason = must_write(
             Stored(
                 observation.hpa.status,
@@ -166,7 +179,7 @@ class Writer:
             ),
             write.decision,
             keeps_memory=observation.rules.ours and not self._dry_run,
-            max_age=max_age,
+            max_age=self._max_age_of(hpa_state),
         )
 
     def _has_other_reason(self, hpa_state: HpaState, decision: Decision) -> bool:

@@ -33,16 +33,17 @@ class Form(NamedTuple):
 
 
 _LABEL: Final = "[a-z0-9]([-a-z0-9]{0,61}[a-z0-9])?"
-NAME: Final = Form(_LABEL, "a name of up to 63 lower case letters, digits and dashes")
 NAMESPACE: Final = Form(_LABEL, "a namespace: up to 63 lower case letters, digits and dashes")
 PLUGIN: Final = Form(PLUGIN_NAME, "a plug-in's name: a domain and a name, such as example.com/NotDraining")
-GATE: Final = Form(
-    f"({'|'.join((ALL_ALPHA, ALL_BETA, *GATES))})=({'|'.join(filter(None, BOOLEANS))})",
-    "a gate that exists, as Name=true",
-)
 # fmt: off
+GATE: Final = Form(f"({'|'.join((ALL_ALPHA, ALL_BETA, *GATES))})=({'|'.join(filter(None, BOOLEANS))})", "a gate that exists, as Name=true")
+NAME: Final = Form("[a-z0-9]([-a-z0-9]{0,38}[a-z0-9])?", "a name of up to 40 lower case letters, digits and dashes")
+"""Of a recommender. Its Lease has no more of it, and the chart cannot compute the checksum that `lease_part` adds."""
 QUANTITY: Final = Form(r"([0-9]+(\.[0-9]*)?|\.[0-9]+)([KMGTPE]i|[numkMGTPE]|[eE][+-]?[0-9]+)?", "a quantity such as 50m or 128Mi")
-DURATION: Final = Form(r"\+?(0|(([0-9]+(\.[0-9]*)?|\.[0-9]+)(ns|us|µs|ms|s|m|h))+)", "a duration such as 15s, 5m or 1h30m")
+_UNIT: Final = "(ns|us|µs|ms|s|m|h)"
+_PART: Final = rf"(([0-9]+(\.[0-9]*)?|\.[0-9]+){_UNIT})"
+DURATION: Final = Form(rf"\+?(0|{_PART}+)", "a duration such as 15s, 5m or 1h30m")
+SOME_TIME: Final = Form(rf"\+?{_PART}*[0-9.]*[1-9][0-9.]*{_UNIT}{_PART}*", "a duration of more than 0, such as 15s, 5m or 1h30m")
 ADDRESS: Final = Form(r"https?://[^@\s]+", "an address that begins with http:// or https://, without a user name")
 # fmt: on
 
@@ -138,8 +139,7 @@ class Setting:
         notes = ["published"] * self.decides + ["a secret"] * self.is_secret
         notes += ["set by the chart"] * self.is_wired + ["may differ by program"] * self.per_program
         default, meaning = f"`{self.shown(self.default)}`", f"{self.help} {self.why}"
-        readers = ", ".join(sorted(self.read_by))
-        flag = f"`{self.flag}`<br>`{self.environment}`"
+        flag, readers = f"`{self.flag}`<br>`{self.environment}`", ", ".join(sorted(self.read_by))
         return flag, default, meaning, self.bounds, compat, readers, ", ".join(notes)
 
     @property
@@ -171,17 +171,12 @@ class Setting:
         if self.choices:
             return {"type": "string", "enum": list(self.choices), **about}
         if self.type in _NUMBERS:
-            limits = {
-                "minimum": self.least,
-                "maximum": self.most,
-                "exclusiveMinimum": 0 if self.is_positive else None,
-            }
+            limits = {"minimum": self.least, "maximum": self.most}
             given = {name: limit for name, limit in limits.items() if limit is not None}
             return {"type": _NUMBERS[self.type], **given, **about}
-        form = DURATION if self.type is timedelta else self.form
-        if form is None:
+        if self.form is None:
             return {"type": "string", **about}
-        pattern, says = f"({form.pattern})", form.says
+        pattern, says = f"({self.form.pattern})", self.form.says
         if self.is_list:
             pattern, says = f"({pattern}(,{pattern})*)?", f"a list with commas, of which each part is {says}"
         elif not self.default:
@@ -218,11 +213,9 @@ def settings_group(title: str, read_by: str) -> Callable[[type[Group]], type[Gro
 
 def _completed(declared: Setting, name: str, kind: Any, title: str, read_by: str) -> Setting:
     def value(given: Any) -> Any:
-        return parse_duration(given) if kind is timedelta and given is not None else given
+        return parse_duration(given) if is_time and given is not None else given
 
-    least = (
-        "0s" if kind is timedelta and declared.least is None and not declared.is_positive else declared.least
-    )
+    is_time = kind is timedelta
     return replace(
         declared,
         name=name,
@@ -231,9 +224,10 @@ def _completed(declared: Setting, name: str, kind: Any, title: str, read_by: str
         read_by=declared.read_by or frozenset(read_by.split()),
         flag=declared.flag or f"--{name.replace('_', '-')}",
         default=value(declared.default),
-        least=value(least),
+        least=value("0s" if is_time and declared.least is None else declared.least),
         most=value(declared.most),
         compat={program: value(given) for program, given in declared.compat.items()},
+        form=(SOME_TIME if declared.is_positive else DURATION) if is_time else declared.form,
         is_list=declared.is_list or kind is tuple,
     )
 

@@ -20,13 +20,13 @@ class HorizontalSettings:
         why="Two controllers on one object fight; the cluster's own comes first.")
     own_hpas: bool = setting(True, decides=True, help="Act on autoscaling.trimtab.dev/v2 objects.",
         why="They are what Trimtab is installed for.")
-    sync_period: timedelta = setting("15s", "--horizontal-pod-autoscaler-sync-period", decides=True, is_essential=True,
+    sync_period: timedelta = setting("15s", "--horizontal-pod-autoscaler-sync-period", decides=True, is_essential=True, is_positive=True,
         help="How often each HPA is reconciled. An HPA whose spec changes is reconciled at once.",
         why="Upstream's period; metrics rarely change faster.")
     look_period: timedelta = setting("2s", "--metrics-look-period", decides=True, compat={"kubernetes": "0s"},
         help="How often the usage of pods is read between two syncs. An HPA whose replicas would change is reconciled at once. 0 switches this off.",
         why="It costs one request. Checks take at most 10 % of one core, so they are rarer in a large cluster. Off with --compat.")
-    tolerance: float = setting(0.1, "--horizontal-pod-autoscaler-tolerance", read_by=f"{HPAS} {SIMULATE}", decides=True, is_essential=True,
+    tolerance: float = setting(0.1, "--horizontal-pod-autoscaler-tolerance", read_by=f"{HPAS} {SIMULATE}", decides=True, is_essential=True, least=0,
         help="How far usage may be from its target before anything happens, as a fraction; HPAs may set their own.")
     downscale_stabilization: timedelta = setting("5m", "--horizontal-pod-autoscaler-downscale-stabilization", read_by=f"{HPAS} {SIMULATE}", decides=True, is_essential=True,
         help="How long the highest recommendation is kept before scaling down.")
@@ -34,7 +34,7 @@ class HorizontalSettings:
         help="How long after its start a pod's CPU samples may be skipped while it is not ready.")
     initial_readiness_delay: timedelta = setting("30s", "--horizontal-pod-autoscaler-initial-readiness-delay", read_by=f"{HPAS} {SIMULATE}", decides=True,
         help="How long after its start a pod that turns unready counts as never ready.")
-    concurrent_writes: int = setting(16, "--concurrent-horizontal-pod-autoscaler-syncs",
+    concurrent_writes: int = setting(16, "--concurrent-horizontal-pod-autoscaler-syncs", least=1,
         help="How many writes are under way at once.",
         why="Deciding takes microseconds; only the server's answers take time. More than this gains nothing on two cores.")
     status_max_age: timedelta = setting("1m", compat={"kubernetes": "0s"},
@@ -49,10 +49,10 @@ class HorizontalSettings:
 class MetricsSettings:
     """How metrics are read, and which samples are refused."""
 
-    metrics_deadline: timedelta = setting("10s", read_by=f"{HPAS} recommender",
+    metrics_deadline: timedelta = setting("10s", read_by=f"{HPAS} recommender", is_positive=True,
         help="How long one metrics query may take. A slow source delays only the HPAs that use it.",
         why="Shorter than a sync period, so that a hanging source is reported within the same sync.")
-    metrics_max_bytes: int = setting(16 * 1024 * 1024, read_by=f"{HPAS} recommender",
+    metrics_max_bytes: int = setting(16 * 1024 * 1024, read_by=f"{HPAS} recommender", least=1,
         help="Largest metrics answer that is read.",
         why="A list of 40,000 pods fits; a runaway answer must not exhaust memory.")
     stale_after: timedelta = setting("2m", "--metrics-max-age", decides=True,

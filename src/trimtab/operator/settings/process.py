@@ -26,7 +26,7 @@ class ClientSettings:
     kube_api_qps: float = setting(0.0, read_by=f"{COMMAND} {ADAPTER_COMMAND}", per_program=True,
         help="Requests per second to the API server at most; 0 means no limit of our own.",
         why="The server's priority and fairness is the better judge; concurrency is bounded anyway.")
-    kube_api_burst: float = setting(100.0, read_by=f"{COMMAND} {ADAPTER_COMMAND}", per_program=True,
+    kube_api_burst: float = setting(100.0, read_by=f"{COMMAND} {ADAPTER_COMMAND}", per_program=True, least=1,
         help="How many requests may exceed the rate for a moment.", why="Only used with --kube-api-qps.")
 
 
@@ -37,11 +37,11 @@ class LeaseSettings:
     leader_elect: bool = setting(True, is_essential=True, is_wired=True,
         help="Hold a Lease before writing, so that several replicas of Trimtab may run.",
         why="A second replica is the cheapest availability there is.")
-    leader_elect_lease_duration: timedelta = setting("15s",
+    leader_elect_lease_duration: timedelta = setting("15s", is_positive=True,
         help="How long other replicas wait before they take over a Lease that is not renewed.")
-    leader_elect_renew_deadline: timedelta = setting("10s",
+    leader_elect_renew_deadline: timedelta = setting("10s", is_positive=True,
         help="How long the leader tries to renew before it stops writing.")
-    leader_elect_retry_period: timedelta = setting("2s", help="How long to wait between tries.")
+    leader_elect_retry_period: timedelta = setting("2s", is_positive=True, help="How long to wait between tries.")
     leader_elect_resource_namespace: str = setting("trimtab", read_by=f"{ALL_LOOPS} dashboard", is_essential=True, is_wired=True,
         help="Namespace of the Lease.", why="The namespace that the chart installs into.")
     leader_elect_resource_name: str = setting("", is_wired=True,
@@ -75,3 +75,15 @@ class DashboardSettings:
         why="Loopback needs no encryption.")
     dashboard_key_file: str = setting("", "--dashboard-private-key-file", is_wired=True,
         help="Key of that certificate.", why="Loopback needs no encryption.")
+
+# fmt: on
+
+
+def reject_bad_times(settings: LeaseSettings) -> None:
+    """Raise ValueError if a holder could write after its Lease ended, or not renew in time."""
+    deadline, retry = settings.leader_elect_renew_deadline, settings.leader_elect_retry_period
+    if not settings.leader_elect_lease_duration > deadline > 1.2 * retry:
+        allowed = (
+            "less than --leader-elect-lease-duration, and more than 1.2 times --leader-elect-retry-period"
+        )
+        raise ValueError(f"--leader-elect-renew-deadline: use {allowed}")

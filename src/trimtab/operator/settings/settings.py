@@ -29,7 +29,12 @@ from trimtab.operator.settings.declare import (
     settings_in,
 )
 from trimtab.operator.settings.horizontal import HorizontalSettings, MetricsSettings
-from trimtab.operator.settings.process import ClientSettings, DashboardSettings, LeaseSettings
+from trimtab.operator.settings.process import (
+    ClientSettings,
+    DashboardSettings,
+    LeaseSettings,
+    reject_bad_times,
+)
 from trimtab.operator.settings.vertical import (
     AdmissionSettings,
     EstimationSettings,
@@ -108,7 +113,7 @@ class Settings:
     port: int = setting(8080, is_essential=True, is_wired=True, least=0, most=65535,
         help="Port of /healthz, /livez, /readyz, /metrics and the records; 0 picks a free one.",
         why="A common choice for such a port.")
-    records: int = setting(20, read_by="horizontal dashboard",
+    records: int = setting(20, read_by="horizontal dashboard", least=0,
         help="Decisions kept per HPA for explain and replay.",
         why="Five minutes at the default period; about 2 KB each.")
     verbosity: int = setting(4, "--v", read_by=COMMAND, aliases=("-v",), per_program=True,
@@ -225,6 +230,7 @@ def compat_defaults(compat: str) -> dict[str, Any]:
 def reject_invalid(settings: Settings) -> None:
     """Raise ValueError with the flag's name if no process can start with these settings."""
     reject_long_timeout(settings.admission)
+    reject_bad_times(settings.leases)
     for group in (settings, *(getattr(settings, name) for name, _ in _groups() if name)):
         reject_bad_values(group)
     for each in declared():

@@ -2,7 +2,7 @@
 
 from datetime import timedelta
 
-from trimtab.operator.settings.declare import ADDRESS, NAME, QUANTITY, setting, settings_group
+from trimtab.operator.settings.declare import ADDRESS, NAME, QUANTITY, Form, setting, settings_group
 
 CHECKPOINT, PROMETHEUS = "checkpoint", "prometheus"
 """The values of --storage."""
@@ -16,6 +16,9 @@ MOST_SECONDS = {"trimtab": 3, "upstream": 30}
 
 # A declaration has its facts first, then its help, then why this default.
 # fmt: off
+
+LONG_DURATION = Form("([0-9.]+(w|d|h|m|s))+", "a duration such as 8d, 36h or 1h30m")
+PAIR = Form(r"[^:,\s]+:[^:,\s]*", "a pair as KEY:VALUE")
 
 
 @settings_group("Recommender", read_by="recommender")
@@ -37,7 +40,7 @@ class RecommenderLoopSettings:
         help="How long one loop may spend on writing checkpoints; the rest is written in the next.")
     checkpoints_gc_interval: timedelta = setting("10m",
         help="How often checkpoints of deleted VPAs are collected.")
-    update_worker_count: int = setting(10,
+    update_worker_count: int = setting(10, least=1, most=1000,
         help="How many status and checkpoint writes are under way at once.")
 
 
@@ -71,9 +74,9 @@ class EstimationSettings:
         help="Length of the interval of which one memory peak is kept; a VPA may set its own.")
     memory_aggregation_interval_count: int = setting(8, decides=True, least=1,
         help="How many such intervals history lasts; a VPA may set its own.")
-    oom_bump_up_ratio: float = setting(1.2, decides=True,
+    oom_bump_up_ratio: float = setting(1.2, decides=True, least=0,
         help="After a kill for memory, usage counts as at least this many times what it was; a VPA may set its own.")
-    oom_min_bump_up_bytes: float = setting(100.0 * 1024 * 1024, decides=True,
+    oom_min_bump_up_bytes: float = setting(100.0 * 1024 * 1024, decides=True, least=0,
         help="After a kill for memory, usage counts as at least this many bytes more; a VPA may set its own.")
     round_cpu_millicores: int = setting(1, decides=True,
         help="Round recommended CPU up to a multiple of this many millicores.")
@@ -85,9 +88,9 @@ class EstimationSettings:
     cpu_integer_post_processor_enabled: bool = setting(True, decides=True, compat={"vpa": False},
         help="Round CPU up to whole cores for containers that an annotation of the VPA names.",
         why="It only acts where a VPA asks for it. Upstream's default, and ours with --compat=vpa-1.8, is false.")
-    pod_min_cpu_millicores: float = setting(25.0, "--pod-recommendation-min-cpu-millicores", decides=True,
+    pod_min_cpu_millicores: float = setting(25.0, "--pod-recommendation-min-cpu-millicores", decides=True, least=0,
         help="The least CPU of a whole pod, in millicores.")
-    pod_min_memory_mb: float = setting(250.0, "--pod-recommendation-min-memory-mb", decides=True,
+    pod_min_memory_mb: float = setting(250.0, "--pod-recommendation-min-memory-mb", decides=True, least=0,
         help="The least memory of a whole pod, in MiB.")
     container_max_allowed_cpu: str = setting("", "--container-recommendation-max-allowed-cpu", decides=True, form=QUANTITY,
         help="The most CPU any container is recommended where its VPA sets no maximum; empty means no bound.",
@@ -121,9 +124,9 @@ class HistorySettings:
         help="Password for Prometheus; better set by its environment variable.")
     prometheus_query_timeout: timedelta = setting("5m",
         help="How long one question to Prometheus may take; after that, history comes from checkpoints.")
-    history_length: str = setting("8d", help="How far back history is read, as Prometheus writes durations.",
+    history_length: str = setting("8d", form=LONG_DURATION, help="How far back history is read, as Prometheus writes durations.",
         why="Upstream's default, and as long as the model remembers memory.")
-    history_resolution: str = setting("1h",
+    history_resolution: str = setting("1h", form=LONG_DURATION,
         help="How finely history is read: CPU is averaged and memory's peak taken over this.")
     history_cpu_metric: str = setting("container_cpu_usage_seconds_total",
         help="Counter of CPU seconds that a container used.")
@@ -150,16 +153,16 @@ class HistorySettings:
 class UpdaterLoopSettings:
     """When pods are evicted or resized. `--compat=vpa-1.8` releases the eviction limits that are not given."""
 
-    max_evictions_per_minute: int = setting(10, decides=True, compat={"vpa": 0},
+    max_evictions_per_minute: int = setting(10, decides=True, compat={"vpa": 0}, least=0,
         help="Evictions per minute in the whole cluster; 0 means no bound.",
         why="A recommender that restarts may move thousands of recommendations at once.")
-    max_evicted_share_per_minute: float = setting(0.1, decides=True, compat={"vpa": 0.0},
+    max_evicted_share_per_minute: float = setting(0.1, decides=True, compat={"vpa": 0.0}, least=0, most=1,
         help="Share of the cluster's live pods that may be evicted per minute, at least 1 pod; 0 means no bound.",
         why="A small cluster must not lose most of its pods within a minute.")
-    max_missing_pods: int = setting(1, decides=True, compat={"vpa": 0},
+    max_missing_pods: int = setting(1, decides=True, compat={"vpa": 0}, least=0,
         help="A controller that lacks this many pods loses no Ready pod to an eviction; 0 means no bound.",
         why="A workload that is short of a pod already should get it back first.")
-    fruitless_evictions: int = setting(3, decides=True, compat={"vpa": 0},
+    fruitless_evictions: int = setting(3, decides=True, compat={"vpa": 0}, least=0,
         help="Evictions of a controller in a row whose replacement has unchanged requests, after which it is paused; 0 means never.",
         why="Three times is no accident: another webhook or operator sets the requests.")
     fruitless_eviction_pause: timedelta = setting("1h", decides=True,
@@ -189,7 +192,7 @@ class UpdaterLoopSettings:
     eviction_rate_burst: int = setting(1,
         help="How many evictions, and how many resizes, may exceed the rate for a moment.",
         why="Upstream's default; only used with --eviction-rate-limit.")
-    pod_update_threshold: float = setting(0.1, decides=True,
+    pod_update_threshold: float = setting(0.1, decides=True, least=0,
         help="How far requests may be off, as a fraction, before an old pod inside its bounds is changed.")
     in_bounds_lifetime: timedelta = setting("12h", "--in-recommendation-bounds-eviction-lifetime-threshold", decides=True,
         help="How old a pod inside its bounds must be before it is changed.")
@@ -218,7 +221,7 @@ class AdmissionSettings:
     webhook_naming: str = setting("trimtab", choices=("trimtab", "upstream"), compat={"vpa": "upstream"},
         help="Names of the webhook configuration and of its first webhook: `trimtab` (trimtab-vpa, with --namespace in place of trimtab, and pods.vpa.trimtab.dev) or `upstream` (vpa-webhook-config, vpa.k8s.io).",
         why="Both can be installed during a migration. With --compat=vpa-1.8 it is `upstream`, for tools that read that name.")
-    webhook_labels: str = setting("", is_list=True,
+    webhook_labels: str = setting("", form=PAIR, is_list=True,
         help="Labels of the webhook configurations, as key1:value1,key2:value2.")
     min_tls_version: str = setting("tls1_2", choices=("", "tls1_2", "tls1_3"),
         help="Lowest TLS version that the webhook accepts: `tls1_2` or `tls1_3`.")

@@ -16,7 +16,7 @@ from trimtab.cluster.cache.store import Delta
 from trimtab.cluster.client import Client
 from trimtab.cluster.discovery import Discovery
 from trimtab.cluster.resource import LIMIT_RANGES, NODES
-from trimtab.decide.vertical.control.control import VpaClaim, VPAIndex, index_vpas
+from trimtab.decide.vertical.control.claims import VpaClaim, VPAIndex, index_vpas
 from trimtab.decide.vertical.control.controllers import ControllerIndex, ControllerKey, creator_of
 from trimtab.decide.vertical.control.scope import NodeLabels
 from trimtab.decide.vertical.input.usage import Capacity

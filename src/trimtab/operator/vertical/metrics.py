@@ -7,7 +7,7 @@ from prometheus_client import CollectorRegistry, Counter, Gauge, Histogram
 
 from trimtab.clock import Clock
 from trimtab.decide.vertical.cluster_state.vpa import VPAState
-from trimtab.decide.vertical.control.control import VpaClaim
+from trimtab.decide.vertical.control.claims import VpaClaim
 from trimtab.model.core.meta import NamespacedName
 from trimtab.model.vpa.types import UpdateMode, VPAConditionType
 from trimtab.operator.vertical.recommender.quality_metrics import QualityMetrics, label_bool

@@ -10,7 +10,7 @@ import logging
 from collections import defaultdict
 from collections.abc import Callable, Collection, Iterable
 
-from trimtab import tasks
+from trimtab.clock import keep_running
 from trimtab.cluster import errors
 from trimtab.cluster.cache.informer import Informer
 from trimtab.cluster.cache.store import CacheEvent, Delta
@@ -232,7 +232,7 @@ class RoleLeases:
             informer = Informer(self._client, LEASES, ListOptions(namespace=namespace))
             informer.subscribe(self._on_lease)
             self._informers[namespace] = informer
-            self._tasks[namespace] = tasks.keep_running(f"the watch of Leases in {namespace}", informer.run)
+            self._tasks[namespace] = keep_running(f"the watch of Leases in {namespace}", informer.run)
         return informer.has_synced
 
     def problem(self, namespace: str) -> str:

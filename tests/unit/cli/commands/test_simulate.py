@@ -8,11 +8,11 @@ from xml.etree import ElementTree as ET
 import pytest
 import yaml
 
-from trimtab.backtest import Candidate
 from trimtab.cli import answer
 from trimtab.cli.bundle import read_bundle
 from trimtab.cli.commands.simulate import candidates_of
 from trimtab.cli.errors import CommandError
+from trimtab.library.simulator import Candidate
 from trimtab.operator.settings.published import settings_annotation
 from trimtab.operator.settings.settings import Settings
 

@@ -9,9 +9,9 @@ from http.server import BaseHTTPRequestHandler, HTTPServer
 import pytest
 
 from tests.unit.cli.api_server import answering
-from trimtab.backtest import read_trace
 from trimtab.cli import answer
 from trimtab.cluster.transport import Deadlines
+from trimtab.library.simulator import read_trace
 
 
 class Prometheus(BaseHTTPRequestHandler):

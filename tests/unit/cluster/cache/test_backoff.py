@@ -42,7 +42,7 @@ class World:
             self.open.clear()
         if self.kind == "dropped":
             raise ConnectionResetError
-        if self.kind in {"503", "403"}:
+        if self.kind in {"401", "503", "403"}:
             return Answer(int(self.kind), status(int(self.kind), "Failure"))
         if self.kind == "ended" and watching:
             return Answer(200)
@@ -176,12 +176,13 @@ def test_a_server_that_always_answers_410_is_not_listed_in_a_loop():
 
 @pytest.mark.parametrize("is_idle", [False, True], ids=["with changes", "without changes"])
 @pytest.mark.parametrize("outage", [30, 90, 600])
-def test_after_an_outage_all_informers_are_back_within_seconds(outage, is_idle):
-    """Twelve kinds each waited out their own delay of up to 30 s after the server was back."""
+@pytest.mark.parametrize("kind", ["dropped", "401"])
+def test_after_an_outage_all_informers_are_back_within_seconds(outage, is_idle, kind):
+    """Twelve kinds each waited out their own delay of up to 30 s after the server was back, or a token valid again."""
 
     async def scenario(world):
         async with world.informers(12) as informers:
-            world.kind = "dropped"
+            world.kind = kind
             world.cuts = 12
             await world.api.put("a")
             if is_idle:

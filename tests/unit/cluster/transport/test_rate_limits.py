@@ -50,16 +50,6 @@ def test_a_burst_goes_at_once_and_is_refilled_by_waiting():
     run(scenario)
 
 
-def test_part_of_a_burst_is_refilled_in_part_of_the_time():
-    async def scenario(clock):
-        limiter = RateLimiter(clock, NoJitter(), qps=2, burst=4)
-        await admitted(limiter, clock, 4)
-        await clock.sleep(1.0)
-        assert await admitted(limiter, clock, 3) == pytest.approx([1.0, 1.0, 1.5])
-
-    run(scenario)
-
-
 def test_without_a_limit_every_request_goes_at_once():
     async def scenario(clock):
         limiter = RateLimiter(clock, NoJitter())

@@ -19,8 +19,7 @@ from tests.unit.decide.horizontal.builders import (
 )
 from trimtab.decide.horizontal.observation.observation import ScaleFailure, StaleInput
 from trimtab.decide.horizontal.reasons import Code
-from trimtab.decide.horizontal.records.unchanged import find_unchanged
-from trimtab.decide.horizontal.records.usage_bands import usage_bands
+from trimtab.decide.horizontal.standing import find_standing
 
 QUEUE = external(average(100))
 PODS = StaleInput(input="pods", message="pods of namespace shop: no sign from the server for more than 60 s")
@@ -118,22 +117,21 @@ def test_upstream_goes_on_with_what_it_knows():
     assert run(seen).status.condition("CachesStale") is None
 
 
-def test_a_decision_on_stale_caches_is_never_taken_for_unchanged():
+def test_a_decision_on_stale_caches_never_stands():
     seen = observe(hpa(QUEUE), 4, series(400))
     decision = run(seen)
     settled = msgspec.structs.replace(
         seen, hpa=msgspec.structs.replace(seen.hpa, status=decision.status), memory=decision.memory
     )
     decision = run(settled)
-    last = find_unchanged(settled, decision)
+    last = find_standing(settled, decision)
     assert last is not None
     now = decision.now + 1
     later = msgspec.structs.replace(settled, memory=decision.memory)
-    assert last.still_valid(later, now)
+    assert last.holds(later, now)
     stale = msgspec.structs.replace(later, stale_inputs=(PODS,))
-    assert not last.still_valid(stale, now)
-    assert find_unchanged(stale, run(stale)) is None
-    assert usage_bands(stale, run(stale)) == ()
+    assert not last.holds(stale, now)
+    assert find_standing(stale, run(stale)) is None
 
 
 @given(

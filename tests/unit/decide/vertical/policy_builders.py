@@ -8,7 +8,7 @@ from typing import Any
 
 import msgspec
 
-from trimtab.decide.vertical.control.control import VPAIndex
+from trimtab.decide.vertical.control.claims import VPAIndex
 from trimtab.decide.vertical.rules import Rules
 from trimtab.decide.vertical.update.actions import Action, ActionResult, Evict
 from trimtab.decide.vertical.update.loop import UpdateResult, drive, update_loop
@@ -18,6 +18,7 @@ from trimtab.decide.vertical.update.observation import (
     ObservedVPA,
     UpdateObservation,
 )
+from trimtab.model.core.meta import Condition
 from trimtab.model.core.objects import LimitRange, LimitRangeItem
 from trimtab.model.core.pod import ContainerResizePolicy, Pod
 from trimtab.model.feature_gates import FeatureGates
@@ -165,10 +166,38 @@ def scope(name="leader", pods=None, nodes=None) -> VPAScope:
     return wire.convert({"metadata": {"name": name, "namespace": "shop"}, "spec": spec}, VPAScope)
 
 
+def with_computed_for(owner: VerticalPodAutoscaler, reason: str) -> VerticalPodAutoscaler:
+    """Return a VPA whose amounts were computed for this."""
+    kept = [entry for entry in owner.status.conditions if entry.type != "ComputedFor"]
+    conditions = (*kept, Condition(type="ComputedFor", status="True", reason=reason))
+    return msgspec.structs.replace(owner, status=msgspec.structs.replace(owner.status, conditions=conditions))
+
+
+def as_computed(seen: UpdateObservation) -> UpdateObservation:
+    """Return the same observation after the recommender wrote what the amounts are for."""
+    claims = {claim.key: claim for claims in index(seen).by_target.values() for claim in claims}
+    vpas = (
+        msgspec.structs.replace(entry, vpa=with_computed_for(entry.vpa, claims[entry.vpa.key].computed_for))
+        if entry.vpa.status.recommendation is not None and entry.vpa.key in claims
+        else entry
+        for entry in seen.vpas
+    )
+    return msgspec.structs.replace(seen, vpas=tuple(vpas))
+
+
 def world(
     vpas=(), pods=(), scopes=(), *, replicas=None, nodes=None, ranges=(), controllers=None
 ) -> UpdateObservation:
-    """Observe the workload: as many replicas as pods, unless said otherwise."""
+    """Observe the workload: as many replicas as pods, and amounts that are for the present scopes, unless said otherwise."""
+    return as_computed(
+        observed(vpas, pods, scopes, replicas=replicas, nodes=nodes, ranges=ranges, controllers=controllers)
+    )
+
+
+def observed(
+    vpas=(), pods=(), scopes=(), *, replicas=None, nodes=None, ranges=(), controllers=None
+) -> UpdateObservation:
+    """Observe the workload with its statuses as they are."""
     known = {"StatefulSet/shop/db": ObservedController(replicas=len(pods) if replicas is None else replicas)}
     return UpdateObservation(
         vpas=tuple(ObservedVPA(vpa=entry, selector="app=db") for entry in vpas),

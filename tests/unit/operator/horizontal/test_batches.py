@@ -44,13 +44,10 @@ class RecordingReconciler(Reconciler):
         self.alone: list[str] = []
         self.in_batch: list[str] = []
 
-    async def reconcile(self, request, samples=None) -> None:
-        self.alone.append(request.hpa_state.key)
-
-    def reconcile_now(self, request, samples) -> None:
+    def reconcile(self, request, samples=None) -> None:
         if request.hpa_state.hpa.metadata.name == "raises":
             raise RuntimeError("unexpected")
-        self.in_batch.append(request.hpa_state.key)
+        (self.alone if samples is None else self.in_batch).append(request.hpa_state.key)
         request.finish(0.0)
 
 

@@ -10,8 +10,8 @@ import pytest
 
 from tests.unit.operator.horizontal.fakes import hpa_state
 from trimtab.clock import VirtualClock
-from trimtab.operator.horizontal.loop import Loop
-from trimtab.operator.horizontal.schedule import SyncPeriods, slot_of
+from trimtab.operator.horizontal.look import SyncPeriods
+from trimtab.operator.horizontal.loop import Loop, slot_of
 
 
 class Hpas(dict[str, Any]):

@@ -5,19 +5,33 @@ from typing import Any
 import msgspec
 import pytest
 
-from tests.unit.decide.horizontal.builders import NOW, average, external, marked, object_metric, series, value
+from tests.unit.decide.horizontal.builders import (
+    NOW,
+    average,
+    cpu,
+    external,
+    marked,
+    object_metric,
+    pods,
+    series,
+    unreadable,
+    value,
+)
 from tests.unit.operator.horizontal.fakes import CONFIG, edit_spec, hpa_state, no_rivals, queries_of, target
 from trimtab.clock import VirtualClock
 from trimtab.cluster.leases.fence import Epoch
 from trimtab.decide.horizontal import Memory, Record, decide
 from trimtab.decide.horizontal.memory import dumps
-from trimtab.metrics.queries import ExternalMetric
+from trimtab.metrics.queries import ExternalMetric, PodUsage
 from trimtab.model.core.meta import CrossVersionObjectReference
-from trimtab.operator.horizontal.observe import InputCaches, Snapshot, SnapshotBuilder
+from trimtab.model.json import wire
+from trimtab.model.metrics_api import PodMetrics
+from trimtab.operator.horizontal.observe import InputCaches, NotRead, Snapshot, SnapshotBuilder
 from trimtab.operator.horizontal.pods import MatchedPods
+from trimtab.operator.horizontal.usage import NamespaceUsage
 
 QUEUE = external(average("10"))
-NO_PODS = MatchedPods((), ())
+NO_PODS, FOUR = MatchedPods((), ()), MatchedPods(pods(4), ())
 EPOCH = Epoch(VirtualClock(NOW))
 
 
@@ -30,6 +44,7 @@ class World:
         self.reads, self.doubted, self.registered = 0, 0, 0
         self.sent: list[str] = []
         self.on_fetch = lambda: None
+        self.matched = NO_PODS
         self.clock = VirtualClock(NOW)
         everything: Any = self
         self.snapshots = SnapshotBuilder(
@@ -62,7 +77,7 @@ class World:
         state.keep_queries(None)
 
     def matching_pods(self, _state):
-        return NO_PODS
+        return self.matched
 
     def owner_targets(self, _state, _matched):
         return []
@@ -79,8 +94,13 @@ class World:
         return {query: series(400) for query in queries}
 
     def snapshot(self):
-        request = self.state.start_reconcile(0.0)
-        return self.clock.run(self.snapshots.read(request))
+        """Return what a reconcile decides on, after as many reads as it takes."""
+        request, samples = self.state.start_reconcile(0.0), None
+        while True:
+            try:
+                return self.snapshots.snapshot(request, samples)
+            except NotRead:
+                samples = self.clock.run(self.snapshots.read(request, samples))
 
 
 @pytest.mark.parametrize(
@@ -160,36 +180,67 @@ def test_the_last_decision_holds_until_a_sample_changes():
         snapshot = take(world, fetched)
         assert isinstance(snapshot, Snapshot)
         decision = decide(snapshot.observation, snapshot.now)
-        world.state.record_decision(Record(observation=snapshot.observation, decision=decision), 0.0)
+        record = Record(observation=snapshot.observation, decision=decision)
+        world.state.record_decision(record, 0.0, is_written=decision.status_changed)
         if decision.status_changed:
             world.state.replace_hpa(msgspec.structs.replace(world.state.hpa, status=decision.status), "")
-    assert take(world, fetched) is world.state.unchanged
+    assert take(world, fetched) is world.state.standing
     assert isinstance(take(world, {ExternalMetric("shop", "queue", ""): series(41)}), Snapshot)
 
 
 def take(world, fetched):
     request = world.state.start_reconcile(0.0)
     request.queries = queries_of(world.state, world.cached_target)
-    return world.snapshots.snapshot(request, fetched, NO_PODS, {})
+    return world.snapshots.snapshot(request, fetched)
 
 
-def test_queries_are_known_without_waiting_where_everything_is_cached():
+@pytest.mark.parametrize("more", [(), (QUEUE,)], ids=["alone", "of several"])
+def test_a_kind_that_has_to_be_looked_up_is_not_known_without_waiting(more):
     world = World(cached=target(4))
-    queries = world.snapshots.queries_for(world.state)
-    assert queries is not None
-    assert queries.queries == {ExternalMetric("shop", "queue")}
-    world.state.keep_queries(queries)
-    assert world.snapshots.queries_for(world.state) is queries
-    assert World(cached=None).snapshots.queries_for(world.state) is None
-
-
-def test_a_kind_that_has_to_be_looked_up_is_not_known_without_waiting():
-    world = World(cached=target(4))
-    edit_spec(world.state, metrics=(object_metric(value("10")),))
+    edit_spec(world.state, metrics=(*more, object_metric(value("10"))))
     assert world.snapshots.queries_for(world.state) is None
 
 
-def test_several_metrics_of_which_one_has_to_be_looked_up_are_not_known_without_waiting():
+def usage(milli, date="2026-01-15T08:00:00Z"):
+    items = {
+        pod.name: wire.convert(
+            {"timestamp": date, "containers": [{"name": "c", "usage": {"cpu": f"{milli}m"}}]}, PodMetrics
+        )
+        for pod in FOUR.pods
+    }
+    return {PodUsage("shop"): NamespaceUsage(items)}
+
+
+@pytest.mark.parametrize(
+    ("fetched", "is_decided"),
+    [
+        pytest.param(usage(90, "2026-01-15T08:00:15Z"), True, id="a sample moved"),
+        pytest.param(usage(90), False, id="no sample moved"),
+        pytest.param({PodUsage("shop"): unreadable()}, False, id="usage failed"),
+        pytest.param({}, False, id="usage was not fetched"),
+        pytest.param({PodUsage("other"): usage(95)[PodUsage("shop")]}, False, id="of another namespace"),
+    ],
+)
+def test_a_look_where_nothing_stands_decides_only_on_newer_samples(fetched, is_decided):
     world = World(cached=target(4))
-    edit_spec(world.state, metrics=(QUEUE, object_metric(value("10"))))
-    assert world.snapshots.queries_for(world.state) is None
+    world.state = hpa_state("web", "shop", cpu(50))
+    world.matched = FOUR
+    first = take(world, usage(90))
+    assert isinstance(first, Snapshot)
+    decision = decide(first.observation, first.now)
+    world.state.record_decision(Record(observation=first.observation, decision=decision), 0.0)
+    assert world.state.standing is None
+    assert is_worth_a_look(world, fetched) is is_decided
+
+
+def test_no_look_is_the_first_decision_of_an_epoch():
+    """What the last leader left is read in a sync."""
+    world = World(cached=target(4))
+    world.state = hpa_state("web", "shop", cpu(50))
+    world.matched = FOUR
+    assert not is_worth_a_look(world, usage(90))
+
+
+def is_worth_a_look(world, fetched):
+    queries = queries_of(world.state, world.cached_target)
+    return world.snapshots.is_worth_a_look(world.state, queries, fetched)

@@ -1,5 +1,6 @@
 """One reconcile: how often it starts over on an HPA that changes, and what an error leaves behind."""
 
+from math import inf
 from typing import Any
 
 import pytest
@@ -9,7 +10,7 @@ from tests.unit.operator.horizontal.fakes import controller_metrics, hpa_state, 
 from trimtab.clock import VirtualClock
 from trimtab.cluster import errors
 from trimtab.cluster.leases.fence import Epoch
-from trimtab.operator.horizontal.observe import Snapshot, StaleObservation
+from trimtab.operator.horizontal.observe import NotRead, Snapshot, StaleObservation
 from trimtab.operator.horizontal.reconciler import Reconciler
 from trimtab.operator.horizontal.writer import PendingWrite, ScaleUnknown
 
@@ -35,7 +36,7 @@ class World:
 
         async def main():
             request = self.state.start_reconcile(self.clock.monotonic())
-            reconciler.start(reconciler.reconcile(request), request)
+            reconciler.reconcile(request)
             await reconciler.wait_idle()
 
         self.clock.run(main())
@@ -47,6 +48,11 @@ class World:
         return [counter._value.get() for counter in (self.metrics.decided_again, self.metrics.failures)]
 
     async def read(self, _request, _samples):
+        return {}
+
+    def snapshot(self, _request, samples):
+        if samples is None:
+            raise NotRead
         observation = observe(self.state.hpa, 4, series(80))
         return Snapshot(target(4), observation, NOW, Epoch(self.clock))
 
@@ -55,6 +61,9 @@ class World:
 
     def has_nothing_to_write(self, _write):
         return False
+
+    def shown_until(self, _state):
+        return -inf
 
     async def apply(self, _state, _write):
         self.applied += 1

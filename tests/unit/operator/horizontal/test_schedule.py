@@ -11,13 +11,14 @@ from trimtab.model.core.meta import CrossVersionObjectReference, ObjectMeta
 from trimtab.model.hpa.types import HorizontalPodAutoscaler, HorizontalPodAutoscalerSpec
 from trimtab.operator.horizontal.hpa_state import HpaState
 from trimtab.operator.horizontal.kinds import OWN_HPAS
-from trimtab.operator.horizontal.schedule import (
+from trimtab.operator.horizontal.look import SyncPeriods
+from trimtab.operator.horizontal.loop import (
     TIMER_SECONDS,
     SlotSchedule,
-    SyncPeriods,
     SyncSchedule,
     TimerSchedule,
     make_schedule,
+    slot_of,
 )
 
 PERIOD = 15.0
@@ -117,6 +118,16 @@ def test_a_late_slot_does_not_delay_the_later_ones():
     schedule = SlotSchedule(SyncPeriods(PERIOD, 2.0), 0.0)
     schedule.next_due(hpa_states(1), 0.4)
     assert schedule.next_at == PERIOD / 8
+
+
+def test_an_hpa_is_due_when_a_window_or_a_rate_ends():
+    early, late = states = hpa_states(2)
+    schedule = SlotSchedule(SyncPeriods(PERIOD, 2.0), 0.0)
+    schedule.next_due(states, 0.0)
+    while slot_of(late, 8) == (place := round(schedule.next_at / 1.875) % 8) or slot_of(early, 8) == place:
+        schedule.next_due([], schedule.next_at)
+    early.edge_at, late.edge_at = schedule.next_at, schedule.next_at + 0.1
+    assert schedule.next_due(states, schedule.next_at) == [early]
 
 
 @given(

@@ -30,6 +30,12 @@ def test_there_are_secrets():
     assert {each.flag for each in SECRETS} == {"--prometheus-bearer-token", "--password"}
 
 
+def test_what_is_called_a_secret_is_one():
+    words = ("password", "token", "secret", "key")
+    called = {each.flag for each in declared() if each.name.endswith(words)}
+    assert called == {each.flag for each in SECRETS}
+
+
 def test_no_lease_no_repr_and_no_schema_has_them():
     settings = Settings.of(**WAYS[0])
     assert PLANTED not in json.dumps(settings_annotation(settings))

@@ -5,7 +5,7 @@ from pathlib import Path
 
 import yaml
 
-from trimtab.decide.vertical.control.control import index_vpas
+from trimtab.decide.vertical.control.claims import index_vpas
 from trimtab.decide.vertical.control.role_labels import RoleDeclaration, parse_declaration
 from trimtab.decide.vertical.control.scope import Scope
 from trimtab.model.core.pod import Pod

@@ -30,15 +30,10 @@ from trimtab.decide.vertical.admission.pod_annotations import (
     format_observed,
 )
 from trimtab.decide.vertical.admission.startup_boost import BoostError, add_boost
-from trimtab.decide.vertical.control.control import (
-    NO_CONTROL,
-    Control,
-    VPAIndex,
-    control_of,
-)
+from trimtab.decide.vertical.control.claims import VPAIndex
+from trimtab.decide.vertical.control.control import NO_CONTROL, Control, control_of
 from trimtab.decide.vertical.control.controllers import ControllerIndex
 from trimtab.decide.vertical.control.scope import NodeLabels
-from trimtab.decide.vertical.control.selector_hash import is_recommendation_current
 from trimtab.decide.vertical.resources.container_resources import (
     NOTHING,
     ContainerResources,
@@ -107,11 +102,6 @@ def admit_pod(raw: object, namespace: str, context: AdmissionContext) -> PodAdmi
     if control.claim is None:
         return PodAdmission((), control.reason, control)
     vpa = control.claim.vpa
-    is_sized = not _is_mode_off(vpa)
-    if context.rules.ours and is_sized and not is_recommendation_current(control.claim):
-        return PodAdmission(
-            (), f"the recommendation of VPA {vpa.key} was learnt under another target or scope", control
-        )
     assert isinstance(raw, dict)
     try:
         return _patched(raw, pod, control, vpa, context)

@@ -47,8 +47,8 @@ class VPAState:
         """The message of condition ConfigUnsupported. While it is set, the recommendation does not change."""
         self.conditions: dict[str, Condition] = {}
         self.recommendation: RecommendedPodResources | None = None
-        self.selector_hash: str | None = None
-        """A hash of target and selectors, written beside the recommendation."""
+        self.computed_for: tuple[str, str] | None = None
+        """Reason and message of condition ComputedFor, written with the amounts; None by upstream's rules."""
         self.estimator: EstimatorState | None = None
         """What is kept for the estimator that the VPA names, None for the built-in recommender."""
 
@@ -118,6 +118,7 @@ class VPAState:
                 if key.container == entry.container_name:
                     aggregate.last_recommendation = entry.uncapped_target
         self.recommendation = recommendation
+        self._set_computed_for(now_ns)
         self.conditions.pop(VPAConditionType.CONFIG_UNSUPPORTED, None)
         reason, message = "", ""
         if self.pod_count > 0:
@@ -129,6 +130,31 @@ class VPAState:
             reason, message = "", ""
         self.set_condition(
             VPAConditionType.RECOMMENDATION_PROVIDED, self.has_recommendation, reason, message, now_ns
+        )
+
+    def _set_computed_for(self, now_ns: int) -> None:
+        """Say what the amounts are for. The transition time is that of the first sample of this history."""
+        stored = self.conditions.pop(VPAConditionType.COMPUTED_FOR, None)
+        if self.computed_for is None or not self.has_recommendation:
+            return
+        reason, message = self.computed_for
+        histories = (*self.aggregates.values(), *self.initial.values())
+        first = min(
+            (history.first_sample_ns for history in histories if not history.is_empty), default=now_ns
+        )
+        since = times.from_ns(first).replace(microsecond=0)
+        if (
+            stored is not None
+            and stored.last_transition_time
+            and _identity(stored.reason) == _identity(reason)
+        ):
+            since = min(since, stored.last_transition_time)
+        self.conditions[VPAConditionType.COMPUTED_FOR] = Condition(
+            type=VPAConditionType.COMPUTED_FOR,
+            status="True",
+            last_transition_time=since,
+            reason=reason,
+            message=message,
         )
 
     def set_obstacle(self, kind: VPAConditionType, message: str, now_ns: int) -> None:
@@ -153,5 +179,8 @@ class VPAState:
             recommendation=self.recommendation,
             conditions=tuple(self.conditions[kind] for kind in sorted(self.conditions)),
             observed_generation=self.vpa.metadata.generation,
-            observed_selector_hash=self.selector_hash,
         )
+
+
+def _identity(reason: str) -> str:
+    return reason.rpartition(":")[0]

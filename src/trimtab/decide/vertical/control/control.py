@@ -4,78 +4,18 @@ Among the active VPAs that match a pod the highest level wins, then the oldest, 
 by the controller they target, so the search for a pod's VPA covers only the VPAs of its workload.
 """
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
-from functools import cached_property
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass
 
+from trimtab.decide.vertical.control.claims import Trust, VpaClaim, VPAIndex, strength
 from trimtab.decide.vertical.control.controllers import ControllerIndex, ControllerKey, topmost_controller
-from trimtab.decide.vertical.control.scope import Match, NodeLabels, Scope, ScopeError, match, resolve_scope
-from trimtab.decide.vertical.rules import Rules
+from trimtab.decide.vertical.control.scope import NodeLabels
 from trimtab.model.core.pod import Pod
-from trimtab.model.labels.selector import Selector
-from trimtab.model.times import ZERO_TIME
 from trimtab.model.vpa.defaults import recommender_of
-from trimtab.model.vpa.types import UpdateMode, VerticalPodAutoscaler, VPAScope
+from trimtab.model.vpa.types import UpdateMode
 
 CONFLICT_REASON = "VPAScopeConflict"
-DRIVING_MODES = frozenset(
-    {UpdateMode.RECREATE, UpdateMode.AUTO, UpdateMode.IN_PLACE_OR_RECREATE, UpdateMode.IN_PLACE}
-)
-"""Modes in which the updater changes running pods."""
-
-
-@dataclass(frozen=True)
-class VpaClaim:
-    """A VPA with the selector of its target and its scope."""
-
-    vpa: VerticalPodAutoscaler
-    selector: Selector | None
-    """The label selector of the target. None, if it could not be read, matches no pod."""
-    scope: Scope | ScopeError
-
-    @cached_property
-    def key(self) -> str:
-        """The VPA's `namespace/name`."""
-        return self.vpa.key
-
-    @cached_property
-    def mode(self) -> str:
-        """The update mode. An unknown mode is returned as written and drives no update."""
-        policy = self.vpa.spec.update_policy
-        return policy.update_mode if policy and policy.update_mode else UpdateMode.RECREATE.value
-
-    @cached_property
-    def level(self) -> int:
-        """1 for a VPA that claims only a part of its target, else 0."""
-        return self.scope.level if isinstance(self.scope, Scope) else 0
-
-    @cached_property
-    def is_active(self) -> bool:
-        """Whether the VPA can control pods: its mode is not Off and its scope is usable."""
-        return self.mode != UpdateMode.OFF and isinstance(self.scope, Scope)
-
-    @cached_property
-    def has_boost(self) -> bool:
-        """Whether the VPA boosts the start of a container."""
-        policy = self.vpa.spec.resource_policy
-        containers = policy.container_policies if policy else ()
-        return self.vpa.spec.startup_boost is not None or any(
-            container.startup_boost for container in containers
-        )
-
-    @cached_property
-    def _selector_mismatch(self) -> str:
-        return f"labels do not match the target's selector {self.selector}"
-
-    def match(self, pod: Pod, nodes: NodeLabels) -> Match:
-        """Return whether the VPA matches a pod of its target, which is unknown while its scope cannot be read."""
-        if self.selector is None:
-            return Match(False, "the selector of its target cannot be read")
-        if not self.selector.matches(pod.metadata.labels):
-            return Match(False, self._selector_mismatch)
-        if isinstance(self.scope, ScopeError):
-            return Match(None, self.scope.message)
-        return match(self.scope, pod, nodes)
+OUTDATED = "its recommendation was learnt for another target or scope"
 
 
 @dataclass(frozen=True)
@@ -129,68 +69,13 @@ class Control:
 NO_CONTROL = Control(None)
 
 
-@dataclass(frozen=True)
-class VPAIndex:
-    """All VPAs, by the controller they target."""
-
-    by_target: Mapping[ControllerKey, tuple[VpaClaim, ...]]
-    rules: Rules = Rules.TRIMTAB
-    errors: Mapping[str, ScopeError] = field(default_factory=dict)
-    """Errors of unusable scopes, by VPA."""
-
-    def claims_on(self, target: ControllerKey) -> tuple[VpaClaim, ...]:
-        """Return the VPAs of a workload, strongest first."""
-        return self.by_target.get(target, ())
-
-    def for_updater(self) -> "VPAIndex":
-        """Return the index for the updater: all VPAs, or in upstream's setting the driving ones.
-
-        Upstream drops modes Off and Initial first, so that another VPA may resize a pod whose creation a VPA in mode
-        Initial decided (edge case 5.3-9).
-        """
-        if self.rules.ours:
-            return self
-        driving = {
-            target: tuple(claim for claim in claims if claim.mode in DRIVING_MODES)
-            for target, claims in self.by_target.items()
-        }
-        return VPAIndex(driving, self.rules, self.errors)
-
-
-def index_vpas(
-    vpas: Iterable[tuple[VerticalPodAutoscaler, Selector | None]],
-    scopes: Mapping[str, VPAScope] | None = None,
-    *,
-    is_gate_on: bool = False,
-    rules: Rules = Rules.TRIMTAB,
-) -> VPAIndex:
-    """Resolve the scope of every VPA and sort the VPAs of each target by strength."""
-    grouped: dict[ControllerKey, list[VpaClaim]] = {}
-    errors: dict[str, ScopeError] = {}
-    for vpa, selector in vpas:
-        claim = VpaClaim(vpa, selector, resolve_scope(vpa, scopes or {}, is_gate_on=is_gate_on))
-        if isinstance(claim.scope, ScopeError):
-            errors[claim.key] = claim.scope
-        if (target := vpa.spec.target_ref) is not None:
-            key = ControllerKey(vpa.metadata.namespace, target.kind, target.name)
-            grouped.setdefault(key, []).append(claim)
-    return VPAIndex(
-        {key: tuple(sorted(claims, key=_strength)) for key, claims in grouped.items()}, rules, errors
-    )
-
-
-def _strength(claim: VpaClaim) -> tuple[int, object, str]:
-    metadata = claim.vpa.metadata
-    return -claim.level, metadata.creation_timestamp or ZERO_TIME, metadata.name
-
-
 def control_of(
     pod: Pod, index: VPAIndex, owners: ControllerIndex, nodes: NodeLabels, *, is_new: bool = False
 ) -> Control:
     """Return which VPA controls a pod, and why the others do not.
 
     A pod that no scope certainly has, and that a scope may have, is undecided: its role is unknown, so its size stays. A new pod
-    has no size yet, and takes that of a VPA that certainly matches.
+    has no size yet, and takes that of the first VPA that certainly matches and can be trusted.
     """
     target = topmost_controller(pod, owners)
     if target is None:
@@ -207,6 +92,11 @@ def control_of(
         if matched is None and claim.mode != UpdateMode.OFF:
             doubt = doubt or f"which VPA controls it is not known: {reason}"
     active = [claim for claim in matching if claim.is_active]
+    refused: list[VpaClaim] = []
+    if is_new and index.rules.ours:
+        refused = [claim for claim in active if claim.trust is Trust.NOTHING]
+        active = [claim for claim in active if claim not in refused]
+        lost.extend((claim, OUTDATED) for claim in refused)
     if doubt and not is_new and not (active and active[0].level):
         return Control(None, doubt, target, tuple(matching), lost=tuple(lost), reason=doubt)
     winner, others = (active[0], active[1:]) if active else (None, [])
@@ -216,11 +106,16 @@ def control_of(
         claim=winner,
         target=target,
         matching=tuple(matching),
-        booster=winner or next((claim for claim in matching if claim.has_boost), None),
+        booster=winner
+        or next((claim for claim in matching if not claim.is_active and claim.has_boost), None),
         receivers=_receivers(winner, matching),
         lost=tuple(lost),
         conflicts=tuple(_conflicts(pod, active or matching, is_preview=winner is None)),
-        reason=_win_reason(winner, others) if winner else f"no active VPA of {target} matches the pod",
+        reason=_win_reason(winner, others)
+        if winner
+        else f"VPA {refused[0].key}: {OUTDATED}"
+        if refused
+        else f"no active VPA of {target} matches the pod",
     )
 
 
@@ -265,7 +160,7 @@ def _win_reason(winner: VpaClaim, others: list[VpaClaim]) -> str:
 def _conflicts(pod: Pod, claims: Sequence[VpaClaim], *, is_preview: bool) -> Iterator[ScopeConflict]:
     for other in claims[1:]:
         if other.level == claims[0].level == 1:
-            is_tie = _strength(other)[:2] == _strength(claims[0])[:2]
+            is_tie = strength(other)[:2] == strength(claims[0])[:2]
             yield ScopeConflict(
                 pod.metadata.key, pod.metadata.uid, claims[0].key, other.key, is_preview, is_tie
             )

@@ -11,7 +11,8 @@ from functools import cached_property
 import msgspec
 
 from trimtab.decide.vertical.control.attribution import Attribution, attribution_of
-from trimtab.decide.vertical.control.control import VpaClaim, VPAIndex, control_of
+from trimtab.decide.vertical.control.claims import VpaClaim, VPAIndex
+from trimtab.decide.vertical.control.control import control_of
 from trimtab.decide.vertical.control.controllers import ControllerIndex, ControllerKey, topmost_controller
 from trimtab.decide.vertical.control.scope import NodeLabels, Scope
 from trimtab.model.core.meta import ObjectMeta, OwnerReference

@@ -2,7 +2,7 @@
 
 import msgspec
 
-from trimtab.decide.vertical.control.control import VPAIndex, index_vpas
+from trimtab.decide.vertical.control.claims import VPAIndex, index_vpas
 from trimtab.decide.vertical.control.controllers import Controller, ControllerIndex, ControllerKey
 from trimtab.decide.vertical.rules import Rules
 from trimtab.model.core.objects import LimitRange

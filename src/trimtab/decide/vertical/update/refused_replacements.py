@@ -6,7 +6,8 @@ writes the status of the VPA. The annotation survives a restart of either.
 
 from collections.abc import Collection, Iterable, Mapping
 
-from trimtab.decide.vertical.control.control import VPAIndex, control_of
+from trimtab.decide.vertical.control.claims import VPAIndex
+from trimtab.decide.vertical.control.control import control_of
 from trimtab.decide.vertical.control.controllers import ControllerIndex, creator_of
 from trimtab.decide.vertical.control.scope import NodeLabels
 from trimtab.model.core.pod import Pod

@@ -10,7 +10,7 @@ from trimtab.decide.vertical.admission.startup_boost import (
     is_boosted,
     without_boosts,
 )
-from trimtab.decide.vertical.control.control import VpaClaim
+from trimtab.decide.vertical.control.claims import VpaClaim
 from trimtab.decide.vertical.resources.container_resources import ContainerResources
 from trimtab.decide.vertical.resources.pod_resources import Sizing
 from trimtab.decide.vertical.update.actions import Action, ActionResult

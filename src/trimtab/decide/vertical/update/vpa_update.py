@@ -1,7 +1,7 @@
 """The part of an update loop about one VPA: resize or evict its pods, by its update mode."""
 
-from trimtab.decide.vertical.control.control import DRIVING_MODES, VpaClaim
-from trimtab.decide.vertical.control.selector_hash import is_recommendation_current
+from trimtab.decide.vertical.control.claims import DRIVING_MODES, Trust, VpaClaim
+from trimtab.decide.vertical.control.control import OUTDATED
 from trimtab.decide.vertical.update.disruption_budget import assign_groups
 from trimtab.decide.vertical.update.evictions import VpaEvictions
 from trimtab.decide.vertical.update.in_place.reverts import revert_all, revert_outdated
@@ -60,9 +60,11 @@ def _mode_forbids(update: VpaPods) -> str:
 
 
 def _outdated_recommendation(update: VpaPods) -> str:
-    if update.context.rules.ours and not is_recommendation_current(update.claim):
-        return "the recommendation was learnt under another target or scope"
-    return ""
+    if not update.context.rules.ours or update.claim.trust is Trust.ALL:
+        return ""
+    if update.claim.trust is Trust.NOTHING:
+        return OUTDATED
+    return "its recommendation is from before another VPA of the workload came or went"
 
 
 def _required_replicas(update: VpaPods) -> int:

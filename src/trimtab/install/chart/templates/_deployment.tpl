@@ -9,6 +9,11 @@ A Deployment, with the context of a program and
 {{- define "trimtab.deployment" }}
 {{- $values := .root.Values }}
 {{- $own := .own }}
+{{- /* What a program has for itself counts more than what all have, even if it is empty. */}}
+{{- $pod := dict }}
+{{- range $field := list "replicas" "nodeSelector" "tolerations" "affinity" "topologySpreadConstraints" "podSecurityContext" "securityContext" }}
+{{- $_ := set $pod $field (get (ternary $own $values (hasKey $own $field)) $field) }}
+{{- end }}
 {{- $isAdapter := eq .component "adapter" }}
 {{- $port := ternary "api" "health" $isAdapter }}
 {{- $scheme := ternary "HTTPS" "HTTP" $isAdapter }}
@@ -24,10 +29,8 @@ spec:
   {{- if eq .component "dashboard" }}
   # Sessions are in memory, so a second replica could not serve them.
   replicas: 1
-  {{- else if hasKey $own "replicas" }}
-  replicas: {{ $own.replicas }}
   {{- else }}
-  replicas: {{ $values.replicas }}
+  replicas: {{ $pod.replicas }}
   {{- end }}
   selector:
     matchLabels:
@@ -56,12 +59,12 @@ spec:
       priorityClassName: {{ . | quote }}
       {{- end }}
       {{- range $field := list "nodeSelector" "tolerations" "affinity" }}
-      {{- with get $own $field | default (get $values $field) }}
+      {{- with get $pod $field }}
       {{ $field }}:
         {{- toYaml . | nindent 8 }}
       {{- end }}
       {{- end }}
-      {{- with get $own "topologySpreadConstraints" | default $values.topologySpreadConstraints }}
+      {{- with $pod.topologySpreadConstraints }}
       topologySpreadConstraints:
         {{- range $constraint := . }}
         - labelSelector:
@@ -70,7 +73,7 @@ spec:
           {{- toYaml $constraint | nindent 10 }}
         {{- end }}
       {{- end }}
-      {{- with get $own "podSecurityContext" | default $values.podSecurityContext }}
+      {{- with $pod.podSecurityContext }}
       securityContext:
         {{- toYaml . | nindent 8 }}
       {{- end }}
@@ -133,7 +136,7 @@ spec:
           resources:
             {{- toYaml . | nindent 12 }}
           {{- end }}
-          {{- with get $own "securityContext" | default $values.securityContext }}
+          {{- with $pod.securityContext }}
           securityContext:
             {{- toYaml . | nindent 12 }}
           {{- end }}

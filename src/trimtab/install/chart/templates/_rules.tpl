@@ -110,17 +110,20 @@ those of shards and of their members.
 {{- /* Kinds of `scalable`: to follow the owners of pods, and to read or write their scale. */}}
 {{- define "trimtab.ownerRules" }}
 {{- range $kind := .root.Values.scalable }}
+# An owner of pods that `scalable` names.
 - {apiGroups: [{{ $kind.group | quote }}], resources: [{{ $kind.resource | quote }}], verbs: [get]}
 {{- end }}
 {{- end }}
 {{- define "trimtab.scaleRules" }}
 {{- range $kind := .root.Values.scalable }}
+# Its replicas, and the selector of its pods.
 - {apiGroups: [{{ $kind.group | quote }}], resources: [{{ printf "%s/scale" $kind.resource | quote }}], verbs: {{ toJson $.verbs }}}
 {{- end }}
 {{- end }}
 
 {{- /* What an HPA is decided from. The dashboard decides itself what it shows, so it reads the same. */}}
 {{- define "trimtab.hpaView" }}
+# The pods that count, and who owns them.
 - {apiGroups: [""], resources: [pods], verbs: [list, watch]}
 # An owner that the watch does not show is read: it may be newer than the watch, or gone.
 - {apiGroups: [""], resources: [replicationcontrollers], verbs: [get, list, watch]}
@@ -143,6 +146,7 @@ those of shards and of their members.
 
 {{- /* What a VPA is decided from: its pods, their owners, and the VPAs. */}}
 {{- define "trimtab.vpaView" }}
+# The pods that a VPA matches, and who owns them.
 - {apiGroups: [""], resources: [pods, replicationcontrollers], verbs: [list, watch]}
 - {apiGroups: [apps], resources: [deployments, replicasets, statefulsets, daemonsets], verbs: [list, watch]}
 - {apiGroups: [batch], resources: [jobs, cronjobs], verbs: [list, watch]}
@@ -151,25 +155,27 @@ those of shards and of their members.
 {{- include "trimtab.scaleRules" (dict "root" .root "verbs" (list "get")) }}
 {{- end }}
 
-{{- /* Programs that size pods: LimitRanges bound the size. */}}
+{{- /* What programs read that size pods. */}}
 {{- define "trimtab.sizeView" }}
+# LimitRanges bound the size.
 - {apiGroups: [""], resources: [limitranges], verbs: [list, watch]}
 {{- include "trimtab.vpaView" . }}
 {{- end }}
 
-{{- /* The replacement of a pod is made from its controller's template. */}}
 {{- define "trimtab.templateView" }}
+# The replacement of a pod is made from its controller's template.
 - {apiGroups: [""], resources: [pods, replicationcontrollers], verbs: [get]}
 - {apiGroups: [apps], resources: [replicasets, statefulsets, daemonsets], verbs: [get]}
 - {apiGroups: [batch], resources: [jobs], verbs: [get]}
 {{- end }}
 
 {{- define "trimtab.events" }}
+# What it did and why, on the object that it is about.
 - {apiGroups: [events.k8s.io], resources: [events], verbs: [create, patch]}
 {{- end }}
 
-{{- /* Who is it, and may they? */}}
 {{- define "trimtab.reviews" }}
+# Who asks, and whether they may.
 - {apiGroups: [authentication.k8s.io], resources: [tokenreviews], verbs: [create]}
 - {apiGroups: [authorization.k8s.io], resources: [subjectaccessreviews], verbs: [create]}
 {{- end }}

@@ -13,7 +13,7 @@ from datetime import datetime
 
 from trimtab.decide.vertical.cluster_state.cluster import ClusterState, PodId
 from trimtab.decide.vertical.cluster_state.garbage import expire_loaded_history
-from trimtab.decide.vertical.control.control import VpaClaim
+from trimtab.decide.vertical.control.claims import VpaClaim
 from trimtab.decide.vertical.control.scope import Scope
 from trimtab.decide.vertical.histogram.int64_times import from_wire_time
 from trimtab.decide.vertical.input.checkpoints import has_history, load_checkpoint

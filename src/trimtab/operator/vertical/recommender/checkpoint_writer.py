@@ -8,8 +8,7 @@ import logging
 from collections.abc import Callable, Collection, Iterable
 from zlib import crc32
 
-from trimtab import tasks
-from trimtab.clock import Clock
+from trimtab.clock import Clock, start_task
 from trimtab.cluster import errors
 from trimtab.decide.vertical.cluster_state.cluster import ClusterState
 from trimtab.decide.vertical.cluster_state.vpa import VPAState
@@ -98,7 +97,7 @@ class CheckpointWriter:
         self._complete = tuple(vpa for vpa in self._complete if not self._states.is_in(vpa, shard))
         self._schedule.keep(self._complete)
         if vpas:
-            self._flushes[shard] = tasks.start(f"the last save of shard {shard}", self._flush(shard, vpas))
+            self._flushes[shard] = start_task(f"the last save of shard {shard}", self._flush(shard, vpas))
 
     def is_flushing(self, shard: int) -> bool:
         """Return whether `flush_shard` is under way."""

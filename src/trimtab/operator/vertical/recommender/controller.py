@@ -10,17 +10,12 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import Any
 
-from trimtab import tasks
-from trimtab.clock import Clock
+from trimtab.clock import Clock, keep_running, start_task
 from trimtab.cluster.client import Client
 from trimtab.cluster.events import EventRecorder
 from trimtab.decide.vertical.cluster_state.cluster import ClusterState
 from trimtab.decide.vertical.cluster_state.garbage import AggregateCollector
-from trimtab.decide.vertical.control.control import (
-    CONFLICT_REASON,
-    ScopeConflict,
-    unreported_conflicts,
-)
+from trimtab.decide.vertical.control.control import CONFLICT_REASON, ScopeConflict, unreported_conflicts
 from trimtab.decide.vertical.estimate_records import dumps
 from trimtab.decide.vertical.recommend.quality import expectations_of
 from trimtab.decide.vertical.recommend.recommender import VPARecommendation
@@ -179,7 +174,7 @@ class Recommender(ControlLoop):
 
     def shard_gained(self, shard: int) -> None:
         """Step as soon as the shard is listed."""
-        self._beginning[shard] = tasks.start(f"the start of shard {shard}", self._begin_shard(shard))
+        self._beginning[shard] = start_task(f"the start of shard {shard}", self._begin_shard(shard))
 
     async def _begin_shard(self, shard: int) -> None:
         await self._is_started.wait()
@@ -197,7 +192,7 @@ class Recommender(ControlLoop):
 
     async def start(self) -> None:
         """Watch evictions and wait for the caches."""
-        self._watching = tasks.keep_running("the watch of evictions", self._ooms.run)
+        self._watching = keep_running("the watch of evictions", self._ooms.run)
         await self._view.wait_synced()
         self._is_started.set()
 

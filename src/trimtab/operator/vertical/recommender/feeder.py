@@ -8,7 +8,6 @@ from trimtab.decide.vertical.control.attribution import Attribution, attribution
 from trimtab.decide.vertical.control.control import ScopeConflict, control_of
 from trimtab.decide.vertical.control.controllers import owner_of
 from trimtab.decide.vertical.control.scope import Scope
-from trimtab.decide.vertical.control.selector_hash import selector_hash
 from trimtab.model.core.meta import NamespacedName
 from trimtab.model.core.pod import CPU, MEMORY, Pod
 from trimtab.model.labels.requirement import Requirement
@@ -150,7 +149,8 @@ class ClusterStateFeeder:
                 new.append(name)
             state.add_or_update_vpa(targeted.vpa, selector)
             if state.rules.ours:
-                state.vpas[key].selector_hash = selector_hash(control.claims[key])
+                claim = control.claims[key]
+                state.vpas[key].computed_for = claim.computed_for, claim.described
         present = {targeted.vpa.key for targeted in ours}
         for state in self._states:
             for key in [key for key in state.vpas if key not in present]:

@@ -163,10 +163,5 @@ def waiting_change(vpa: VerticalPodAutoscaler, now_ns: int, refusal: str = "") -
 
 def _with_stored_recommendation(state: VPAState) -> StatusChange | None:
     stored = state.vpa.status
-    status = msgspec.structs.replace(
-        state.status(),
-        recommendation=stored.recommendation,
-        observed_generation=stored.observed_generation,
-        observed_selector_hash=stored.observed_selector_hash,
-    )
+    status = msgspec.structs.replace(state.status(), recommendation=stored.recommendation)
     return StatusChange(state.vpa, status) if status != stored else None

@@ -34,7 +34,7 @@ from trimtab.model.author import Author
 from trimtab.model.core.meta import NamespacedName
 from trimtab.model.core.pod import Pod
 from trimtab.model.labels.selector import LabelSelector, Selector, SelectorError
-from trimtab.model.vpa.types import UpdateMode, VerticalPodAutoscaler
+from trimtab.model.vpa.types import UpdateMode, VerticalPodAutoscaler, VPAConditionType
 from trimtab.operator.control_loop import NOT_STARTED, ControlLoop, ControlLoopMetrics
 from trimtab.operator.settings.settings import NamespaceRules
 from trimtab.operator.settings.vertical import UpdaterLoopSettings
@@ -303,7 +303,9 @@ class Updater(ControlLoop):
             return
         before, after = old.status, new.status
         is_first = before.recommendation is None or not before.recommendation.container_recommendations
-        if is_first or before.observed_selector_hash != after.observed_selector_hash:
+        computed = (status.condition(VPAConditionType.COMPUTED_FOR) for status in (before, after))
+        reasons = {condition and condition.reason for condition in computed}
+        if is_first or len(reasons) > 1:
             self.wake()
 
     def _update_mode(self, vpa: NamespacedName) -> str | None:

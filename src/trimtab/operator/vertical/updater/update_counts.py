@@ -3,7 +3,7 @@
 from collections import Counter as Tally
 from collections.abc import Callable, Iterable, Mapping
 
-from trimtab.decide.vertical.control.control import DRIVING_MODES
+from trimtab.decide.vertical.control.claims import DRIVING_MODES
 from trimtab.decide.vertical.recommend.quality import size_log2
 from trimtab.decide.vertical.update.actions import ActionResult, Evict
 from trimtab.model.core.meta import NamespacedName

@@ -11,10 +11,12 @@ from tests.unit.decide.vertical.policy_builders import (
     ALL_GATES,
     LEADER,
     limit_range,
+    observed,
     raw_pod,
     recommended,
     scope,
     vpa,
+    with_computed_for,
     world,
 )
 from trimtab.decide.vertical.admission.admit import AdmissionContext, admit_pod
@@ -112,11 +114,11 @@ def test_scp_g1_with_the_gate_off_a_scoped_vpa_sizes_no_pod():
     assert admit(raw_pod(labels=LEADER), seen, gates=FeatureGates()).operations == ()
 
 
-def test_5_6_a_recommendation_older_than_the_specification_is_not_applied():
-    stale = vpa("leader", recommended("8Gi"), scope="leader", generation=2, observed=1)
-    answer = admit(raw_pod(labels=LEADER), world([stale], scopes=[LEADER_SCOPE]))
+def test_5_6_a_recommendation_for_another_scope_is_not_applied():
+    stale = with_computed_for(vpa("leader", recommended("8Gi"), scope="leader"), "For:another:scope")
+    answer = admit(raw_pod(labels=LEADER), observed([stale], scopes=[LEADER_SCOPE]))
     assert answer.operations == ()
-    assert "learnt under another target or scope" in answer.reason
+    assert "learnt for another target or scope" in answer.reason
 
 
 def test_the_patch_names_what_was_set_and_which_containers_were_seen():

@@ -16,6 +16,7 @@ from tests.unit.decide.vertical.policy_builders import (
     resize_condition,
     scope,
     vpa,
+    with_computed_for,
 )
 from trimtab.clock import VirtualClock
 from trimtab.cluster.cache.store import CacheEvent, Delta
@@ -129,9 +130,7 @@ def test_an_update_follows_at_once_on_the_first_recommendation_after_an_edit_of_
     before, after, wakes
 ):
     def hashed(value: str) -> Any:
-        found = vpa(scope="leader", recommendation=recommended("1Gi"))
-        status = msgspec.structs.replace(found.status, observed_selector_hash=value)
-        return msgspec.structs.replace(found, status=status)
+        return with_computed_for(vpa(scope="leader", recommendation=recommended("1Gi")), value)
 
     world = World()
     world.on_vpa(Delta(CacheEvent.UPDATED, hashed(before), hashed(after)))

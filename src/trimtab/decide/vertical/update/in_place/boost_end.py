@@ -19,9 +19,9 @@ from trimtab.decide.vertical.admission.startup_boost import (
     next_boost_end,
     resources_before_boost,
 )
-from trimtab.decide.vertical.control.control import Control, VpaClaim, VPAIndex, control_of
+from trimtab.decide.vertical.control.claims import Trust, VpaClaim, VPAIndex
+from trimtab.decide.vertical.control.control import Control, control_of
 from trimtab.decide.vertical.control.controllers import creator_of, owner_of
-from trimtab.decide.vertical.control.selector_hash import is_recommendation_current
 from trimtab.decide.vertical.resources.container_resources import NOTHING, ContainerResources
 from trimtab.decide.vertical.update.actions import Action, ActionResult, Resize
 from trimtab.decide.vertical.update.in_place.resize_request import (
@@ -181,7 +181,7 @@ def _is_recommended(boosted: BoostedPod, context: LoopContext) -> bool:
     """Return whether the VPA's recommendation is for this pod, and applied."""
     if boosted.claim is None or boosted.claim.mode == UpdateMode.OFF:
         return False
-    return not context.rules.ours or is_recommendation_current(boosted.claim)
+    return not context.rules.ours or boosted.claim.trust is Trust.ALL
 
 
 def _without_boost(pod: Pod, container: str, recommended: ContainerResources) -> ContainerResources:

@@ -3,9 +3,17 @@
 import msgspec
 import pytest
 
-from tests.unit.decide.vertical.policy_builders import Recorder, recommended, run, vpa, why, world
+from tests.unit.decide.vertical.policy_builders import (
+    Recorder,
+    observed,
+    recommended,
+    run,
+    vpa,
+    why,
+    with_computed_for,
+    world,
+)
 from tests.unit.decide.vertical.update.in_place.test_boost_end import GATES, POLICIES, boosted
-from trimtab.decide.vertical.control.selector_hash import selector_hash
 from trimtab.decide.vertical.rules import Rules
 from trimtab.decide.vertical.update.actions import Resize
 from trimtab.decide.vertical.update.loop_state import UPSTREAM_SETTINGS
@@ -13,7 +21,7 @@ from trimtab.decide.vertical.update.loop_state import UPSTREAM_SETTINGS
 
 def cpu_after(owner, rules):
     """Return the CPU request that the end of a boost asks for."""
-    seen = msgspec.structs.replace(world([owner], [boosted("db-0"), boosted("db-1")]), serves_resize=True)
+    seen = observed([owner], [boosted("db-0"), boosted("db-1")])
     api = Recorder()
     run(seen, gates=GATES, rules=rules, settings=UPSTREAM_SETTINGS, api=api)
     values = []
@@ -25,19 +33,6 @@ def cpu_after(owner, rules):
             if operation["path"].endswith("/requests/cpu")
         ]
     return values
-
-
-def computed_for(owner, selector_text):
-    """Return the VPA with a recommendation that was computed for another selector, or for the present one."""
-    status = msgspec.structs.replace(owner.status, observed_selector_hash=selector_text)
-    return msgspec.structs.replace(owner, status=status)
-
-
-def present_hash(owner):
-    """Return the hash that the recommender writes for this VPA now."""
-    seen = world([owner], [])
-    ((claim,),) = seen.index(GATES, Rules.TRIMTAB).by_target.values()
-    return selector_hash(claim)
 
 
 @pytest.mark.parametrize(
@@ -53,8 +48,11 @@ def present_hash(owner):
 )
 def test_the_end_of_a_boost_gives_the_recommendation_that_is_for_the_pod(is_present, mode, rules, want):
     owner = vpa("base", recommended("1Gi", cpu="200m"), mode=mode, policies=POLICIES, min_replicas=1)
-    owner = computed_for(owner, present_hash(owner) if is_present else "0" * 16)
-    assert cpu_after(owner, rules) == [want, want]
+    present = world([owner]).vpas[0].vpa
+    assert cpu_after(present if is_present else with_computed_for(owner, "For:another:one"), rules) == [
+        want,
+        want,
+    ]
 
 
 @pytest.mark.parametrize("odd", [0, 1])
