@@ -11,6 +11,8 @@ from enum import StrEnum
 from math import inf
 from typing import Final, NamedTuple
 
+import msgspec
+
 from trimtab.decide.horizontal.arithmetic import NEVER
 from trimtab.decide.horizontal.decision import Decision
 from trimtab.decide.horizontal.limits import rate_edges, window_edges
@@ -188,6 +190,20 @@ def find_standing(seen: Observation, decision: Decision, shown_until: float = -i
         shown_until=shown_until,
         fresh_for=_fresh_for(seen),
     )
+
+
+def find_standing_after_write(
+    seen: Observation, decision: Decision, written: HorizontalPodAutoscaler, shown_until: float
+) -> Standing | None:
+    """Return the same for a decision of whose status only values and texts were new, about the object that the write returned."""
+    before, after = seen.hpa, decision.status
+    meta = msgspec.structs.replace(written.metadata, resource_version=before.metadata.resource_version)
+    if written.status != after or written.spec is not before.spec or meta != before.metadata:
+        return None
+    if without_values(before.status) != without_values(after):
+        return None
+    seen = msgspec.structs.replace(seen, hpa=written)
+    return find_standing(seen, msgspec.structs.replace(decision, status_changed=False), shown_until)
 
 
 def next_edge(seen: Observation, decision: Decision) -> float:

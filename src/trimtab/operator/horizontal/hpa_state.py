@@ -7,6 +7,7 @@ made. The first decision of an epoch starts from what the stored copy is worth. 
 import asyncio
 from collections.abc import Sequence
 from dataclasses import dataclass, field
+from enum import Enum, auto
 from math import inf
 from typing import overload
 from zlib import crc32
@@ -22,7 +23,7 @@ from trimtab.decide.horizontal.observation.samples import FetchFailure, MetricSa
 from trimtab.decide.horizontal.plugin_calls import names_plugins
 from trimtab.decide.horizontal.records.compact import PackedRecord, pack, unpack
 from trimtab.decide.horizontal.records.record import Fate, Record, decide_and_complete
-from trimtab.decide.horizontal.standing import Standing, find_standing, next_edge
+from trimtab.decide.horizontal.standing import Standing, find_standing, find_standing_after_write, next_edge
 from trimtab.metrics.queries import Query
 from trimtab.model.hpa.dry_run import is_dry_run
 from trimtab.model.hpa.types import HorizontalPodAutoscaler, HorizontalPodAutoscalerSpec
@@ -49,29 +50,26 @@ class HpaMemory:
     _stored: Memory | None = EMPTY
     """What `_text` says, once it was parsed."""
 
-    def load(self, epoch: Epoch, owner: Owner, replicas: int | None, quiet: float) -> bool:
-        """Load `own` for an epoch and the current replicas, and return whether it changed."""
-        now = epoch.now()
+    def load(self, epoch: Epoch, owner: Owner, replicas: int | None, quiet: float | None) -> bool:
+        """Load `own` for an epoch and the current replicas, and return whether it changed.
+
+        Without `quiet` nothing outlives an epoch, as upstream has it.
+        """
         if self.epoch is not epoch:
-            stored = self.read_stored()
+            stored = EMPTY if quiet is None else self.read_stored()
             self.is_confirmed, self.is_first_write, self._is_untried = not epoch.follows, True, True
+            if quiet is None:
+                self.own, self.epoch = stored, epoch
             # An HPA whose target was edited starts afresh in its decision, which sees the old owner.
-            if replicas is None or (stored.owner != owner and stored.owner.uid == owner.uid):
+            elif replicas is None or (stored.owner != owner and stored.owner.uid == owner.uid):
                 self.own, self.epoch = stored, None if replicas is None else epoch
             else:
-                self.own, self.epoch = memories.resume(stored, owner, replicas, now, quiet), epoch
+                self.own, self.epoch = memories.resume(stored, owner, replicas, epoch.now(), quiet), epoch
             return True
-        if self._is_in_doubt and replicas is not None:
-            self.own, self._is_in_doubt = memories.found(self.own, replicas, now), False
+        if self._is_in_doubt and replicas is not None and quiet is not None:
+            self.own, self._is_in_doubt = memories.found(self.own, replicas, epoch.now()), False
             return True
         return False
-
-    def start_over(self, epoch: Epoch) -> bool:
-        """Start an epoch without memory, as upstream does, and return whether it is new."""
-        if self.epoch is epoch:
-            return False
-        self.own, self.epoch, self.is_confirmed, self._is_untried = EMPTY, epoch, not epoch.follows, True
-        return True
 
     @property
     def is_first_decision(self) -> bool:
@@ -179,6 +177,15 @@ class RecordHistory(Sequence[Record]):
 FIRST_STATUS_RETRY = 1.0
 LONGEST_STATUS_RETRY = 30.0
 """Seconds before a status that the server failed to write is tried again. They double with each failure."""
+
+
+class StatusWrite(Enum):
+    """What became of the status of a decision."""
+
+    NOT_DUE = auto()
+    DONE = auto()
+    OWED = auto()
+    """It failed, or waits for the sync although it is due."""
 
 
 @dataclass(slots=True, eq=False)
@@ -314,11 +321,7 @@ class HpaState:
 
     def load_memory(self, epoch: Epoch, replicas: int | None, quiet: float | None) -> None:
         """Load the memory for a decision. Without `quiet`, memories do not outlive an epoch."""
-        if quiet is None:
-            is_new = self.memory.start_over(epoch)
-        else:
-            is_new = self.memory.load(epoch, owner_of(self.hpa), replicas, quiet)
-        if is_new:
+        if self.memory.load(epoch, owner_of(self.hpa), replicas, quiet):
             self.standing = None
 
     def update_stored_memory(self, stored: str) -> None:
@@ -350,19 +353,24 @@ class HpaState:
         return decide_and_complete(seen, own.at, Fate(is_dry_run=last.is_dry_run, author=last.author))
 
     def record_decision(
-        self, record: Record, monotonic: float, *, shown_until: float = -inf, is_written: bool = False
+        self,
+        record: Record,
+        monotonic: float,
+        *,
+        shown_until: float = -inf,
+        status: StatusWrite = StatusWrite.NOT_DUE,
     ) -> None:
-        """Keep what a decision leaves after it was written.
-
-        `is_written`: whether its status was written, or still has to be, so that the next decision sees another object.
-        """
+        """Keep what a decision leaves after it was written."""
         seen, decision = record.observation, record.decision
         self.memory.keep(decision.memory)
         self.records.append(record)
         if decision.action != "none":
             self.scaled_at = monotonic
-        self._newer_samples = ()
-        self.standing = None if is_written else find_standing(seen, decision, shown_until)
+        self._newer_samples, self.standing = (), None
+        if status is StatusWrite.DONE:
+            self.standing = find_standing_after_write(seen, decision, self.hpa, shown_until)
+        elif status is StatusWrite.NOT_DUE:
+            self.standing = find_standing(seen, decision, shown_until)
         if seen.rules.ours:
             self.edge_at = monotonic + next_edge(seen, decision) - decision.now
 

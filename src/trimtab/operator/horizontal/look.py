@@ -10,6 +10,7 @@ import asyncio
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from math import ceil, inf
+from typing import NamedTuple
 
 from trimtab.clock import Clock, CpuMeter
 from trimtab.cluster.turns import take_turns
@@ -69,8 +70,7 @@ class SyncPeriods:
         return self.sync / self.slots
 
 
-@dataclass(frozen=True, slots=True)
-class CheckCost:
+class CheckCost(NamedTuple):
     """What one usage check took: seconds, CPU seconds, and requests."""
 
     seconds: float

@@ -10,7 +10,6 @@ import asyncio
 from collections.abc import Awaitable, Callable, Iterable
 from heapq import heappop, heappush
 from math import inf
-from typing import Protocol
 
 from trimtab.clock import Clock
 from trimtab.operator.horizontal.batches import Batches
@@ -20,32 +19,6 @@ from trimtab.operator.horizontal.look import Looks, SyncPeriods
 
 TIMER_SECONDS = 0.1
 """Timers that end within this time are one sync, so that their HPAs share queries."""
-
-
-class SyncSchedule(Protocol):
-    """Says which HPAs are due, and when the next ones are."""
-
-    @property
-    def next_at(self) -> float:
-        """Return when to ask for due HPAs again, on the monotonic clock."""
-        ...
-
-    def start_over(self, at: float) -> None:
-        """Make all HPAs due at that time."""
-        ...
-
-    def next_due(self, hpa_states: Iterable[HpaState], now: float) -> list[HpaState]:
-        """Return those of these HPAs that are due, and advance."""
-        ...
-
-    def note_reconciled(self, hpa_states: Iterable[HpaState], now: float) -> None:
-        """Note HPAs that are reconciled now because they are new or changed."""
-        ...
-
-
-def make_schedule(periods: SyncPeriods, now: float) -> SyncSchedule:
-    """Return the schedule for these periods, with all HPAs due now."""
-    return TimerSchedule(periods.sync, now) if periods.has_timers else SlotSchedule(periods, now)
 
 
 class SlotSchedule:
@@ -121,6 +94,15 @@ class TimerSchedule:
         """Start the timers of HPAs that have none."""
         for hpa_state in hpa_states:
             self._timers.setdefault(hpa_state.uid, now + self._period)
+
+
+SyncSchedule = SlotSchedule | TimerSchedule
+"""Says which HPAs are due, and when the next ones are."""
+
+
+def make_schedule(periods: SyncPeriods, now: float) -> SyncSchedule:
+    """Return the schedule for these periods, with all HPAs due now."""
+    return TimerSchedule(periods.sync, now) if periods.has_timers else SlotSchedule(periods, now)
 
 
 class Loop:

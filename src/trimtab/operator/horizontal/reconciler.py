@@ -13,7 +13,7 @@ from trimtab.cluster import errors
 from trimtab.decide.horizontal.decide import decide
 from trimtab.decide.horizontal.decision import Decision
 from trimtab.decide.horizontal.plugin_calls import decide_with_plugins
-from trimtab.operator.horizontal.hpa_state import HpaState, ReconcileRequest
+from trimtab.operator.horizontal.hpa_state import HpaState, ReconcileRequest, StatusWrite
 from trimtab.operator.horizontal.metrics import HpaControllerMetrics
 from trimtab.operator.horizontal.observe import NotRead, Snapshot, SnapshotBuilder, StaleObservation
 from trimtab.operator.horizontal.queries import Samples
@@ -110,12 +110,12 @@ class Reconciler:
     def _decide(self, request: ReconcileRequest, snapshot: Snapshot) -> PendingWrite | None:
         """Decide on a snapshot, and return what has to be written."""
         write = self._prepare(request.hpa_state, snapshot)
-        is_owed = write.write_reason is not None
+        status = StatusWrite.NOT_DUE if write.write_reason is None else StatusWrite.OWED
         if request.is_look and write.is_only_status:
             write.write_reason = None
         if not self._writer.has_nothing_to_write(write):
             return write
-        self._complete(request, write, is_owed=is_owed)
+        self._complete(request, write, status)
         return None
 
     def _prepare(self, hpa_state: HpaState, snapshot: Snapshot) -> PendingWrite:
@@ -144,13 +144,14 @@ class Reconciler:
             if write.decision.action != "none":
                 request.hpa_state.memory.keep(write.decision.memory)
         else:
-            self._complete(request, write)
+            is_failed = write.status_error is not None
+            status = StatusWrite.NOT_DUE if write.write_reason is None else StatusWrite.DONE
+            self._complete(request, write, StatusWrite.OWED if is_failed else status)
 
-    def _complete(self, request: ReconcileRequest, write: PendingWrite, *, is_owed: bool = False) -> None:
+    def _complete(self, request: ReconcileRequest, write: PendingWrite, status: StatusWrite) -> None:
         hpa_state, shown_until = request.hpa_state, self._writer.shown_until(request.hpa_state)
-        is_owed = is_owed or write.write_reason is not None
         hpa_state.record_decision(
-            write.record(), self._clock.monotonic(), shown_until=shown_until, is_written=is_owed
+            write.record(), self._clock.monotonic(), shown_until=shown_until, status=status
         )
         if write.decision.action != "none":
             self.on_scaled(hpa_state)

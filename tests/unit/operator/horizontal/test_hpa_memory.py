@@ -150,10 +150,10 @@ def test_a_new_epoch_doubts_a_target_that_the_last_leader_left_otherwise(replica
 
 def test_under_the_rules_of_kubernetes_an_epoch_starts_without_memory():
     found, epoch = of(stored()), epoch_at()
-    assert found.start_over(epoch)
+    assert found.load(epoch, OWNER, 6, None)
     assert found.own == EMPTY
     found.keep(Memory(replicas=6))
-    assert not found.start_over(epoch)
+    assert not found.load(epoch, OWNER, 6, None)
     assert found.own == Memory(replicas=6)
 
 

@@ -26,6 +26,7 @@ from trimtab.metrics.queries import ExternalMetric, PodUsage
 from trimtab.model.core.meta import CrossVersionObjectReference
 from trimtab.model.json import wire
 from trimtab.model.metrics_api import PodMetrics
+from trimtab.operator.horizontal.hpa_state import StatusWrite
 from trimtab.operator.horizontal.observe import InputCaches, NotRead, Snapshot, SnapshotBuilder
 from trimtab.operator.horizontal.pods import MatchedPods
 from trimtab.operator.horizontal.usage import NamespaceUsage
@@ -181,7 +182,8 @@ def test_the_last_decision_holds_until_a_sample_changes():
         assert isinstance(snapshot, Snapshot)
         decision = decide(snapshot.observation, snapshot.now)
         record = Record(observation=snapshot.observation, decision=decision)
-        world.state.record_decision(record, 0.0, is_written=decision.status_changed)
+        status = StatusWrite.OWED if decision.status_changed else StatusWrite.NOT_DUE
+        world.state.record_decision(record, 0.0, status=status)
         if decision.status_changed:
             world.state.replace_hpa(msgspec.structs.replace(world.state.hpa, status=decision.status), "")
     assert take(world, fetched) is world.state.standing
