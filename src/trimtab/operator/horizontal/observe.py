@@ -237,9 +237,9 @@ class SnapshotBuilder:
         if standing is not None and standing.is_within_bands(partial(usage.values, standing.pods)):
             return False
         epoch = self._ownership.epoch_for(hpa_state.key)
-        if epoch is None or hpa_state.memory.epoch is not epoch:
+        if hpa_state.memory.epoch is not epoch:
             return False  # what the last leader left is read in a sync
-        if standing is not None or not hpa_state.records:
+        if standing is not None or not hpa_state.records or epoch is None:
             return True
         pods, shift = self.matching_pods(hpa_state).pods, epoch.now() - self._clock.monotonic()
         return _select_samples(queries, samples, pods, shift) != hpa_state.records[-1].observation.samples
