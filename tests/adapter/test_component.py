@@ -8,7 +8,7 @@ import pytest
 from tests.adapter.conftest import until, write_configuration
 from trimtab.adapter.adapter import AdapterComponent, serve
 from trimtab.adapter.config import load_configuration
-from trimtab.adapter.errors import ConfigurationError
+from trimtab.adapter.files import ConfigurationError
 from trimtab.clock import SystemClock
 from trimtab.cluster.client import Client
 from trimtab.cluster.in_process import InProcessTransport

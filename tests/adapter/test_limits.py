@@ -9,7 +9,8 @@ import pytest
 import trustme
 
 from tests.adapter.conftest import CUSTOM, HPA, Caller, Front, running, write_configuration
-from trimtab.adapter.errors import ConfigurationError
+from trimtab.adapter.files import ConfigurationError
+from trimtab.serving.certificates import CertificateError
 from trimtab.serving.server import ClientLimits
 
 QUEUE = f"{CUSTOM}/namespaces/default/statefulsets.apps/foo/queue_length"
@@ -107,7 +108,7 @@ async def test_a_replaced_certificate_is_shown_from_the_next_handshake_on(cluste
         assert serials[0] != serials[1]
         # A pair that does not fit together is not taken over; the last good one stays.
         trustme.CA().issue_cert("localhost").private_key_pem.write_to_path(tmp_path / "tls.key")
-        with pytest.raises(ConfigurationError, match="key does not belong to its certificate"):
+        with pytest.raises(CertificateError, match="key does not belong to its certificate"):
             adapter.tls.refresh()
         _, writer = await asyncio.open_connection("localhost", adapter.port, ssl=tls)
         writer.close()

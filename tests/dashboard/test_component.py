@@ -15,7 +15,7 @@ from tests.dashboard.test_cluster_health import Answers
 from tests.plugin_packages import install
 from tests.support.objects import external_metric
 from tests.support.transport import Line
-from trimtab.clock import SystemClock
+from trimtab.clock import SystemClock, VirtualClock
 from trimtab.cluster.client import Client
 from trimtab.cluster.leases.fence import ClosedFence
 from trimtab.dashboard import dashboard
@@ -29,8 +29,7 @@ from trimtab.operator.operator import Operator, Parts
 from trimtab.operator.process import make_family
 from trimtab.operator.runtime import Runtime
 from trimtab.operator.settings.settings import Settings
-from trimtab.serving.certificates import issue, make_authority
-from trimtab.serving.tls import FileCertificate
+from trimtab.serving.certificates import PairFiles, PairOrigin, ServedTls, issue, make_authority
 from trimtab_lab.embedded import EmbeddedCluster
 
 ALONE = Settings.of(components=("dashboard",), dashboard_port=0, dashboard_login="token", port=0)
@@ -504,15 +503,25 @@ def _pair(folder: Path, name: str) -> tuple[Path, Path]:
 
 
 def test_a_renewed_certificate_is_taken_up_and_a_broken_one_is_not(tmp_path, caplog):
-    certificate = FileCertificate(*_pair(tmp_path, "one.example"), "the dashboard")
-    assert _presented(certificate.context) == "one.example"
-    _pair(tmp_path, "two.example")
-    certificate.renew()
-    assert _presented(certificate.context) == "two.example"
-    (tmp_path / "tls.crt").write_text("no certificate")
-    certificate.renew()
-    assert "keeps its last certificate" in caplog.text
-    assert _presented(certificate.context) == "two.example"
+    origin = PairOrigin("the dashboard", *_pair(tmp_path, "one.example"))
+    tls, clock = ServedTls(origin, PairFiles(origin)), VirtualClock()
+
+    async def main() -> None:
+        following = asyncio.ensure_future(tls.run(clock))
+        assert _presented(tls.base) == "one.example"
+        _pair(tmp_path, "two.example")
+        await clock.sleep(21)
+        assert _presented(tls.base) == "two.example"
+        (tmp_path / "tls.crt").write_text("no certificate")
+        await clock.sleep(20)
+        assert "the dashboard keeps its last certificate" in caplog.text
+        assert _presented(tls.base) == "two.example"
+        _pair(tmp_path, "three.example")
+        await clock.sleep(20)
+        assert _presented(tls.base) == "three.example"
+        following.cancel()
+
+    clock.run(main())
 
 
 def _presented(server: ssl.SSLContext) -> str:

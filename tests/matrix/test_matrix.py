@@ -14,7 +14,7 @@ from tests.support.cluster import as_admin
 from tests.support.objects import CRDS, NAMESPACES
 from trimtab import cli
 from trimtab.adapter.adapter import AdapterComponent
-from trimtab.adapter.errors import ConfigurationError
+from trimtab.adapter.files import ConfigurationError
 from trimtab.cli.commands import adapter, run
 from trimtab.clock import VirtualClock
 from trimtab.cluster.client import Client

@@ -8,31 +8,30 @@ import logging
 from collections.abc import AsyncIterator, Coroutine, Sequence
 from contextlib import AsyncExitStack, asynccontextmanager
 from dataclasses import dataclass, field
+from functools import partial
 from pathlib import Path
 from typing import Any
 
 from trimtab.adapter.api.app import AdapterApp, Auth
-from trimtab.adapter.auth.authentication import Authenticator
-from trimtab.adapter.auth.authorization import SubjectAccessAuthorizer
+from trimtab.adapter.auth.access import Authenticator, SubjectAccessAuthorizer
 from trimtab.adapter.auth.front_proxy import FrontProxyTrust
-from trimtab.adapter.auth.tls import ReloadingTls
+from trimtab.adapter.auth.tls import client_context, served_tls
 from trimtab.adapter.config import AdapterConfiguration, SourceSettings, connection_to, load_configuration
-from trimtab.adapter.errors import ConfigurationError
-from trimtab.adapter.files import below, seconds
+from trimtab.adapter.files import ConfigurationError, below, seconds
 from trimtab.adapter.metrics import AdapterMetrics
 from trimtab.adapter.sources.forward import ForwardSource
 from trimtab.adapter.sources.objects import ClusterObjects
-from trimtab.adapter.sources.plugin.source import SourcePlugins
+from trimtab.adapter.sources.plugin import SourcePlugins
 from trimtab.adapter.sources.prometheus.source import PrometheusSource
 from trimtab.adapter.sources.router import Router
 from trimtab.adapter.sources.source import Source
-from trimtab.adapter.sources.testing.admin import AdminApp, load_token
-from trimtab.adapter.sources.testing.source import TestingSource
+from trimtab.adapter.sources.testing import AdminApp, TestingSource, load_token
 from trimtab.clock import Clock
 from trimtab.cluster.client import Client
 from trimtab.cluster.http import HttpTransport
 from trimtab.metrics.prometheus import PrometheusClient
 from trimtab.plugins.registry import NO_PLUGINS, Plugins
+from trimtab.serving.certificates import ServedTls
 from trimtab.serving.server import ClientLimits, HttpServer, ListenError
 
 log = logging.getLogger(__name__)
@@ -47,7 +46,7 @@ class Adapter:
 
     router: Router
     server: HttpServer
-    tls: ReloadingTls
+    tls: ServedTls
     trust: FrontProxyTrust
     admin_ports: dict[str, int] = field(default_factory=dict)
     """The port that sets values, by source."""
@@ -82,8 +81,8 @@ async def serve(
         ]
         router = Router(sources, seconds(configuration.source_deadline, "sourceDeadline"))
         stack.push_async_callback(router.close)
-        tls = ReloadingTls(clock, configuration.tls, root)
-        trust = FrontProxyTrust(client, tls.set_authorities)
+        tls = served_tls(clock, configuration.tls, root)
+        trust = FrontProxyTrust(client, lambda new: tls.use(partial(client_context, new.authorities_pem())))
         auth = Auth(
             Authenticator(clock, client, trust, cache_seconds),
             SubjectAccessAuthorizer(clock, client, cache_seconds),
@@ -93,7 +92,7 @@ async def serve(
         )
         server = HttpServer(app, tls.base, limits=_LIMITS)
         adapter = Adapter(router, server, tls, trust)
-        _run_in_background(stack, [trust.run(), tls.run(), *(source.run() for source in sources)])
+        _run_in_background(stack, [trust.run(), tls.run(clock), *(source.run() for source in sources)])
         for settings, source in zip(configuration.sources, sources, strict=True):
             if isinstance(source, TestingSource):
                 await _open_admin(stack, adapter, settings, source, root)

@@ -6,8 +6,7 @@ Only this file, which the administrator writes, contains addresses of sources. N
 from pathlib import Path
 from typing import Any
 
-from trimtab.adapter.errors import ConfigurationError
-from trimtab.adapter.files import ConfigSection, below, convert, read_document
+from trimtab.adapter.files import ConfigSection, ConfigurationError, below, convert, read_document
 from trimtab.clock import Clock
 from trimtab.cluster.config import Connection, Credentials, StaticCredentials, TlsSettings
 from trimtab.cluster.config.connection import check_address

@@ -7,8 +7,6 @@ from typing import Any, TypeVar, dataclass_transform
 import msgspec
 import yaml
 
-from trimtab.adapter.errors import ConfigurationError
-
 API_VERSION = "adapter.trimtab.dev/v1alpha1"
 MAX_BYTES = 4 * 1024 * 1024
 _MAX_ALIASES = 100
@@ -16,6 +14,10 @@ _DURATION = re.compile(r"(\d+(?:\.\d+)?)(ms|s|m|h|d)\Z", re.ASCII)
 _SECONDS = {"ms": 0.001, "s": 1.0, "m": 60.0, "h": 3600.0, "d": 86400.0}
 
 T = TypeVar("T")
+
+
+class ConfigurationError(ValueError):
+    """A configuration, rules or values file is invalid. The message contains file, field and reason."""
 
 
 # For type checkers: subclasses are frozen too.

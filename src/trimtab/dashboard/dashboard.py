@@ -10,7 +10,7 @@ import ssl
 from collections.abc import AsyncIterator, Awaitable, Callable, Iterable
 from contextlib import AsyncExitStack, asynccontextmanager
 from pathlib import Path
-from typing import Final
+from typing import TYPE_CHECKING, Final
 
 from trimtab.clock import Clock
 from trimtab.cluster.leases.fence import ClosedFence
@@ -43,7 +43,10 @@ from trimtab.operator.vertical.recommender.controller import Recommender
 from trimtab.operator.vertical.updater.controller import Updater
 from trimtab.serving.hosts import LOOPBACK_HOSTS
 from trimtab.serving.server import served
-from trimtab.serving.tls import FileCertificate, write_private
+from trimtab.serving.tls import write_private
+
+if TYPE_CHECKING:
+    from trimtab.serving.certificates import ServedTls
 
 log = logging.getLogger(__name__)
 
@@ -180,12 +183,10 @@ class Dashboard:
         except ValueError as error:
             log.warning("the operator's settings are invalid here: %s", error)
 
-    async def _serve(
-        self, stack: AsyncExitStack, app: DashboardApp, certificate: FileCertificate | None
-    ) -> int:
+    async def _serve(self, stack: AsyncExitStack, app: DashboardApp, certificate: "ServedTls | None") -> int:
         settings = self._parts.settings.dashboard
         address, port = settings.dashboard_address, settings.dashboard_port
-        tls = certificate.context if certificate else None
+        tls = certificate.base if certificate else None
         try:
             return await stack.enter_async_context(serving(app, address, port, tls=tls))
         except OSError as error:
@@ -258,14 +259,15 @@ def _sentence(line: str) -> str:
     return f"{line[0].upper()}{line[1:]}."
 
 
-def _certificate(settings: DashboardSettings) -> FileCertificate | None:
+def _certificate(settings: DashboardSettings) -> "ServedTls | None":
     if not settings.dashboard_cert_file:
         return None
-    return FileCertificate(
-        Path(settings.dashboard_cert_file),
-        Path(settings.dashboard_key_file),
-        "the dashboard",
-    )
+    # Imported when needed: cryptography takes 50 ms of a start, and most pages have no certificate.
+    from trimtab.serving.certificates import PairFiles, PairOrigin, ServedTls  # noqa: PLC0415
+
+    files = Path(settings.dashboard_cert_file), Path(settings.dashboard_key_file)
+    origin = PairOrigin("the dashboard", *files)
+    return ServedTls(origin, PairFiles(origin))
 
 
 def dashboard_for(

@@ -6,7 +6,7 @@ from datetime import timedelta
 from pathlib import Path
 
 from trimtab.adapter.config import ServerAddress, connection_to
-from trimtab.adapter.errors import ConfigurationError
+from trimtab.adapter.files import ConfigurationError
 from trimtab.clock import Clock
 from trimtab.cluster.http import HttpTransport
 from trimtab.library.progress import OnProgress

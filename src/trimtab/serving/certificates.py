@@ -1,13 +1,17 @@
-"""Creates key pairs: authorities and the certificates they sign, with EC P-256.
+"""Key pairs: authorities and the certificates they sign, with EC P-256, and what a server presents of them.
 
-The lab, the adapter and the webhooks decide how long their pairs live, where they are stored and when they are renewed.
+A pair is in files, in a Secret (the webhook's), or made here. The lab, the adapter and the webhooks decide how long their
+pairs live and where they are stored.
 """
 
 import ipaddress
-from collections.abc import Sequence
+import logging
+import ssl
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from datetime import datetime, timedelta
 from pathlib import Path
+from typing import Protocol
 
 from cryptography import x509
 from cryptography.exceptions import UnsupportedAlgorithm
@@ -15,8 +19,19 @@ from cryptography.hazmat.primitives import hashes, serialization
 from cryptography.hazmat.primitives.asymmetric import ec
 from cryptography.x509.oid import ExtendedKeyUsageOID, NameOID
 
+from trimtab.clock import Clock
+from trimtab.serving.tls import WatchedFile, load_pair, server_context
+
+log = logging.getLogger(__name__)
+
 CLOCK_SKEW = timedelta(minutes=5)
 """How long before its creation a certificate is valid, since the clocks of callers may lag."""
+
+RENEW_BEFORE = timedelta(days=30)
+"""How long before its end a pair that is made here is replaced."""
+
+CHECK_SECONDS = 20.0
+"""Seconds between two looks for a newer pair."""
 
 SERVER = ExtendedKeyUsageOID.SERVER_AUTH
 CLIENT = ExtendedKeyUsageOID.CLIENT_AUTH
@@ -102,6 +117,114 @@ class PairOrigin:
                 f"{self.server}'s certificate ({serial}{where}) expired on {pair.not_after:%Y-%m-%d %H:%M:%S} UTC; "
                 "put a valid pair in its place"
             )
+
+
+class PairSource(Protocol):
+    """Where a server's pair comes from."""
+
+    def newer(self) -> KeyPair | None:
+        """Return a pair, or None if the last one is the newest. Raise CertificateError if it cannot be used."""
+        ...
+
+
+class PairFiles:
+    """A pair in files. It is read again when one of them changes, and after a failure."""
+
+    def __init__(self, origin: PairOrigin, clock: Clock | None = None) -> None:
+        """Read the files of `origin`. With a clock an expired pair is refused."""
+        self._origin = origin
+        self._clock = clock
+        self._files = [WatchedFile(path) for path in (origin.certificate, origin.key) if path]
+        self._is_read = False
+
+    def newer(self) -> KeyPair | None:
+        """Return the pair in the files if they changed."""
+        changed = [file.has_changed() for file in self._files]  # checks each, so that each remembers
+        if self._is_read and not any(changed):
+            return None
+        self._is_read = False
+        pair = self._origin.read()
+        if self._clock is not None:
+            self._origin.check(pair, self._clock.now())
+        self._is_read = True
+        return pair
+
+
+class MadePair:
+    """A pair that is made here, and made again before it expires."""
+
+    def __init__(self, clock: Clock, make: Callable[[], KeyPair]) -> None:
+        self._clock = clock
+        self._make = make
+        self._pair: KeyPair | None = None
+
+    def newer(self) -> KeyPair | None:
+        """Return a new pair if the last one expires soon."""
+        if self._pair is not None and self._pair.not_after - self._clock.now() >= RENEW_BEFORE:
+            return None
+        self._pair = self._make()
+        return self._pair
+
+
+class ServedTls:
+    """The TLS of a server that presents the newest usable pair. A pair that cannot be used leaves the last one in place.
+
+    asyncio's server keeps the context that it was started with, which is `base`. Its SNI callback runs at the start of every
+    handshake, with or without a server name, and sets the current context. So a new pair or another kind of context
+    needs no restart and drops no connection.
+    """
+
+    def __init__(
+        self,
+        origin: PairOrigin,
+        source: PairSource,
+        new_context: Callable[[], ssl.SSLContext] = server_context,
+    ) -> None:
+        """Raise CertificateError if there is no usable pair."""
+        self._origin = origin
+        self._source = source
+        self._new_context = new_context
+        pair = source.newer()
+        assert pair is not None, "the first pair is new"
+        self.pair = pair
+        self.base = self._current = self._built(pair)
+        self.base.sni_callback = self._use_current
+
+    def use(self, new_context: Callable[[], ssl.SSLContext]) -> None:
+        """Serve with contexts of another kind from the next handshake on."""
+        self._new_context = new_context
+        self._current = self._built(self.pair)
+
+    def refresh(self) -> None:
+        """Present a newer pair. Raise CertificateError if it cannot be used."""
+        pair = self._source.newer()
+        if pair is not None:
+            self._current, self.pair = self._built(pair), pair
+            log.info("%s serves another certificate; it expires on %s", self._origin.server, pair.not_after)
+
+    async def run(self, clock: Clock) -> None:
+        """Follow the source until cancelled."""
+        while True:
+            await clock.sleep(CHECK_SECONDS)
+            try:
+                self.refresh()
+            except CertificateError as error:
+                log.warning("%s keeps its last certificate: %s", self._origin.server, error)
+
+    def _built(self, pair: KeyPair) -> ssl.SSLContext:
+        context = self._new_context()
+        try:
+            load_pair(context, pair.certificate_pem, pair.key_pem)
+        except OSError as error:  # ssl.SSLError is one
+            raise CertificateError(
+                f"the certificate of {self._origin.server} cannot be used: {error}{_in(self._origin.certificate)}"
+            ) from error
+        return context
+
+    def _use_current(
+        self, connection: ssl.SSLObject | ssl.SSLSocket, _name: str | None, _base: ssl.SSLContext
+    ) -> None:
+        connection.context = self._current
 
 
 def _in(path: Path | None) -> str:

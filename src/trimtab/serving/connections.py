@@ -2,8 +2,8 @@
 
 A server gives each phase of a connection a deadline (`protocol`). Until a deadline passes, clients that stall or send without
 end hold connections and memory. `Connections` bounds both. Where a limit is reached, a connection that waits for its client ends:
-the stalest of the address with the most of them, or the largest body of the address with the most bytes. The newcomer gets
-its place. A fixed share per address would not do, because all reviews of a webhook may come from one address.
+the one that has waited longest, or the one with the largest body. The newcomer gets its place. A share per address would not
+do, because all reviews of a webhook may come from one address.
 """
 
 from collections import Counter
@@ -78,7 +78,7 @@ class Connections:
         self.malformed_log = OncePerMinute()
         self._open: dict[ClientConnection, None] = {}
         self._per_address: Counter[str] = Counter()
-        self._bytes: Counter[str] = Counter()
+        self._body_bytes = 0
 
     def __len__(self) -> int:
         return len(self._open)
@@ -99,7 +99,7 @@ class Connections:
             return
         self.release(connection)
         del self._open[connection]
-        _subtract(self._per_address, connection.address, 1)
+        self._per_address -= Counter({connection.address: 1})  # drops an address without connections
 
     def hold(self, connection: ClientConnection, size: int) -> None:
         """Count bytes of a body.
@@ -109,51 +109,36 @@ class Connections:
         if connection not in self._open:
             return
         connection.body_bytes += size
-        self._bytes[connection.address] += size
-        while self._bytes.total() > self.limits.body_bytes:
+        self._body_bytes += size
+        while self._body_bytes > self.limits.body_bytes:
             incomplete = [
                 other for other in self._open if other.body_bytes and other.waiting_since is not None
             ]
-            self._end(max(incomplete, key=self._share_of_bytes, default=connection))
+            self._end(max(incomplete, key=lambda other: other.body_bytes, default=connection))
 
     def release(self, connection: ClientConnection) -> None:
         """Stop counting the body of a request that was answered."""
-        _subtract(self._bytes, connection.address, connection.body_bytes)
+        self._body_bytes -= connection.body_bytes
         connection.body_bytes = 0
 
     def _has_room(self, address: str) -> bool:
         most = self.limits.per_address
         if most is not None and self._per_address.get(address, 0) >= most:
-            return self._end_stalest(address, [other for other in self._open if other.address == address])
-        return len(self._open) < self.limits.connections or self._end_stalest(address, self._open)
+            return self._end_stalest(other for other in self._open if other.address == address)
+        return len(self._open) < self.limits.connections or self._end_stalest(self._open)
 
-    def _end_stalest(self, newcomer: str, candidates: Iterable[ClientConnection]) -> bool:
-        """End the connection that waits longest, of the address with the most that wait, for a newcomer.
-
-        Connections at work do not count: an API server with many reviews at work is not greedy.
-        """
-        waiting = [(other.waiting_since, other) for other in candidates if other.waiting_since is not None]
-        shares = Counter(other.address for _, other in waiting)
-        greedy = [
-            (-shares[other.address], since, other)
-            for since, other in waiting
-            if other.address == newcomer or shares[other.address] > shares[newcomer]
+    def _end_stalest(self, candidates: Iterable[ClientConnection]) -> bool:
+        """End the connection that has waited longest for its client. Connections at work do not count."""
+        waiting = [
+            (other.waiting_since, place, other)
+            for place, other in enumerate(candidates)
+            if other.waiting_since is not None
         ]
-        if not greedy:
-            return False
-        self._end(min(greedy, key=lambda entry: entry[:2])[2])
-        return True
+        if waiting:
+            self._end(min(waiting)[2])
+        return bool(waiting)
 
     def _end(self, connection: ClientConnection) -> None:
         self.ended += 1
         self.close(connection)
         connection.end()
-
-    def _share_of_bytes(self, connection: ClientConnection) -> tuple[int, int]:
-        return self._bytes[connection.address], connection.body_bytes
-
-
-def _subtract(counter: Counter[str], key: str, amount: int) -> None:
-    counter[key] -= amount
-    if not counter[key]:
-        del counter[key]

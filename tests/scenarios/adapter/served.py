@@ -11,7 +11,7 @@ from tests.adapter.conftest import source_of, until, write_configuration
 from tests.scenarios.horizontal.stage import Stage
 from tests.scenarios.horizontal.workloads import Controllers
 from trimtab.adapter.adapter import Adapter, AdapterComponent
-from trimtab.adapter.sources.testing.values import CustomValue, ExternalValue
+from trimtab.adapter.sources.testing import CustomValue, ExternalValue
 from trimtab.clock import Clock
 from trimtab.cluster import errors
 from trimtab.cluster.client import Client

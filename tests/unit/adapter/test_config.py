@@ -5,8 +5,7 @@ from pathlib import Path
 import pytest
 
 from trimtab.adapter.config import ServerAddress, connection_to, load_configuration
-from trimtab.adapter.errors import ConfigurationError
-from trimtab.adapter.files import below
+from trimtab.adapter.files import ConfigurationError, below
 from trimtab.clock import SystemClock
 from trimtab.install import manifests, set_values
 from trimtab.serving.tls import WatchedFile

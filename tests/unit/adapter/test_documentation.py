@@ -8,7 +8,7 @@ import yaml
 
 from trimtab.adapter.config import load_configuration
 from trimtab.adapter.sources.prometheus.rules import example_queries, load_rules
-from trimtab.adapter.sources.testing.values import load_table
+from trimtab.adapter.sources.testing import load_table
 
 PAGE = Path(__file__).parents[3] / "docs" / "adapter.md"
 BLOCKS = {

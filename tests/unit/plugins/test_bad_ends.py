@@ -13,7 +13,7 @@ from tests.unit.decide.vertical.policy_builders import vpa
 from tests.unit.decide.vertical.usage_builders import Load, Recommender, member
 from trimtab.adapter.api.requests import ExternalMetricQuery
 from trimtab.adapter.config import PluginSettings
-from trimtab.adapter.sources.plugin.source import SourcePlugins
+from trimtab.adapter.sources.plugin import SourcePlugins
 from trimtab.adapter.sources.router import Router
 from trimtab.clock import SystemClock
 from trimtab.decide.vertical.recommend.plugin_estimates import loaded_estimators

@@ -6,11 +6,11 @@ from pathlib import Path
 import pytest
 from cryptography.hazmat.primitives import serialization
 
-from trimtab.adapter.auth.tls import read_pair
+from trimtab.adapter.auth.tls import served_tls
+from trimtab.adapter.config import ServingTls
 from trimtab.clock import VirtualClock
 from trimtab.operator.vertical.admission.certificates import FileCertificates
-from trimtab.serving.certificates import KeyPair, issue_with_own_authority
-from trimtab.serving.tls import FileCertificate
+from trimtab.serving.certificates import KeyPair, PairFiles, PairOrigin, ServedTls, issue_with_own_authority
 
 NOW = datetime(2026, 1, 1, tzinfo=UTC)
 
@@ -31,11 +31,13 @@ def start_webhook(certificate: Path, key: Path) -> None:
 
 
 def start_dashboard(certificate: Path, key: Path) -> None:
-    FileCertificate(certificate, key, "the dashboard")
+    origin = PairOrigin("the dashboard", certificate, key)
+    ServedTls(origin, PairFiles(origin))
 
 
 def start_adapter(certificate: Path, key: Path) -> None:
-    read_pair(certificate, key, NOW)
+    settings = ServingTls(certificate_file=certificate.name, key_file=key.name)
+    served_tls(VirtualClock(NOW), settings, certificate.parent)
 
 
 @pytest.mark.parametrize("start", [start_webhook, start_dashboard, start_adapter])

@@ -22,12 +22,6 @@ class Server(RuleBasedStateMachine):
         self.open: list[ClientConnection] = []
         self.now = 0.0
 
-    def share(self, address: str) -> int:
-        return sum(connection.address == address for connection in self.waiting())
-
-    def held(self, address: str) -> int:
-        return sum(connection.body_bytes for connection in self.open if connection.address == address)
-
     def waiting(self) -> list[ClientConnection]:
         return [connection for connection in self.open if connection.waiting_since is not None]
 
@@ -35,27 +29,20 @@ class Server(RuleBasedStateMachine):
     def connect(self, address: str) -> None:
         self.now += 1
         before, ended = list(self.open), self.connections.ended
-        shares = {name: self.share(name) for name in NAMES}
         has_room = len(before) < PLACES
         connection = self.connections.open(address, self.now)
         lost = [other for other in before if other not in self.open]
         assert len(lost) <= 1
         assert has_room == (self.connections.ended == ended)
         if connection is None:
-            # A newcomer is refused only if all connections that it could replace are at work.
-            assert not [
-                other
-                for other in self.waiting()
-                if other.address == address or shares[other.address] > shares[address]
-            ]
+            assert not self.waiting()  # all are at work
             return
         for victim in lost:
             assert victim.waiting_since is not None
-            assert victim.address == address or shares[victim.address] > shares[address]
             assert all(
                 victim.waiting_since <= other.waiting_since
                 for other in self.waiting()
-                if other.address == victim.address and other.waiting_since is not None
+                if other.waiting_since is not None
             )
         connection.end = lambda: self.open.remove(connection)
         self.open.append(connection)
@@ -66,15 +53,13 @@ class Server(RuleBasedStateMachine):
             return
         connection = data.draw(st.sampled_from(self.waiting()))
         before = list(self.open)
-        held = {address: self.held(address) for address in NAMES}
-        held[connection.address] += size
-        sending = {other.address for other in self.waiting() if other.body_bytes or other is connection}
-        most = max(held[address] for address in sending)
+        held = {other: other.body_bytes + size * (other is connection) for other in before}
+        most = max(held[other] for other in self.waiting())
         self.connections.hold(connection, size)
         lost = [other for other in before if other not in self.open]
         assert bool(lost) == (sum(held.values()) > BYTES)
         assert all(other.waiting_since is not None for other in lost)
-        assert not lost or any(held[other.address] == most for other in lost)
+        assert not lost or most in [held[other] for other in lost]
 
     @rule(data=st.data())
     def work(self, data: st.DataObject) -> None:
@@ -101,7 +86,7 @@ class Server(RuleBasedStateMachine):
     def nothing_exceeds_its_limit_and_nothing_is_counted_twice(self) -> None:
         assert len(self.connections) == len(self.open) <= PLACES
         assert sum(connection.body_bytes for connection in self.open) <= BYTES
-        assert self.connections._bytes.total() == sum(connection.body_bytes for connection in self.open)
+        assert self.connections._body_bytes == sum(connection.body_bytes for connection in self.open)
         assert set(self.connections._per_address) == {connection.address for connection in self.open}
 
 

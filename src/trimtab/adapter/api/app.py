@@ -7,8 +7,7 @@ from trimtab.adapter.api import discovery, responses
 from trimtab.adapter.api.health import Health, State
 from trimtab.adapter.api.requests import CustomMetricQuery
 from trimtab.adapter.api.routes import is_metrics_path, route, split_path, versions_of
-from trimtab.adapter.auth.authentication import Authenticator
-from trimtab.adapter.auth.authorization import SubjectAccessAuthorizer
+from trimtab.adapter.auth.access import Authenticator, SubjectAccessAuthorizer
 from trimtab.adapter.metrics import CONTENT_TYPE, AdapterMetrics
 from trimtab.adapter.sources.objects import ClusterObjects
 from trimtab.adapter.sources.router import Router

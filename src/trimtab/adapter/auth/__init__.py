@@ -1,5 +1,5 @@
 """Which users may read, and the TLS that proves the front proxy.
 
-Reading order: `authentication` (the user of a request), `front_proxy` (which certificates are kube-apiserver's),
-`certificate_chains` (verification), `authorization` (SubjectAccessReviews), `tls` (the server's contexts).
+Reading order: `access` (the user of a request, and what the cluster allows), `front_proxy` (which certificates are kube-apiserver's, and
+their verification), `tls` (the server's contexts).
 """

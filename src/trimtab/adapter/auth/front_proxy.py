@@ -1,7 +1,9 @@
 """Trust in the front proxy, as the cluster publishes it and while it changes.
 
 kube-apiserver writes ConfigMap kube-system/extension-apiserver-authentication: which authority signs its front proxy,
-which names that proxy may have, and which headers carry the user.
+which names that proxy may have, and which headers carry the user. Chains are verified as by Go's crypto/x509: kube-apiserver
+checks its front proxy with the published roots, the intermediates of the handshake and the key usage `clientAuth`. OpenSSL's own check
+of the handshake does not suffice: it also accepts the authorities of users.
 """
 
 import logging
@@ -12,15 +14,74 @@ from datetime import datetime
 import msgspec
 from cryptography import x509
 from cryptography.hazmat.primitives.serialization import Encoding
-from cryptography.x509.oid import NameOID
+from cryptography.x509.oid import ExtendedKeyUsageOID, NameOID
+from cryptography.x509.verification import (
+    Criticality,
+    ExtensionPolicy,
+    Policy,
+    PolicyBuilder,
+    Store,
+    VerificationError,
+)
 
-from trimtab.adapter.auth.certificate_chains import MAX_CERTIFICATES, is_trusted_client
 from trimtab.cluster.cache.informer import Informer
 from trimtab.cluster.cache.store import CacheEvent, Delta
 from trimtab.cluster.client import Client, ListOptions
 from trimtab.cluster.resource import Resource
 from trimtab.model.core.meta import ObjectMeta
 from trimtab.model.json.wire import Wire
+
+MAX_CERTIFICATES = 10
+"""Certificates of one client that are verified. A longer chain is a mistake or an attack."""
+
+_CLIENT_USES = {ExtendedKeyUsageOID.CLIENT_AUTH, ExtendedKeyUsageOID.ANY_EXTENDED_KEY_USAGE}
+
+
+def is_trusted_client(
+    chain: Sequence[x509.Certificate], roots: Sequence[x509.Certificate], now: datetime
+) -> bool:
+    """Return whether the chain belongs to a client and ends at one of the roots."""
+    if not chain or not roots or len(chain) > MAX_CERTIFICATES:
+        return False
+    policy = PolicyBuilder().store(Store(list(roots))).time(now)
+    verifier = policy.extension_policies(ca_policy=_CA, ee_policy=_LEAF).build_client_verifier()
+    try:
+        verifier.verify(chain[0], list(chain[1:]))
+    except VerificationError:
+        return False
+    return True
+
+
+def _check_authority(
+    _policy: Policy, _certificate: x509.Certificate, extension: x509.BasicConstraints
+) -> None:
+    if not extension.ca:
+        raise ValueError("not an authority")
+
+
+def _check_signing(_policy: Policy, _certificate: x509.Certificate, extension: x509.KeyUsage | None) -> None:
+    if extension is not None and not extension.key_cert_sign:
+        raise ValueError("may not sign certificates")
+
+
+def _check_client(
+    _policy: Policy, _certificate: x509.Certificate, extension: x509.ExtendedKeyUsage | None
+) -> None:
+    if extension is not None and not _CLIENT_USES & set(extension):
+        raise ValueError("not for clients")
+
+
+# The rules of the public web require an alternative name, which a front proxy's certificate does not have.
+_LEAF = ExtensionPolicy.permit_all().may_be_present(
+    x509.ExtendedKeyUsage, Criticality.AGNOSTIC, _check_client
+)
+_CA = (
+    ExtensionPolicy.permit_all()
+    .require_present(x509.BasicConstraints, Criticality.AGNOSTIC, _check_authority)
+    .may_be_present(x509.KeyUsage, Criticality.AGNOSTIC, _check_signing)
+    .may_be_present(x509.ExtendedKeyUsage, Criticality.AGNOSTIC, _check_client)
+)
+
 
 log = logging.getLogger(__name__)
 

@@ -1,7 +1,7 @@
 """Where values come from.
 
-Reading order: `source` (protocol and values), `router` (which source serves a query, deadlines), `objects` (the cluster's
-objects, for selectors), `collapse` (several series to one value), then the sources: `testing`, `prometheus`, `forward`.
+Reading order: `source` (protocol, values, and several series to one), `router` (which source serves a query, deadlines), `objects` (the
+cluster's objects, for selectors), then the sources: `testing`, `prometheus`, `forward`, `plugin`.
 
 What does not belong here: HTTP and JSON of the adapter's own API (`api`).
 """

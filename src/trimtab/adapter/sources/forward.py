@@ -18,7 +18,7 @@ from trimtab.adapter.api.requests import (
     MetricQuery,
 )
 from trimtab.adapter.config import ForwardSettings
-from trimtab.adapter.errors import ConfigurationError
+from trimtab.adapter.files import ConfigurationError
 from trimtab.adapter.sources.source import Catalogue, CustomSample, ExternalSample, Offer
 from trimtab.clock import Clock
 from trimtab.cluster import errors as cluster

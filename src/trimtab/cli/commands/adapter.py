@@ -16,11 +16,10 @@ from trimtab.adapter.config import (
     connection_to,
     load_configuration,
 )
-from trimtab.adapter.errors import ConfigurationError
-from trimtab.adapter.files import kind_of
-from trimtab.adapter.sources.plugin.dry_run import try_plugins
-from trimtab.adapter.sources.prometheus.dry_run import RuleQuery, try_rules
+from trimtab.adapter.files import ConfigurationError, kind_of
+from trimtab.adapter.sources.plugin import try_plugins
 from trimtab.adapter.sources.prometheus.rules import RulesFile, load_rules
+from trimtab.adapter.sources.prometheus.source import RuleQuery, try_rules
 from trimtab.cli.commands.run import client_of, options_for
 from trimtab.cli.connection import context_option, kubeconfig_option
 from trimtab.cli.errors import FOUND, CommandError

@@ -5,8 +5,7 @@ from datetime import UTC, datetime, timedelta
 import pytest
 
 from trimtab.adapter.api.responses import label_selector
-from trimtab.adapter.sources.collapse import Collapse, collapse
-from trimtab.adapter.sources.source import CustomSample
+from trimtab.adapter.sources.source import Collapse, CustomSample, collapse
 from trimtab.model.json.wire import convert
 from trimtab.model.labels.selector import EVERYTHING, LabelSelector, Selector
 from trimtab.model.quantity import Quantity

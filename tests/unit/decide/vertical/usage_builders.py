@@ -3,12 +3,15 @@
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
 
-from tests.unit.decide.vertical.policy_builders import ALL_GATES, index, pod, world
+import msgspec
+
+from tests.unit.decide.vertical.policy_builders import ALL_GATES, index, observed, pod
 from tests.unit.decide.vertical.samples import UsageBatch, add_usage
 from trimtab.decide.vertical.cluster_state.aggregates import Aggregate
 from trimtab.decide.vertical.cluster_state.cluster import ClusterState, ContainerId, PodId
 from trimtab.decide.vertical.cluster_state.profiles import merged_rows, profiles_of
 from trimtab.decide.vertical.control.attribution import attribution_of
+from trimtab.decide.vertical.control.claims import Trust
 from trimtab.decide.vertical.control.control import control_of
 from trimtab.decide.vertical.input.usage import Capacity, IntakeReport
 from trimtab.decide.vertical.recommend.plugin_estimates import NO_ESTIMATORS, Estimators, collect_samples
@@ -57,13 +60,17 @@ class Recommender:
 
     def observe(self, pods) -> None:
         """Take over the pods as they are now."""
-        seen = world(self.vpas, pods, self.scopes, nodes=self.nodes)
+        seen = observed(self.vpas, pods, self.scopes, nodes=self.nodes)
         vpas = index(seen, self.gates, self.rules)
-        for observed in pods:
-            pod_id = PodId(observed.metadata.namespace, observed.name)
-            attribution = attribution_of(control_of(observed, vpas, seen.owners(), seen.nodes))
+        for claim in (claim for claims in vpas.by_target.values() for claim in claims if self.rules.ours):
+            state = self.state.vpas[claim.key]
+            state.computed_for = claim.computed_for, claim.described
+            state.keeps_amounts = claim.trust is Trust.ALL
+        for one in pods:
+            pod_id = PodId(one.metadata.namespace, one.name)
+            attribution = attribution_of(control_of(one, vpas, seen.owners(), seen.nodes))
             self.state.add_or_update_pod(
-                pod_id, observed.metadata.labels, observed.status.phase, self.now_ns, attribution
+                pod_id, one.metadata.labels, one.status.phase, self.now_ns, attribution
             )
             self.state.add_or_update_container(ContainerId(pod_id, "app"), 100, 2**30, self.now_ns)
 
@@ -86,6 +93,14 @@ class Recommender:
         for resource, report in zip(("cpu", "memory"), intake, strict=True):
             collect_samples(self.state, self.estimators, resource, report.usage)
         return intake
+
+    def restarted(self, **more) -> "Recommender":
+        """Return a recommender that starts with the stored statuses and without any history."""
+        made = self.recommend()
+        vpas = [msgspec.structs.replace(one, status=made[one.metadata.name].status) for one in self.vpas]
+        other = Recommender(vpas, **{"scopes": self.scopes, "rules": self.rules, **more})
+        other.now_ns = self.now_ns
+        return other
 
     def recommend(self) -> dict[str, VPARecommendation]:
         """Recommend for every VPA, by name."""

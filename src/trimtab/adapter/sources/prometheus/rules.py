@@ -11,11 +11,10 @@ from typing import Any, Literal
 
 from trimtab.adapter.api.requests import ANY, NAMESPACES, CustomMetricQuery, ExternalMetricQuery
 from trimtab.adapter.api.routes import path_part_problem
-from trimtab.adapter.errors import ConfigurationError
-from trimtab.adapter.files import ConfigSection, convert, read_document, seconds
-from trimtab.adapter.sources.collapse import Collapse
+from trimtab.adapter.files import ConfigSection, ConfigurationError, convert, read_document, seconds
 from trimtab.adapter.sources.objects import ClusterObjects
 from trimtab.adapter.sources.prometheus import promql
+from trimtab.adapter.sources.source import Collapse
 
 KIND = "MetricRules"
 CUSTOM_QUERY = "sum by (<<groupBy>>) (<<series>>{<<matchers>>})"

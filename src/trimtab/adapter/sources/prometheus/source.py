@@ -1,16 +1,16 @@
-"""Serves metrics by rules over a Prometheus."""
+"""Serves metrics by rules over a Prometheus. `try_rules` is `trimtab adapter test`."""
 
 import logging
 from collections.abc import Iterable, Sequence
 from contextlib import suppress
+from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 from decimal import Decimal, InvalidOperation
 from pathlib import Path
 
 from trimtab.adapter.api.health import Health, RuleHealth, State
 from trimtab.adapter.api.requests import CustomMetricQuery, ExternalMetricQuery, MetricQuery
-from trimtab.adapter.errors import ConfigurationError
-from trimtab.adapter.sources.collapse import collapse
+from trimtab.adapter.files import ConfigurationError
 from trimtab.adapter.sources.objects import ClusterObjects
 from trimtab.adapter.sources.prometheus.promql import is_simple_name
 from trimtab.adapter.sources.prometheus.rules import (
@@ -18,10 +18,11 @@ from trimtab.adapter.sources.prometheus.rules import (
     RulesFile,
     custom_promql,
     discovery_in,
+    example_queries,
     external_promql,
     load_rules,
 )
-from trimtab.adapter.sources.source import Catalogue, CustomSample, ExternalSample, Offer
+from trimtab.adapter.sources.source import Catalogue, CustomSample, ExternalSample, Offer, collapse
 from trimtab.clock import Clock
 from trimtab.metrics.prometheus import (
     Instant,
@@ -324,3 +325,70 @@ class PrometheusSource:
     def _failed(self, active: ActiveRule, reason: str) -> StatusError:
         active.health.record_failure(reason)
         return StatusError(503, f"rule {self.name}/{active.checked.name} gives no usable value: {reason}")
+
+
+SERIES_SHOWN = 20
+_SINCE_SECONDS = 600.0
+
+
+@dataclass(frozen=True, slots=True)
+class RuleQuery:
+    """One query of a rule, with its values if a server was queried."""
+
+    rule: str
+    description: str
+    promql: str
+    values: Sequence[str] = ()
+    problem: str = ""
+
+
+async def try_rules(rules: RulesFile, client: PrometheusClient | None, namespace: str) -> list[RuleQuery]:
+    """Return the queries of every usable rule for all objects of a namespace."""
+    queries: list[RuleQuery] = []
+    for checked in rules.usable:
+        try:
+            names = await _series_names(checked, client)
+        except PrometheusError as error:
+            queries.append(
+                RuleQuery(checked.name, "looking for its series", checked.discovery, (), str(error))
+            )
+            continue
+        if not names:
+            queries.append(RuleQuery(checked.name, f"no series now for {checked.discovery}", ""))
+        for series in names:
+            for description, promql in example_queries(checked, namespace, series):
+                queries.append(await _evaluate(RuleQuery(checked.name, description, promql), checked, client))
+    return queries
+
+
+async def _series_names(checked: CheckedRule, client: PrometheusClient | None) -> list[str]:
+    if checked.rule.series:
+        return [checked.rule.series]
+    if client is None:
+        # A placeholder, since no server can list the series that match the pattern.
+        return ["SERIES"]
+    names = await client.names(checked.discovery, _SINCE_SECONDS)
+    return [name for name in names if checked.metric_of(name)][:SERIES_SHOWN]
+
+
+async def _evaluate(query: RuleQuery, checked: CheckedRule, client: PrometheusClient | None) -> RuleQuery:
+    if client is None:
+        return query
+    try:
+        instants = await client.instant(query.promql, lookback=checked.max_age_seconds)
+    except PrometheusError as error:
+        return replace(query, problem=str(error))
+    lines = [_line(instant) for instant in instants[:SERIES_SHOWN]]
+    if len(instants) > SERIES_SHOWN:
+        lines.append(f"... and {len(instants) - SERIES_SHOWN} more")
+    return replace(query, values=lines or ["no values now"])
+
+
+def _line(instant: Instant) -> str:
+    labels = ",".join(
+        f"{name}={value}" for name, value in sorted(instant.labels.items()) if name != "__name__"
+    )
+    try:
+        return f"{{{labels}}} {parse_value(instant.value)}"
+    except RejectedSampleError as error:
+        return f"{{{labels}}} refused: {error}"

@@ -49,6 +49,8 @@ class VPAState:
         self.recommendation: RecommendedPodResources | None = None
         self.computed_for: tuple[str, str] | None = None
         """Reason and message of condition ComputedFor, written with the amounts; None by upstream's rules."""
+        self.keeps_amounts = False
+        """Whether the stored amounts are for the pods that the VPA has now, so that they stay until there are samples."""
         self.estimator: EstimatorState | None = None
         """What is kept for the estimator that the VPA names, None for the built-in recommender."""
 
@@ -111,14 +113,17 @@ class VPAState:
         """Set condition ConfigUnsupported and keep the recommendation."""
         self.set_condition(VPAConditionType.CONFIG_UNSUPPORTED, True, "", message, now_ns)
 
-    def recommend(self, recommendation: RecommendedPodResources, now_ns: int) -> None:
-        """Store a recommendation and set the conditions that follow from it."""
+    def recommend(
+        self, recommendation: RecommendedPodResources, now_ns: int, *, is_computed: bool = True
+    ) -> None:
+        """Store a recommendation, computed now or before, and set the conditions that follow from it."""
         for entry in recommendation.container_recommendations:
             for key, aggregate in self.aggregates.items():
                 if key.container == entry.container_name:
                     aggregate.last_recommendation = entry.uncapped_target
         self.recommendation = recommendation
-        self._set_computed_for(now_ns)
+        if is_computed:
+            self._set_computed_for(now_ns)
         self.conditions.pop(VPAConditionType.CONFIG_UNSUPPORTED, None)
         reason, message = "", ""
         if self.pod_count > 0:

@@ -103,6 +103,12 @@ class Estimates:
         listed: list[list[int]] = self.amounts.tolist()
         return listed
 
+    @cached_property
+    def is_measured(self) -> list[bool]:
+        """Whether each aggregate has a sample of the resource."""
+        measured: list[bool] = (self.buckets[0] >= 0).tolist()
+        return measured
+
 
 def estimate_cpu(table: AggregateTable, rows: Ints, settings: EstimatorSettings, floors: Ints) -> Estimates:
     """Estimate millicores of aggregates, each with its floor."""

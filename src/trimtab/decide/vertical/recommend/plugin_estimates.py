@@ -210,7 +210,7 @@ def _built_in(container: ContainerRecommendation) -> dict[str, Amounts]:
             target=amounts["target"][resource] / units[resource],
             upper=amounts["upper_bound"][resource] / units[resource],
         )
-        for resource in container.estimates
+        for resource in container.resources
     }
 
 

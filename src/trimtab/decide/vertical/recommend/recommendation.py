@@ -125,26 +125,39 @@ class ContainerRecommendation(NamedTuple):
     column: int
     plugin: PluginAmounts | None = None
     """The answer of the VPA's estimator, which replaces the estimates."""
+    needs_samples: bool = False
+    """Whether a resource without a sample has no amount. Upstream recommends the pod's minimum, which shrinks it."""
+
+    @property
+    def resources(self) -> tuple[str, ...]:
+        """The resources that have an amount: of samples, or of the VPA's estimator."""
+        answered = self.plugin.amounts if self.plugin is not None else {}
+        return tuple(
+            resource
+            for resource, batch in self.estimates.items()
+            if not self.needs_samples or resource in answered or batch.is_measured[self.column]
+        )
 
     @property
     def amounts(self) -> dict[Bound, dict[str, int]]:
         """The amount per bound and resource, before rounding flags."""
-        column, estimates = self.column, self.estimates.items()
-        amounts = {
-            bound: {resource: batch.listed[row][column] for resource, batch in estimates}
+        column, answered = self.column, self.plugin.amounts if self.plugin is not None else {}
+        resources = self.resources
+        return {
+            bound: {
+                resource: answered[resource][bound]
+                if resource in answered
+                else self.estimates[resource].listed[row][column]
+                for resource in resources
+            }
             for row, bound in enumerate(BOUNDS)
         }
-        if self.plugin is not None:
-            for resource, bounds in self.plugin.amounts.items():
-                for bound in BOUNDS if resource in self.estimates else ():
-                    amounts[bound][resource] = bounds[bound]
-        return amounts
 
     @property
     def derivations(self) -> dict[Bound, dict[str, Derivation]]:
         """The derivation per bound and resource."""
         return {
-            bound: {resource: self._derivation(resource, row, bound) for resource in self.estimates}
+            bound: {resource: self._derivation(resource, row, bound) for resource in self.resources}
             for row, bound in enumerate(BOUNDS)
         }
 
@@ -167,7 +180,7 @@ class ContainerRecommendation(NamedTuple):
         reason = f"{self.plugin.plugin}: {self.plugin.reason}"
         return replace(derivation, amount=self.plugin.amounts[resource][bound], reason=reason)
 
-    def resources(self, rounding: RecommendationRounding) -> RecommendedContainerResources:
+    def as_resources(self, rounding: RecommendationRounding) -> RecommendedContainerResources:
         """Return the recommendation as the API shows it."""
         amounts = self.amounts
         target = _resource_list(amounts["target"], rounding)
@@ -189,7 +202,7 @@ def pod_resources(
 ) -> RecommendedPodResources:
     """Return the recommendations of a pod's containers as the API shows them."""
     return RecommendedPodResources(
-        container_recommendations=tuple(container.resources(rounding) for container in containers)
+        container_recommendations=tuple(container.as_resources(rounding) for container in containers)
     )
 
 
@@ -202,6 +215,7 @@ class ContainerToRecommend(NamedTuple):
     """The minimum millicores and bytes."""
     policy: ContainerResourcePolicy | None = None
     controlled: tuple[str, ...] = SCALED_RESOURCES
+    needs_samples: bool = False
 
 
 class RecommendationBatch:
@@ -227,7 +241,9 @@ class RecommendationBatch:
         container, estimates = self.containers[index], self.estimates[self._group[index]]
         if container.controlled is not SCALED_RESOURCES:
             estimates = {resource: estimates[resource] for resource in container.controlled}
-        return ContainerRecommendation(container.name, estimates, int(self._column[index]))
+        return ContainerRecommendation(
+            container.name, estimates, int(self._column[index]), needs_samples=container.needs_samples
+        )
 
     def __iter__(self) -> Iterator[ContainerRecommendation]:
         return (self[index] for index in range(len(self)))

@@ -5,10 +5,15 @@ from collections.abc import Iterable
 from dataclasses import dataclass, field
 from typing import NamedTuple
 
+import msgspec
+import numpy as np
+
 from trimtab.decide.vertical.cluster_state.aggregates import controlled_resources
 from trimtab.decide.vertical.cluster_state.cluster import ClusterState
 from trimtab.decide.vertical.cluster_state.profiles import Profile, merged_rows, profiles_of
 from trimtab.decide.vertical.cluster_state.vpa import VPAState
+from trimtab.decide.vertical.histogram.buckets import Ints
+from trimtab.decide.vertical.recommend.estimators import BOUNDS
 from trimtab.decide.vertical.recommend.plugin_estimates import (
     NO_ESTIMATORS,
     Estimators,
@@ -28,6 +33,7 @@ from trimtab.decide.vertical.resources.container_resources import is_off, policy
 from trimtab.decide.vertical.resources.node_fit import NodeRoom, no_room
 from trimtab.model.core.pod import ResourceList
 from trimtab.model.vpa.types import (
+    RecommendedContainerResources,
     RecommendedPodResources,
     VerticalPodAutoscaler,
     VerticalPodAutoscalerStatus,
@@ -78,11 +84,12 @@ def recommend_vpas(
     # Containers in mode Off are merged too, because merging moves reference times and upstream merges them.
     profiles = [profile for key in containers for profile in profiles_of(state.vpas[key])]
     with merged_rows(state.table, profiles) as rows:
-        counts = state.table.count[rows].tolist()
         scaled = [
             (profile, row)
-            for profile, row, count in zip(profiles, rows.tolist(), counts, strict=True)
-            if _is_scaled(state, profile, count)
+            for profile, row, has_samples in zip(
+                profiles, rows.tolist(), _have_samples(state, rows), strict=True
+            )
+            if has_samples and _is_scaled(state, profile)
         ]
         batch = recommend_rows(state.table, _to_recommend(state, scaled, settings), settings)
         answers = ask_estimators(state, scaled, batch, estimators, now_ns) if estimators else PluginAnswers()
@@ -96,10 +103,18 @@ def recommend_vpas(
     )
 
 
-def _is_scaled(state: ClusterState, profile: Profile, sample_count: int) -> bool:
-    if is_off(profile.container, state.vpas[profile.vpa].vpa.spec.resource_policy):
-        return False
-    return sample_count > 0 or not state.rules.ours
+def _have_samples(state: ClusterState, rows: Ints) -> list[bool]:
+    """Return which histories have a sample of any resource. Upstream recommends without one, too."""
+    has_any = np.full(len(rows), True)
+    if state.rules.ours:
+        without_cpu = state.table.count[rows] == 0
+        has_any[without_cpu] = state.table.memory.counted(rows[without_cpu]).any(axis=0)
+    listed: list[bool] = has_any.tolist()
+    return listed
+
+
+def _is_scaled(state: ClusterState, profile: Profile) -> bool:
+    return not is_off(profile.container, state.vpas[profile.vpa].vpa.spec.resource_policy)
 
 
 def _to_recommend(
@@ -112,7 +127,12 @@ def _to_recommend(
         policy = policy_for(profile.container, state.vpas[profile.vpa].vpa.spec.resource_policy)
         containers.append(
             ContainerToRecommend(
-                row, profile.container, floors[counts[profile.vpa]], policy, controlled_resources(policy)
+                row,
+                profile.container,
+                floors[counts[profile.vpa]],
+                policy,
+                controlled_resources(policy),
+                needs_samples=state.rules.ours,
             )
         )
     return containers
@@ -132,15 +152,56 @@ def _store_recommendation(
         vpa.mark_unsupported(vpa.unsupported, now_ns)
         containers = ()
     elif failure is not None:
-        vpa.recommend(vpa.recommendation or RecommendedPodResources(), now_ns)
+        vpa.recommend(vpa.recommendation or RecommendedPodResources(), now_ns, is_computed=False)
         containers = ()
     else:
-        processed = _post_process(vpa.vpa, pod_resources(containers, settings.rounding), post)
+        processed = _post_process(vpa.vpa, join(vpa, pod_resources(containers, settings.rounding)), post)
         cuts = processed.cuts
         vpa.recommend(processed.recommendation, now_ns)
         vpa.set_obstacle(VPAConditionType.NO_NODE_FITS, processed.no_node_fits, now_ns)
     status = vpa.status()
     return VPARecommendation(vpa.key, status, status != vpa.vpa.status, containers, cuts)
+
+
+def join(vpa: VPAState, computed: RecommendedPodResources) -> RecommendedPodResources:
+    """Return the computed amounts, and the stored ones of resources without a sample where those can be trusted.
+
+    A container stays while a pod has it. Without pods there is nobody to ask, so all stay.
+    """
+    kept = kept_entries(vpa)
+    if not kept:
+        return computed
+    entries = {entry.container_name: entry for entry in computed.container_recommendations}
+    names = {key.container for key in vpa.aggregates} | {*vpa.initial}
+    for name, stored in kept.items():
+        policy = policy_for(name, vpa.vpa.spec.resource_policy)
+        if is_off(name, vpa.vpa.spec.resource_policy) or (vpa.pod_count > 0 and name not in names):
+            continue
+        entry = entries.get(name, RecommendedContainerResources(container_name=name))
+        bounds = {
+            bound: {
+                **{
+                    resource: getattr(stored, bound)[resource]
+                    for resource in controlled_resources(policy)
+                    if resource in getattr(stored, bound)
+                },
+                **getattr(entry, bound),
+            }
+            for bound in (*BOUNDS, "uncapped_target")
+        }
+        if bounds["target"]:
+            entries[name] = msgspec.structs.replace(entry, **bounds)
+    return RecommendedPodResources(container_recommendations=tuple(entries[name] for name in sorted(entries)))
+
+
+def kept_entries(vpa: VPAState) -> dict[str, RecommendedContainerResources]:
+    """Return the stored amounts of a VPA, before its policy cut them, if they are for its present pods."""
+    if not vpa.keeps_amounts or vpa.recommendation is None:
+        return {}
+    return {
+        entry.container_name: msgspec.structs.replace(entry, target={**entry.target, **entry.uncapped_target})
+        for entry in vpa.recommendation.container_recommendations
+    }
 
 
 class _Processed(NamedTuple):

@@ -5,6 +5,7 @@ from dataclasses import dataclass, field, replace
 
 from trimtab.decide.vertical.cluster_state.cluster import ClusterState, ContainerId, PodId
 from trimtab.decide.vertical.control.attribution import Attribution, attribution_of
+from trimtab.decide.vertical.control.claims import Trust
 from trimtab.decide.vertical.control.control import ScopeConflict, control_of
 from trimtab.decide.vertical.control.controllers import owner_of
 from trimtab.decide.vertical.control.scope import Scope
@@ -151,6 +152,7 @@ class ClusterStateFeeder:
             if state.rules.ours:
                 claim = control.claims[key]
                 state.vpas[key].computed_for = claim.computed_for, claim.described
+                state.vpas[key].keeps_amounts = claim.trust is Trust.ALL
         present = {targeted.vpa.key for targeted in ours}
         for state in self._states:
             for key in [key for key in state.vpas if key not in present]:

@@ -4,7 +4,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from trimtab.adapter.errors import ConfigurationError
+from trimtab.adapter.files import ConfigurationError
 from trimtab.adapter.sources.prometheus import promql
 from trimtab.adapter.sources.prometheus.rules import PrometheusRule, check, load_rules
 from trimtab.adapter.sources.prometheus.source import RejectedSampleError, parse_value, sample_time

@@ -118,7 +118,8 @@ def test_a_vpa_without_pods_says_so_and_keeps_what_it_knew():
     before = recommender.recommend()["base"].status.recommendation
     recommender.state.delete_pod(PodId("shop", "db-0"))
     status = recommender.recommend()["base"].status
-    assert status.conditions[0].message == "No pods match this VPA object"
+    (found,) = [entry for entry in status.conditions if entry.type == "NoPodsMatched"]
+    assert found.message == "No pods match this VPA object"
     assert status.recommendation == before
 
 

@@ -137,6 +137,7 @@ def test_a_failure_keeps_the_last_recommendation_and_its_end_removes_the_conditi
     failed = recommender.recommend()["base"].status
     assert failed.recommendation == before.recommendation
     assert [(found.type, found.status, found.message) for found in failed.conditions] == [
+        ("ComputedFor", "True", "all pods of the target"),
         ("EstimatorFailed", "True", "it raised KeyError: 'zone'"),
         ("RecommendationProvided", "True", ""),
     ]

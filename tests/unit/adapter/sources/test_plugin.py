@@ -10,8 +10,8 @@ import pytest
 
 from trimtab.adapter.api.requests import CustomMetricQuery, ExternalMetricQuery
 from trimtab.adapter.config import PluginSettings
-from trimtab.adapter.errors import ConfigurationError
-from trimtab.adapter.sources.plugin.source import SourcePlugins
+from trimtab.adapter.files import ConfigurationError
+from trimtab.adapter.sources.plugin import SourcePlugins
 from trimtab.clock import SystemClock
 from trimtab.model.labels.selector import Selector
 from trimtab.model.status import StatusError

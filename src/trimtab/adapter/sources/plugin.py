@@ -1,21 +1,23 @@
-"""Serves the metrics of a plug-in: with a time limit, a cache, and a thread of its own."""
+"""Serves the metrics of a plug-in: with a time limit, a cache, and a thread of its own. `try_plugins` is `trimtab adapter test`."""
 
 from collections import OrderedDict
 from collections.abc import Iterable, Sequence
 from copy import deepcopy
+from dataclasses import dataclass
 from datetime import datetime
 from decimal import Decimal
 from functools import partial
 
 from trimtab.adapter.api.health import Health, State
 from trimtab.adapter.api.requests import CustomMetricQuery, ExternalMetricQuery, MetricQuery
-from trimtab.adapter.config import PluginSettings
-from trimtab.adapter.errors import ConfigurationError
-from trimtab.adapter.files import seconds
+from trimtab.adapter.config import AdapterConfiguration, PluginSettings
+from trimtab.adapter.files import ConfigurationError, seconds
 from trimtab.adapter.sources.source import Catalogue, CustomSample, ExternalSample
 from trimtab.clock import Clock
+from trimtab.model.labels.selector import Selector
 from trimtab.model.quantity import Quantity
 from trimtab.model.status import StatusError
+from trimtab.model.times import format_time
 from trimtab.plugins.errors import DeclinedError, plain_errors
 from trimtab.plugins.guard import Guard, Guards, PluginFailure
 from trimtab.plugins.kinds import PluginKind
@@ -168,3 +170,49 @@ async def _decline(error: str, _request: MetricRequest) -> list[MetricValue]:
 def _sample(value: MetricValue, now: datetime) -> ExternalSample:
     quantity = Quantity(int((Decimal(value.value) * _NANOS).to_integral_value()))
     return ExternalSample(value.labels, quantity, value.time or now)
+
+
+SERIES_SHOWN = 20
+
+
+@dataclass(frozen=True, slots=True)
+class TriedMetric:
+    """What a plug-in answered about one metric."""
+
+    source: str
+    metric: str
+    values: Sequence[str] = ()
+    problem: str = ""
+
+
+async def try_plugins(
+    clock: Clock, configuration: AdapterConfiguration, plugins: Plugins, namespace: str, selector: Selector
+) -> list[TriedMetric]:
+    """Ask every metric of every plug-in once, or raise ConfigurationError."""
+    loaded = SourcePlugins(plugins)
+    tried: list[TriedMetric] = []
+    for settings in configuration.sources:
+        if settings.plugin is None:
+            continue
+        source = loaded.source(clock, settings.name, settings.plugin)
+        try:
+            for metric in settings.plugin.metrics:
+                answer = await source.ask(ExternalMetricQuery(namespace, metric, selector))
+                tried.append(_tried(settings.name, metric, answer))
+        finally:
+            await source.close()
+    return tried
+
+
+def _tried(source: str, metric: str, answer: list[ExternalSample] | PluginFailure) -> TriedMetric:
+    if isinstance(answer, PluginFailure):
+        return TriedMetric(source, metric, problem=answer.message)
+    lines = [_line(sample) for sample in answer[:SERIES_SHOWN]]
+    if len(answer) > SERIES_SHOWN:
+        lines.append(f"and {len(answer) - SERIES_SHOWN} more")
+    return TriedMetric(source, metric, lines or ["no series: an autoscaler reads that as an error"])
+
+
+def _line(sample: ExternalSample) -> str:
+    labels = ",".join(f"{key}={value}" for key, value in sorted(sample.labels.items()))
+    return f"{sample.value} {{{labels}}} at {format_time(sample.timestamp)}"

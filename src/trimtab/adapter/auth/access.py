@@ -1,7 +1,8 @@
-"""Authenticates requests: the front proxy's headers if its certificate is valid, else a bearer token.
+"""Who may read: the user of a request, and whether the cluster allows it.
 
-Headers such as X-Remote-User are read only on a connection whose client certificate the front proxy's authority
-signed, for an allowed name (S10). Other connections must send a token that a TokenReview accepts.
+The user is that of the front proxy's headers if its certificate is valid, else that of a bearer token. Headers such as X-Remote-User are
+read only on a connection whose client certificate the front proxy's authority signed, for an allowed name (S10). Other connections
+must send a token that a TokenReview accepts. What users may read is decided by SubjectAccessReviews.
 """
 
 from collections.abc import Mapping, Sequence
@@ -10,7 +11,13 @@ from urllib.parse import unquote
 
 from trimtab.adapter.auth.front_proxy import FrontProxyTrust, Trust
 from trimtab.clock import Clock
-from trimtab.cluster.access_reviews import TokenReviewer, UserInfo
+from trimtab.cluster.access_reviews import (
+    AccessReviewer,
+    Attributes,
+    NonResourceAttributes,
+    TokenReviewer,
+    UserInfo,
+)
 from trimtab.cluster.client import Client
 from trimtab.model.status import StatusError
 
@@ -93,3 +100,27 @@ def _remote_user(trust: Trust, headers: Headers) -> UserInfo | None:
         if header.startswith(prefix) and len(header) > len(prefix)
     }
     return UserInfo(name, "", groups, tuple(sorted(extra.items())))
+
+
+class SubjectAccessAuthorizer:
+    """Rejects requests that the cluster does not allow."""
+
+    def __init__(self, clock: Clock, client: Client, cache_seconds: float) -> None:
+        self._reviews = AccessReviewer(clock, client, cache_seconds)
+
+    async def authorize(self, user: UserInfo, attributes: Attributes) -> None:
+        """Raise a StatusError if the user may not, or ReviewFailedError if the cluster does not answer."""
+        status = await self._reviews.review(user, attributes)
+        if not status.is_allowed:
+            raise StatusError(403, _refusal(user, attributes, status.reason))
+
+
+def _refusal(user: UserInfo, attributes: Attributes, reason: str) -> str:
+    if isinstance(attributes, NonResourceAttributes):
+        message = f'forbidden: User "{user.name}" cannot {attributes.verb} path "{attributes.path}": {reason}'
+        return message.rstrip(": ")
+    resource = attributes.resource + (f"/{attributes.subresource}" if attributes.subresource else "")
+    where = f' in the namespace "{attributes.namespace}"' if attributes.namespace else " at the cluster scope"
+    what = f'cannot {attributes.verb} resource "{resource}" in API group "{attributes.group}"{where}'
+    named = f' "{attributes.name}"' if attributes.name else f".{attributes.group}"
+    return f'{resource}{named} is forbidden: User "{user.name}" {what}: {reason}'.rstrip(": ")

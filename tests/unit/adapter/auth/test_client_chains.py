@@ -9,7 +9,7 @@ from cryptography.hazmat.primitives import hashes
 from cryptography.hazmat.primitives.asymmetric import ec
 from cryptography.x509.oid import ExtendedKeyUsageOID, NameOID
 
-from trimtab.adapter.auth.certificate_chains import MAX_CERTIFICATES, is_trusted_client
+from trimtab.adapter.auth.front_proxy import MAX_CERTIFICATES, is_trusted_client
 
 NOW = datetime(2026, 1, 1, tzinfo=UTC)
 VALID = (NOW - timedelta(days=1), NOW + timedelta(days=1))
