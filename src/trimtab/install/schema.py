@@ -107,7 +107,9 @@ def _map_problems(schema: Schema, value: Mapping[str, Any], path: tuple[str, ...
 
 
 def _shown(value: Any) -> str:
-    return json.dumps(value) if value is None or isinstance(value, bool) else repr(value)
+    """Return a value as a message shows it, without the password in an address."""
+    text = json.dumps(value) if value is None or isinstance(value, bool) else repr(value)
+    return re.sub(r"(?<=://)[^@]*@", "...@", text)
 
 
 def _listed(words: Iterable[str]) -> str:

@@ -48,10 +48,8 @@ def _a(kind: type[T] | tuple[type[T], ...], value: Any) -> T:
 
 
 def _text(value: Any) -> str:
-    if isinstance(value, bool):
-        return str(value).lower()
     if isinstance(value, int) and abs(value) < _LARGE:
-        return str(value)
+        return str(value).lower()  # a bool is an int
     return _a(str, value)
 
 

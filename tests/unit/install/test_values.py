@@ -202,6 +202,7 @@ def test_an_item_of_a_list_is_changed_in_a_later_assignment():
             "tolerations.key=gpu", "tolerations: {'key': 'gpu'} is not a list", id="a key of a list"
         ),
         pytest.param("image..tag=3", "there is no such value", id="an empty name"),
+        pytest.param("adapter.prometheus=http://me:a/b@c", "'http://...@c' is not", id="a password"),
         pytest.param("=3", "expected KEY=VALUE", id="no key"),
         pytest.param(
             "adapter.enabled=true,replicass=3",
