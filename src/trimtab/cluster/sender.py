@@ -223,7 +223,7 @@ class Sender:
 
     async def _exchange(self, act: str, request: Request) -> Response:
         breaker = self._lane.breaker
-        while breaker is not None and not breaker.admit():
+        while breaker is not None and breaker.is_open and not breaker.admit():
             if breaker.verdict is None:
                 # The caller decides again in its next sync.
                 raise errors.Unreachable(f"{act}: not sent, because the API server cannot be reached")

@@ -141,13 +141,19 @@ those of shards and of their members.
 - {apiGroups: [external.metrics.k8s.io], resources: {{ toJson .root.Values.horizontal.externalMetrics }}, verbs: [list]}
 {{- end }}
 
+{{- /* The groups of VPAs that are acted on, as a list in YAML. */}}
+{{- define "trimtab.vpaGroups" -}}
+[autoscaling.trimtab.dev{{ if get .Values.settings "native-vpas" }}, autoscaling.k8s.io{{ end }}]
+{{- end }}
+
 {{- /* What a VPA is decided from: its pods, their owners, and the VPAs. */}}
 {{- define "trimtab.vpaView" }}
 # The pods that a VPA matches, and who owns them.
 - {apiGroups: [""], resources: [pods, replicationcontrollers], verbs: [list, watch]}
 - {apiGroups: [apps], resources: [deployments, replicasets, statefulsets, daemonsets], verbs: [list, watch]}
 - {apiGroups: [batch], resources: [jobs, cronjobs], verbs: [list, watch]}
-- {apiGroups: [autoscaling.k8s.io], resources: [verticalpodautoscalers, vpascopes], verbs: [list, watch]}
+- {apiGroups: {{ include "trimtab.vpaGroups" .root }}, resources: [verticalpodautoscalers], verbs: [list, watch]}
+- {apiGroups: [autoscaling.trimtab.dev], resources: [vpascopes], verbs: [list, watch]}
 {{- include "trimtab.ownerRules" . }}
 {{- include "trimtab.scaleRules" (dict "root" .root "verbs" (list "get")) }}
 {{- end }}
