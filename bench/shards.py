@@ -37,7 +37,10 @@ FLAGS, AUTOSCALER = {
         ("--native-hpas", "--no-own-hpas", f"--horizontal-pod-autoscaler-sync-period={PERIOD}s"),
         "hpa",
     ),
-    "recommender": (("--components=recommender", f"--recommender-interval={PERIOD}s"), "vpa"),
+    "recommender": (
+        ("--components=recommender", "--native-vpas", f"--recommender-interval={PERIOD}s"),
+        "vpa",
+    ),
 }[COMPONENT]
 _PATIENCE = 1200
 _EVENT = 4000

@@ -132,7 +132,7 @@ def horizontal_options(period: float) -> tuple[str, ...]:
 
 def vertical_options(period: float) -> tuple[str, ...]:
     """Return the options with which ours recommends."""
-    return ("--components=recommender", f"--recommender-interval={period:g}s")
+    return ("--components=recommender", "--native-vpas", f"--recommender-interval={period:g}s")
 
 
 def _started(command: list[str], log: Path, port: int) -> Running:

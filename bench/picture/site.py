@@ -12,7 +12,7 @@ from bench.picture.generator import Generator, Load
 from bench.picture.machine import Reading
 from bench.picture.standin import Standin
 from tools.peers.cluster import RealCluster
-from trimtab.model.crds import all_crds
+from tools.peers.vpa_definitions import native_definitions
 
 METRICS_API = "LIST metrics.k8s.io/pods"
 
@@ -67,7 +67,7 @@ class Site:
 
     def define_vpas(self) -> None:
         """Create the custom resource definitions and wait until they are served."""
-        for definition in all_crds():
+        for definition in native_definitions():
             self.api.create("/apis/apiextensions.k8s.io/v1/customresourcedefinitions", definition, "bench")
         deadline = time.monotonic() + 30
         while True:

@@ -101,17 +101,15 @@ class Breaker:
 
     def __init__(self, backoff: Backoff, *, trips: int) -> None:
         self.backoff = backoff
+        self.is_open = False
+        """Whether the server is not reached."""
         self.closed = asyncio.Event()
+        """Set while the breaker is closed, for those that wait."""
         self.closed.set()
         self.verdict: asyncio.Future[None] | None = None
         """Done when the probe under way ends. None without a probe."""
         self._trips = trips
         self._failures = 0
-
-    @property
-    def is_open(self) -> bool:
-        """Return whether the server is not reached."""
-        return not self.closed.is_set()
 
     def admit(self) -> bool:
         """Return whether a request may go. While the breaker is open it is a probe, and its sender says how it ended."""
@@ -127,6 +125,7 @@ class Breaker:
         """Close, because the server answered."""
         if self._failures:
             self._failures = 0
+            self.is_open = False
             self.backoff.succeeded()
             self.closed.set()
             self._settle()
@@ -135,6 +134,7 @@ class Breaker:
         """Count a failure."""
         self._failures += 1
         if self._failures >= self._trips:
+            self.is_open = True
             self.closed.clear()
             if not self.backoff.is_waiting:
                 self.backoff.failed()

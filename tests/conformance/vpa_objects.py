@@ -7,6 +7,7 @@ from tests.conformance.differences import differences
 from tests.conformance.registry import checks
 from trimtab.model.feature_gates import FeatureGates
 from trimtab.model.field_errors import FieldError
+from trimtab.model.groups import NATIVE_VPA_GROUP
 from trimtab.model.json import wire
 from trimtab.model.vpa.admission import Review, review_vpa
 from trimtab.model.vpa.defaults import VPAOptions
@@ -37,7 +38,9 @@ def vpa_admission(case: dict[str, Any]) -> str | None:
     gates = FeatureGates.of(
         dict.fromkeys(("PerVPAConfig", "InPlace", "CPUStartupBoost"), False) | asked["featureGates"]
     )
-    review = Review(asked["operation"], asked["name"], asked["object"], asked["oldObject"])
+    review = Review(
+        asked["operation"], asked["name"], asked["object"], asked["oldObject"], group=NATIVE_VPA_GROUP
+    )
     answer = review_vpa(review, gates, checks_creates=False)
     got = {
         "allowed": answer.allowed,

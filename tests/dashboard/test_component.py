@@ -244,7 +244,7 @@ async def vpas_of_two_namespaces(cluster):
         target = {"apiVersion": "apps/v1", "kind": "Deployment", "name": "web"}
         await cluster.apply(
             {
-                "apiVersion": "autoscaling.k8s.io/v1",
+                "apiVersion": "autoscaling.trimtab.dev/v1",
                 "kind": "VerticalPodAutoscaler",
                 "metadata": {"name": "web", "namespace": namespace},
                 "spec": {"targetRef": target},

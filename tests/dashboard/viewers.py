@@ -29,11 +29,11 @@ SETTINGS = Settings.of(
 RULES = {
     "hpas": ("autoscaling.trimtab.dev", "horizontalpodautoscalers"),
     "native": ("autoscaling", "horizontalpodautoscalers"),
-    "vpas": ("autoscaling.k8s.io", "verticalpodautoscalers"),
+    "vpas": ("autoscaling.trimtab.dev", "verticalpodautoscalers"),
     "pods": ("", "pods"),
     "events": ("", "events"),
-    "checkpoints": ("autoscaling.k8s.io", "verticalpodautoscalercheckpoints"),
-    "scopes": ("autoscaling.k8s.io", "vpascopes"),
+    "checkpoints": ("autoscaling.trimtab.dev", "verticalpodautoscalercheckpoints"),
+    "scopes": ("autoscaling.trimtab.dev", "vpascopes"),
 }
 """The kinds that a viewer may be granted, by a short name."""
 MARKS = {
@@ -53,7 +53,11 @@ MARKS = {
 NAMED = {"hpas", "native", "vpas"}
 """The kinds of autoscalers, which the overview names."""
 CRDS = "/apis/apiextensions.k8s.io/v1/customresourcedefinitions"
-OWN, NATIVE, VPA = "/apis/autoscaling.trimtab.dev/v2", "/apis/autoscaling/v2", "/apis/autoscaling.k8s.io/v1"
+OWN, NATIVE, VPA = (
+    "/apis/autoscaling.trimtab.dev/v2",
+    "/apis/autoscaling/v2",
+    "/apis/autoscaling.trimtab.dev/v1",
+)
 RBAC, STATEFUL_SETS = "/apis/rbac.authorization.k8s.io/v1", "/apis/apps/v1"
 
 
@@ -162,7 +166,7 @@ async def event(client, namespace, message, involved):
 async def vertical(client, namespace, target):
     base = f"{VPA}/namespaces/{namespace}"
     meta = {"name": "the-vpa", "namespace": namespace}
-    kind = {"apiVersion": "autoscaling.k8s.io/v1", "kind": "VerticalPodAutoscaler"}
+    kind = {"apiVersion": "autoscaling.trimtab.dev/v1", "kind": "VerticalPodAutoscaler"}
     selector = {
         "matchExpressions": [{"key": "role", "operator": "In", "values": ["leader", "selector-of-scope"]}]
     }

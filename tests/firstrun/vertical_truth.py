@@ -55,7 +55,7 @@ class Sizes:
 
 async def look(client, namespace, now, usage):
     """Read the namespace from the API server, and note the usage of each pod under its VPA."""
-    group = f"/apis/autoscaling.k8s.io/v1/namespaces/{namespace}"
+    group = f"/apis/autoscaling.trimtab.dev/v1/namespaces/{namespace}"
     pods = (await fetch(client, f"/api/v1/namespaces/{namespace}/pods"))["items"]
     found = Sizes(
         now=now,

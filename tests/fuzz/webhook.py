@@ -47,9 +47,9 @@ OBJECTS: tuple[tuple[str, dict[str, Any]], ...] = (
         },
     ),
     (
-        "/apis/autoscaling.k8s.io/v1/namespaces/shop/verticalpodautoscalers",
+        "/apis/autoscaling.trimtab.dev/v1/namespaces/shop/verticalpodautoscalers",
         {
-            "apiVersion": "autoscaling.k8s.io/v1",
+            "apiVersion": "autoscaling.trimtab.dev/v1",
             "kind": "VerticalPodAutoscaler",
             "metadata": {"name": "web"},
             "spec": {"targetRef": {"apiVersion": "apps/v1", "kind": "Deployment", "name": "web"}},

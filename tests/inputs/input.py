@@ -62,8 +62,8 @@ class Input:
 
 
 HPAS = "/apis/autoscaling.trimtab.dev/v2/namespaces/{ns}/horizontalpodautoscalers"
-VPAS = "/apis/autoscaling.k8s.io/v1/namespaces/{ns}/verticalpodautoscalers"
-SCOPES = "/apis/autoscaling.k8s.io/v1/namespaces/{ns}/vpascopes"
+VPAS = "/apis/autoscaling.trimtab.dev/v1/namespaces/{ns}/verticalpodautoscalers"
+SCOPES = "/apis/autoscaling.trimtab.dev/v1/namespaces/{ns}/vpascopes"
 NATIVE = "/apis/autoscaling/v2/namespaces/{ns}/horizontalpodautoscalers"
 DRY_RUN = (("dryRun", "All"),)
 

@@ -222,7 +222,7 @@ def vpa(
     if boost > 1:
         spec["startupBoost"] = {"cpu": {"type": "Factor", "factor": boost, "durationSeconds": 0}}
     return {
-        "apiVersion": "autoscaling.k8s.io/v1",
+        "apiVersion": "autoscaling.trimtab.dev/v1",
         "kind": "VerticalPodAutoscaler",
         "metadata": {"name": name},
         "spec": spec,
@@ -232,7 +232,7 @@ def vpa(
 def scope(name: str, **selector: Any) -> dict[str, Any]:
     """Return a VPAScope with a `podSelector` or a `nodeSelector`."""
     return {
-        "apiVersion": "autoscaling.k8s.io/v1",
+        "apiVersion": "autoscaling.trimtab.dev/v1",
         "kind": "VPAScope",
         "metadata": {"name": name},
         "spec": selector,

@@ -14,7 +14,7 @@ from trimtab.model.manifest import read_manifest
 
 pytestmark = [pytest.mark.real, pytest.mark.versions]
 
-OURS = {"autoscaling.trimtab.dev/v2", "autoscaling.k8s.io/v1"}
+OURS = {"autoscaling.trimtab.dev/v2", "autoscaling.trimtab.dev/v1"}
 NATIVE = ("autoscaling/v2",)
 GATES = FeatureGates.parse("AllAlpha=true")
 
@@ -49,8 +49,8 @@ def test_the_whole_objects_are_accepted(server):
     assert all(not read_manifest(one, GATES).errors for one in (HPA, VPA, SCOPE))
     assert create(server, HPA, VPA, SCOPE).split() == [
         "horizontalpodautoscaler.autoscaling.trimtab.dev/web",
-        "verticalpodautoscaler.autoscaling.k8s.io/db",
-        "vpascope.autoscaling.k8s.io/leader",
+        "verticalpodautoscaler.autoscaling.trimtab.dev/db",
+        "vpascope.autoscaling.trimtab.dev/leader",
     ]
 
 

@@ -93,7 +93,7 @@ def vpa(name: str, home: str, target: tuple[str, str], scope: str = "") -> Json:
     if scope:
         spec["vpaScope"] = {"name": scope}
     return {
-        "apiVersion": "autoscaling.k8s.io/v1",
+        "apiVersion": "autoscaling.trimtab.dev/v1",
         "kind": "VerticalPodAutoscaler",
         "metadata": {"name": name, "namespace": home},
         "spec": spec,
@@ -103,7 +103,7 @@ def vpa(name: str, home: str, target: tuple[str, str], scope: str = "") -> Json:
 def scope(name: str, home: str) -> Json:
     """Return a scope of the pods that lead."""
     return {
-        "apiVersion": "autoscaling.k8s.io/v1",
+        "apiVersion": "autoscaling.trimtab.dev/v1",
         "kind": "VPAScope",
         "metadata": {"name": name, "namespace": home},
         "spec": {"podSelector": {"matchLabels": {"role": "leader"}}},

@@ -103,7 +103,7 @@ def vpa(
 ) -> Json:
     """Return a VPA of the StatefulSet of its name, or of another target."""
     return {
-        "apiVersion": "autoscaling.k8s.io/v1",
+        "apiVersion": "autoscaling.trimtab.dev/v1",
         "kind": "VerticalPodAutoscaler",
         "metadata": {"name": name},
         "spec": {
@@ -118,7 +118,7 @@ def scope(name: str, *, pods: Json | None = None, nodes: Json | None = None) -> 
     """Return a VPAScope of pods and nodes with these labels."""
     selectors = {"podSelector": pods, "nodeSelector": nodes}
     return {
-        "apiVersion": "autoscaling.k8s.io/v1",
+        "apiVersion": "autoscaling.trimtab.dev/v1",
         "kind": "VPAScope",
         "metadata": {"name": name},
         "spec": {key: {"matchLabels": labels} for key, labels in selectors.items() if labels is not None},

@@ -39,7 +39,7 @@ COMMANDS = {
         "trimtab.cli.commands.completion:completion", "Print the completion script of a shell."
     ),
     "convert": Lazy(
-        "trimtab.cli.commands.convert:convert", "Convert HorizontalPodAutoscaler manifests between versions."
+        "trimtab.cli.commands.convert:convert", "Convert HPA and VPA manifests between versions and kinds."
     ),
     "dashboard": Lazy(
         "trimtab.cli.commands.dashboard:dashboard",

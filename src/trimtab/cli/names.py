@@ -18,7 +18,7 @@ ALIASES: Final = {
     alias: kind
     for kind, aliases in {
         "hpa": ("hpa", "thpa", "horizontalpodautoscaler", "horizontalpodautoscalers"),
-        "vpa": ("vpa", "verticalpodautoscaler", "verticalpodautoscalers"),
+        "vpa": ("vpa", "tvpa", "verticalpodautoscaler", "verticalpodautoscalers"),
         "pod": ("pod", "pods", "po"),
     }.items()
     for alias in aliases
@@ -94,11 +94,11 @@ async def _list_names(client: "Client", resource: "Resource[Any]", namespace: st
 def _resources(kind: str) -> "list[Resource[Any]]":
     from trimtab.cluster.resource import PODS, Json, Resource  # noqa: PLC0415 - only a shell that completes needs it
     from trimtab.operator.horizontal.kinds import NATIVE_HPAS, OWN_HPAS  # noqa: PLC0415
-    from trimtab.operator.vertical.kinds import VPAS  # noqa: PLC0415
+    from trimtab.operator.vertical.kinds import NATIVE, OWN  # noqa: PLC0415
 
     return {
         "namespaces": [Resource("", "v1", "namespaces", "Namespace", Json, namespaced=False)],
         "hpa": [OWN_HPAS.untyped(), NATIVE_HPAS.untyped()],
-        "vpa": [VPAS.untyped()],
+        "vpa": [OWN.vpas.untyped(), NATIVE.vpas.untyped()],
         "pod": [PODS.untyped()],
     }[kind]

@@ -19,6 +19,7 @@ from trimtab.operator.settings.settings import Settings, compat_defaults
 _ANY_ADDRESS: Final = "::"  # upstream's programs listen everywhere
 _COMMON: Final[Mapping[str, Any]] = {
     "compat": VPA,
+    "native_vpas": True,
     "bind_address": _ANY_ADDRESS,
     "kube_api_qps": 50.0,
     "leader_elect": False,

@@ -108,9 +108,9 @@ def read_autoscalers(source: Source, *, feature_gates: str = "") -> list[Autosca
 
 
 def _scopes_named_by(autoscaler: HorizontalPodAutoscaler | VerticalPodAutoscaler) -> list[str]:
-    if isinstance(autoscaler, HorizontalPodAutoscaler) or autoscaler.spec.vpa_scope is None:
+    if isinstance(autoscaler, HorizontalPodAutoscaler):
         return []
-    return [f"{autoscaler.metadata.namespace}/{autoscaler.spec.vpa_scope.name}"]
+    return [f"{autoscaler.metadata.namespace}/{name}" for name in autoscaler.scope_names]
 
 
 def _gates(text: str) -> FeatureGates:

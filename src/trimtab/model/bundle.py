@@ -15,6 +15,7 @@ from trimtab.model.hpa.metric_kinds import measured_by
 from trimtab.model.hpa.types import HorizontalPodAutoscaler
 from trimtab.model.vpa.defaults import policies_of
 from trimtab.model.vpa.types import (
+    SCOPE_ANNOTATION,
     ContainerResourcePolicy,
     ContainerScalingMode,
     UpdateMode,
@@ -86,7 +87,7 @@ def _two_on_one_target(members: Sequence[Member]) -> Iterator[BundleFinding]:
         if isinstance(member, HorizontalPodAutoscaler) and not is_dry_run(member):
             claim = _target(member, member.spec.scale_target_ref), "HorizontalPodAutoscaler"
         elif isinstance(member, VerticalPodAutoscaler) and member.spec.target_ref:
-            scope = member.spec.vpa_scope.name if member.spec.vpa_scope else ""
+            scope = next(iter(member.scope_names), "")
             claim = _target(member, member.spec.target_ref), f"VerticalPodAutoscaler/{scope}"
         else:
             continue
@@ -145,13 +146,15 @@ def _measured(hpa: HorizontalPodAutoscaler) -> Iterator[str]:
 def _missing_scopes(members: Sequence[Member]) -> Iterator[BundleFinding]:
     known = {member.metadata.key for member in members if isinstance(member, VPAScope)}
     for position, member in enumerate(members):
-        if not isinstance(member, VerticalPodAutoscaler) or not member.spec.vpa_scope:
+        if not isinstance(member, VerticalPodAutoscaler) or not member.scope_names:
             continue
-        name = member.spec.vpa_scope.name
+        name = member.scope_names[0]
         if name and str(NamespacedName(member.metadata.namespace, name)) not in known:
             yield BundleFinding(
                 position,
-                "spec.vpaScope.name",
+                "spec.vpaScope.name"
+                if member.spec.vpa_scope
+                else f"metadata.annotations[{SCOPE_ANNOTATION}]",
                 f'VPAScope "{name}" is not in this bundle; it must exist in namespace {member.metadata.namespace} '
                 "before this VPA is created",
             )

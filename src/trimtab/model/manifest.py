@@ -21,6 +21,7 @@ from trimtab.model.field_errors import (
     required,
     type_invalid,
 )
+from trimtab.model.groups import OWN_GROUP, VPA_GROUPS, VPA_VERSION
 from trimtab.model.hpa.types import HorizontalPodAutoscaler
 from trimtab.model.hpa.validation.limits import validate_limits
 from trimtab.model.hpa.versions import v1
@@ -32,23 +33,6 @@ from trimtab.model.vpa.types import VerticalPodAutoscaler, VerticalPodAutoscaler
 from trimtab.model.vpa.validation import schema_errors, validate_scope, validate_vpa
 
 DEFAULT_NAMESPACE = "default"
-OWN_GROUP = "autoscaling.trimtab.dev"
-
-_KNOWN: dict[tuple[str, str], dict[str, type[wire.Wire]]] = {
-    ("autoscaling", "HorizontalPodAutoscaler"): {
-        V1: v1.V1HorizontalPodAutoscaler,
-        "autoscaling/v2": HorizontalPodAutoscaler,
-        "autoscaling/v2beta1": v1.V2beta1HorizontalPodAutoscaler,
-        "autoscaling/v2beta2": HorizontalPodAutoscaler,
-    },
-    (OWN_GROUP, "HorizontalPodAutoscaler"): {"autoscaling.trimtab.dev/v2": HorizontalPodAutoscaler},
-    ("autoscaling.k8s.io", "VerticalPodAutoscaler"): {"autoscaling.k8s.io/v1": VerticalPodAutoscaler},
-    ("autoscaling.k8s.io", "VPAScope"): {"autoscaling.k8s.io/v1": VPAScope},
-    ("autoscaling.k8s.io", "VerticalPodAutoscalerCheckpoint"): {
-        "autoscaling.k8s.io/v1": VerticalPodAutoscalerCheckpoint
-    },
-}
-"""The type of each version of each kind that is read."""
 
 _VPA_KINDS: dict[
     str, type[VerticalPodAutoscaler] | type[VPAScope] | type[VerticalPodAutoscalerCheckpoint]
@@ -57,6 +41,22 @@ _VPA_KINDS: dict[
     "VPAScope": VPAScope,
     "VerticalPodAutoscalerCheckpoint": VerticalPodAutoscalerCheckpoint,
 }
+_KNOWN: dict[tuple[str, str], dict[str, type[wire.Wire]]] = {
+    ("autoscaling", "HorizontalPodAutoscaler"): {
+        V1: v1.V1HorizontalPodAutoscaler,
+        "autoscaling/v2": HorizontalPodAutoscaler,
+        "autoscaling/v2beta1": v1.V2beta1HorizontalPodAutoscaler,
+        "autoscaling/v2beta2": HorizontalPodAutoscaler,
+    },
+    (OWN_GROUP, "HorizontalPodAutoscaler"): {"autoscaling.trimtab.dev/v2": HorizontalPodAutoscaler},
+    **{
+        (group, kind): {f"{group}/{VPA_VERSION}": struct}
+        for group in VPA_GROUPS
+        for kind, struct in _VPA_KINDS.items()
+        if group == OWN_GROUP or struct is not VPAScope
+    },
+}
+"""The type of each version of each kind that is read."""
 
 _UNKNOWN = "unknown field, an API server drops it"
 _PREFIXED = re.compile(r"([a-z][\w.\[\]]*): (.*)\Z", re.DOTALL)

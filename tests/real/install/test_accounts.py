@@ -147,8 +147,8 @@ NOT_MET_HERE = {
     "recommender": _ELECTION
     | _WITHOUT_ELECTION
     | _EVENTS
-    | {f"{verb} verticalpodautoscalercheckpoints.autoscaling.k8s.io" for verb in ("get", "delete")}
-    | {"list events", "watch events", "get verticalpodautoscalers.autoscaling.k8s.io"},
+    | {f"{verb} verticalpodautoscalercheckpoints.autoscaling.trimtab.dev" for verb in ("get", "delete")}
+    | {"list events", "watch events", "get verticalpodautoscalers.autoscaling.trimtab.dev"},
     "updater": _ELECTION
     | _WITHOUT_ELECTION
     | _EVENTS
@@ -156,7 +156,7 @@ NOT_MET_HERE = {
     | {"get pods", "get replicationcontrollers", "get jobs.batch"}
     | {f"get {kind}.apps" for kind in ("statefulsets", "daemonsets")},
     "adapter": set(),
-    "admission": {"get vpascopes.autoscaling.k8s.io"},
+    "admission": {"get vpascopes.autoscaling.trimtab.dev"},
 }
 """Rights that a small scenario has no occasion to use: other kinds, elections, failures. Any other must be used (S3)."""
 

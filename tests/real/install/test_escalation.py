@@ -165,7 +165,7 @@ EVERY_ACCOUNT: dict[str, Attempt] = {
         "PATCH", f"{HOOKS}/validatingadmissionpolicybindings/trimtab-updater-pods",
         (MERGE, {"spec": {"validationActions": ["Warn"]}})),
     "write a definition": (
-        "PATCH", "/apis/apiextensions.k8s.io/v1/customresourcedefinitions/verticalpodautoscalers.autoscaling.k8s.io",
+        "PATCH", "/apis/apiextensions.k8s.io/v1/customresourcedefinitions/verticalpodautoscalers.autoscaling.trimtab.dev",
         (MERGE, {"spec": {"conversion": {"strategy": "None"}}})),
     "register an aggregated API": (
         "POST", "/apis/apiregistration.k8s.io/v1/apiservices",
@@ -192,7 +192,7 @@ EVERY_ACCOUNT: dict[str, Attempt] = {
         "PATCH", "/apis/autoscaling.trimtab.dev/v2/namespaces/shop/horizontalpodautoscalers/x",
         (MERGE, {"spec": {"maxReplicas": 99}})),
     "write a VPA": (
-        "PATCH", "/apis/autoscaling.k8s.io/v1/namespaces/shop/verticalpodautoscalers/x", (MERGE, {"spec": {}})),
+        "PATCH", "/apis/autoscaling.trimtab.dev/v1/namespaces/shop/verticalpodautoscalers/x", (MERGE, {"spec": {}})),
 }  # fmt: skip
 
 

@@ -29,7 +29,7 @@ LEASES_OF = {
 VALUES = ("dashboard.enabled=true", "grafanaDashboard.enabled=true", "kubeStateMetrics.enabled=true")
 OWN_CONTROLLERS = ("garbage-collector-controller", "namespace-controller")
 COLUMNS = "custom-columns=K:.kind,S:.metadata.namespace,N:.metadata.name"
-DEFINED = (("v2", "autoscaling.trimtab.dev"), ("v1", "autoscaling.k8s.io"))
+DEFINED = (("v2", "autoscaling.trimtab.dev"), ("v1", "autoscaling.trimtab.dev"))
 PASSING = ("events", "events.events.k8s.io", "componentstatuses")
 
 

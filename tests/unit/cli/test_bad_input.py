@@ -44,7 +44,7 @@ OLDER = [
         },
     },
     {
-        "apiVersion": "autoscaling.k8s.io/v1",
+        "apiVersion": "autoscaling.trimtab.dev/v1",
         "kind": "VerticalPodAutoscalerCheckpoint",
         "metadata": {"name": "web-app", "creationTimestamp": "2026-01-15T12:00:00Z"},
         "spec": {"vpaObjectName": "web", "containerName": "app"},

@@ -19,7 +19,7 @@ ANSWERS = {
     "/api/v1/namespaces": listing("search", "shop", "default"),
     "/apis/autoscaling.trimtab.dev/v2/namespaces/shop/horizontalpodautoscalers": listing("web", "worker"),
     "/apis/autoscaling/v2/namespaces/shop/horizontalpodautoscalers": listing("web", "native"),
-    "/apis/autoscaling.k8s.io/v1/namespaces/shop/verticalpodautoscalers": listing("db"),
+    "/apis/autoscaling.trimtab.dev/v1/namespaces/shop/verticalpodautoscalers": listing("db"),
     "/api/v1/namespaces/shop/pods": listing("web-1", "web-2", "db-0"),
     "/api/v1/namespaces/default/pods": listing("of-the-context"),
 }
@@ -76,20 +76,20 @@ def test_top_prints_names_as_kubectl_does(tmp_path, capsys):
         "/apis/coordination.k8s.io/v1/namespaces/trimtab/leases": listing(),
         "/apis/autoscaling.trimtab.dev/v2/horizontalpodautoscalers": listing("web"),
         "/apis/autoscaling/v2/horizontalpodautoscalers": listing("web"),
-        "/apis/autoscaling.k8s.io/v1/verticalpodautoscalers": listing("db"),
+        "/apis/autoscaling.trimtab.dev/v1/verticalpodautoscalers": listing("db"),
     }
     with refusing(404, "NotFound", answers) as port:
         where = ("--kubeconfig", kubeconfig(tmp_path, port))
         assert cli.answer(["top", "-A", "-o", "name", *where]) == 0
         assert capsys.readouterr().out.splitlines() == [
-            "verticalpodautoscaler.autoscaling.k8s.io/db",
+            "verticalpodautoscaler.autoscaling.trimtab.dev/db",
             "horizontalpodautoscaler.autoscaling.trimtab.dev/web",
             "horizontalpodautoscaler.autoscaling/web",
         ]
         assert cli.answer(["top", "--output", "json", *where]) == 0
-        assert [row["kind"] for row in json.loads(capsys.readouterr().out)] == ["vpa", "thpa", "hpa"]
+        assert [row["kind"] for row in json.loads(capsys.readouterr().out)] == ["tvpa", "thpa", "hpa"]
         assert cli.answer(["top", "--no-headers", *where]) == 0
-        assert capsys.readouterr().out.split()[0] == "vpa/db"
+        assert capsys.readouterr().out.split()[0] == "tvpa/db"
 
 
 @pytest.mark.parametrize(

@@ -121,7 +121,7 @@ def test_an_error_can_be_told_as_another_one():
     assert (str(other), other.reason, other.retry_after) == (str(found), "Invalid", 3.0)
 
 
-VPA = {"group": "autoscaling.k8s.io", "kind": "verticalpodautoscalers", "name": "web"}
+VPA = {"group": "autoscaling.trimtab.dev", "kind": "verticalpodautoscalers", "name": "web"}
 
 
 def not_found(**details: str) -> bytes:

@@ -172,7 +172,7 @@ def test_a_change_that_cannot_be_made_is_named(web, path, value, complaint):
 
 def test_vpas_are_read_too():
     vpa = {
-        "apiVersion": "autoscaling.k8s.io/v1",
+        "apiVersion": "autoscaling.trimtab.dev/v1",
         "kind": "VerticalPodAutoscaler",
         "metadata": {"name": "web"},
         "spec": {"targetRef": {"apiVersion": "apps/v1", "kind": "Deployment", "name": "web"}},

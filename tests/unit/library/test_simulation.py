@@ -118,7 +118,7 @@ def test_upstreams_rules_can_be_tried(web, load):
 
 
 VPA = {
-    "apiVersion": "autoscaling.k8s.io/v1",
+    "apiVersion": "autoscaling.trimtab.dev/v1",
     "kind": "VerticalPodAutoscaler",
     "metadata": {"name": "web"},
     "spec": {"targetRef": {"apiVersion": "apps/v1", "kind": "Deployment", "name": "web"}},

@@ -96,7 +96,7 @@ def test_a_kind_of_ours_in_another_group_is_left_alone():
 
 def test_a_checkpoint_must_say_whose_it_is():
     checkpoint = {
-        "apiVersion": "autoscaling.k8s.io/v1",
+        "apiVersion": "autoscaling.trimtab.dev/v1",
         "kind": "VerticalPodAutoscalerCheckpoint",
         "metadata": {"name": "web-app"},
         "spec": {"vpaObjectName": "web"},

@@ -74,7 +74,9 @@ BY_THE_USER = {
 divides the whole cluster.
 """
 
-BY_A_SHARD = {"operator/vertical/recommender/checkpoint_collector.py: pages(VPAS.into(PartialObject))"}
+BY_A_SHARD = {
+    "operator/vertical/recommender/checkpoint_collector.py: pages(self._kind.vpas.into(PartialObject))"
+}
 """Whether any shard has a VPA is asked only if all namespaces are watched, by all replicas together."""
 
 

@@ -12,6 +12,7 @@ from tests.worlds.real.server import Api, ApiError
 from tests.worlds.real.vpas import GIBIBYTE, VpaWorld
 from tests.worlds.real.workload import conditions, timestamp
 from tests.worlds.world import Happening
+from trimtab.model.groups import NATIVE_VPA_GROUP, OWN_GROUP
 from trimtab.model.quantity import Quantity
 
 NODE: Json = {"metadata": {"name": "node-1"}}
@@ -51,7 +52,8 @@ class PlayedPods:
         self.world, self.side, self.replay = world, side, replay
         self.namespace = f"v{run}-{world.name.replace('.', '-')}-r{replay}-{side}"
         self._call, self._pods_path = api.call, f"/api/v1/namespaces/{self.namespace}/pods"
-        self._vpas = f"/apis/autoscaling.k8s.io/v1/namespaces/{self.namespace}/verticalpodautoscalers"
+        self._vpa_api = f"{NATIVE_VPA_GROUP if side == 'upstream' else OWN_GROUP}/v1"
+        self._vpas = f"/apis/{self._vpa_api}/namespaces/{self.namespace}/verticalpodautoscalers"
         self._pods: dict[int, Pod] = {}
         self._gone_since: dict[int, float] = {}
         self._zero = self._before = self._acts_after = 0.0
@@ -135,7 +137,7 @@ class PlayedPods:
         if self._max_memory:
             bounds = {"containerName": "*", "maxAllowed": {"memory": self._max_memory}}
             spec["resourcePolicy"] = {"containerPolicies": [bounds]}
-        kind = {"apiVersion": "autoscaling.k8s.io/v1", "kind": "VerticalPodAutoscaler"}
+        kind = {"apiVersion": self._vpa_api, "kind": "VerticalPodAutoscaler"}
         await self._call("POST", self._vpas, {**kind, "metadata": {"name": "db"}, "spec": spec}, ok=(409,))
 
     async def happen(self, happening: Happening) -> None:

@@ -19,6 +19,7 @@ from tests.worlds.world import Happening
 from tools.peers import build, processes
 from tools.peers.beside import Beside, answers
 from tools.peers.cluster import HOST, PeerError, free_port
+from tools.peers.vpa_definitions import native_definitions
 
 VALUES = ("horizontal.enabled=false",)
 _UPSTREAM = {
@@ -146,6 +147,10 @@ async def play(
     await api.call("PATCH", "/api/v1/nodes/node-1/status", {"status": NODE_STATUS})
     # The API server taints every new node until a node controller finds it Ready, and none runs here.
     await api.call("PATCH", "/api/v1/nodes/node-1", {"spec": {"taints": None}})
+    for definition in native_definitions():
+        await api.call(
+            "POST", "/apis/apiextensions.k8s.io/v1/customresourcedefinitions", definition, ok=(409,)
+        )
     programs = VpaPrograms(beside, namespaces, out / f"logs-{run}")
     audit_log = beside.cluster.directory / "audit.log"
     tasks: list[asyncio.Task[None]] = []

@@ -29,6 +29,11 @@ from trimtab.operator.settings.settings import Settings
     "--native-hpas", is_flag=True, help="Show autoscaling/v2 objects too, as Trimtab would decide on them."
 )
 @click.option(
+    "--native-vpas",
+    is_flag=True,
+    help="Show autoscaling.k8s.io objects too, where the operator's settings cannot be read.",
+)
+@click.option(
     "--feature-gates",
     cls=ListOption,
     default=GATES,
@@ -49,6 +54,7 @@ def dashboard(
     namespaces: tuple[str, ...],
     port: int,
     native_hpas: bool,
+    native_vpas: bool,
     operator_namespace: str,
     plugins: tuple[str, ...],
     **options: str,
@@ -60,6 +66,7 @@ def dashboard(
         feature_gates=options["feature_gates"],
         compat=options["compat"],
         native_hpas=native_hpas,
+        native_vpas=native_vpas,
         plugins=plugins,
         kubeconfig=options["kubeconfig"],
         context=options["context"],

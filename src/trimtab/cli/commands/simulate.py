@@ -69,8 +69,8 @@ def candidates_of(
         alone = hpas
         for target in dict.fromkeys(vpa.spec.target_ref for vpa in vpas):
             mine = [vpa for vpa in vpas if vpa.spec.target_ref == target]
-            scoped = tuple(vpa for vpa in mine if vpa.spec.vpa_scope is not None)
-            plain = [(vpa, *scoped) for vpa in mine if vpa.spec.vpa_scope is None] or [scoped]
+            scoped = tuple(vpa for vpa in mine if vpa.scope_names)
+            plain = [(vpa, *scoped) for vpa in mine if not vpa.scope_names] or [scoped]
             beside = [hpa for hpa in hpas if hpa.hpa.spec.scale_target_ref == target]
             alone = [hpa for hpa in alone if hpa not in beside]
             chosen: list[Candidate | None] = [*beside] or [None]

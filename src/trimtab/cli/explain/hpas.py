@@ -81,8 +81,9 @@ async def explain_replicas(
     both = settings.replace(own_hpas=True, native_hpas=True)
     if (glance := await _glance(client, both, namespace, name)) is None:
         return None
+    flag = "no --native-hpas" if settings.horizontal.own_hpas else "--no-own-hpas"
     return DecisionToExplain(
-        glance.record, [not_acted_on_note(found), *unloaded_note(glance.record), *glance.notes, *notes]
+        glance.record, [not_acted_on_note(found, flag), *unloaded_note(glance.record), *glance.notes, *notes]
     )
 
 

@@ -29,9 +29,8 @@ def unwatched_note(found: FoundSettings, namespace: str) -> list[str]:
     return [f"not acted on: the operator watches {', '.join(watched)} and not {namespace}"]
 
 
-def not_acted_on_note(found: FoundSettings) -> str:
-    """Return the note about an HPA of a kind that the operator leaves alone."""
-    flag = "--no-own-hpas" if not found.settings.horizontal.own_hpas else "no --native-hpas"
+def not_acted_on_note(found: FoundSettings, flag: str) -> str:
+    """Return the note about an autoscaler of a kind that the operator leaves alone because of this flag."""
     who = "the operator" if found.is_published else "an operator with default settings"
     return f"not acted on: {who} runs with {flag}; this is what it would decide otherwise"
 

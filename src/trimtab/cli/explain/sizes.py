@@ -1,11 +1,12 @@
 """Explains the sizes of a VPA or a pod by the settings of the operator."""
 
+from contextlib import suppress
 from datetime import timedelta
 from typing import Any
 
 from trimtab.cli.errors import FOUND, CommandError
 from trimtab.cli.explain.arguments import ask_cluster, choice_of
-from trimtab.cli.explain.notes import dry_run_note, unwatched_note
+from trimtab.cli.explain.notes import dry_run_note, not_acted_on_note, unwatched_note
 from trimtab.cli.missing_crds import INSTALL, because_of_missing_crds
 from trimtab.cli.operator_port import NothingKnownError, ask_estimates
 from trimtab.cli.operator_settings import Choice, vertical_settings
@@ -14,8 +15,9 @@ from trimtab.cluster.errors import NotFound
 from trimtab.model.json import wire
 from trimtab.model.plugin_names import is_plugin_name
 from trimtab.model.vpa.defaults import recommender_of
+from trimtab.model.vpa.types import VerticalPodAutoscaler
 from trimtab.operator.vertical.explain import CannotLookError, Explained, Explainer, NotFoundError
-from trimtab.operator.vertical.kinds import VPAS
+from trimtab.operator.vertical.kinds import NATIVE, OWN
 
 
 def explain_size_here(
@@ -29,7 +31,7 @@ def explain_size_here(
         try:
             return await explain_size(client, kind, place, name, choice)
         except CannotLookError as error:
-            if reason := await because_of_missing_crds(client, VPAS, place):
+            if reason := await because_of_missing_crds(client, OWN.vpas, place):
                 text = f"there is no VPA in namespace {place}{reason}"
                 raise CommandError(text, INSTALL, FOUND) from error
             raise
@@ -37,7 +39,7 @@ def explain_size_here(
     try:
         explained, notes = ask_cluster(options, look)
     except NotFoundError as error:
-        raise CommandError(str(error), "look with: kubectl get vpa,pods", FOUND) from error
+        raise CommandError(str(error), "look with: kubectl get tvpa,vpa,pods", FOUND) from error
     except (ValueError, CannotLookError) as error:
         raise CommandError(str(error)) from error
     answers = []
@@ -58,24 +60,32 @@ async def explain_size(
 
     Return the explanation and a note about the settings.
     """
-    recommender = "" if kind == "pod" else await _recommender_of(client, namespace, name)
-    found = await vertical_settings(client, choice, recommender)
-    explainer = Explainer(client, namespace, found.settings, sees_all_pods=found.updater_sees_all_pods)
+    vpa = None if kind == "pod" else await _find_vpa(client, namespace, name)
+    found = await vertical_settings(client, choice, _recommender_of(vpa))
+    settings, notes = found.settings, [*dry_run_note(found), *unwatched_note(found, namespace), found.line]
+    if vpa is not None and vpa.is_native and not settings.native_vpas:
+        # The operator leaves such VPAs alone. What it would decide is shown all the same.
+        notes.insert(0, not_acted_on_note(found, "no --native-vpas"))
+        settings = settings.replace(native_vpas=True)
+    explainer = Explainer(client, namespace, settings, sees_all_pods=found.updater_sees_all_pods)
     try:
         explained = await (explainer.pod(name) if kind == "pod" else explainer.vpa(name))
     finally:
         await explainer.close()
-    return explained, [*dry_run_note(found), *unwatched_note(found, namespace), found.line]
+    return explained, notes
 
 
-async def _recommender_of(client: Client, namespace: str, name: str) -> str:
-    """Return the name of the recommender of a VPA, or an empty text for any that may have its estimator.
+async def _find_vpa(client: Client, namespace: str, name: str) -> VerticalPodAutoscaler | None:
+    """Return a VPA of either kind, the own one first. A missing VPA is reported later."""
+    for kind in (OWN, NATIVE):
+        with suppress(NotFound):
+            return await client.get(kind.vpas, name, namespace)
+    return None
 
-    A missing VPA is reported later.
-    """
-    try:
-        vpa = await client.get(VPAS, name, namespace)
-    except NotFound:
+
+def _recommender_of(vpa: VerticalPodAutoscaler | None) -> str:
+    """Return the name of the recommender of a VPA, or an empty text for any that may have its estimator."""
+    if vpa is None:
         return ""
     named = recommender_of(vpa)
     return "" if is_plugin_name(named) else named

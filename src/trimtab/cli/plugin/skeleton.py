@@ -179,7 +179,7 @@ spec:
     external: {metric: {name: requests}, target: {type: AverageValue, averageValue: "100"}}
 """
 
-_VPA: Final = """apiVersion: autoscaling.k8s.io/v1
+_VPA: Final = """apiVersion: autoscaling.trimtab.dev/v1
 kind: VerticalPodAutoscaler
 metadata: {name: web, namespace: shop}
 spec:

@@ -84,7 +84,7 @@ STORIES = (
         "A size for each role",
         "a pod of db leads and uses 800m of CPU, its two followers use 100m each; VPA db-leader sizes the pod that leads, "
         "VPA db the followers, in place; another pod leads every {600 s}, and the sizes follow within {180 s}",
-        "kubectl get vpa -n roles; kubectl get pods -n roles -L role; trimtab explain pod/db-0 -n roles",
+        "kubectl get tvpa -n roles; kubectl get pods -n roles -L role; trimtab explain pod/db-0 -n roles",
     ),
 )
 

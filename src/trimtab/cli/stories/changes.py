@@ -31,7 +31,7 @@ class ReplicaChanges:
         """Return a line for each HPA whose replicas changed since the last call, or that is held from now on."""
         lines: list[str] = []
         for row in rows:
-            if row["kind"] != "vpa" and row["current"] is not None:
+            if row.get("current") is not None:  # VPAs have no replicas
                 lines += self._of(row)
         return lines
 

@@ -133,7 +133,7 @@ class Session:
             )
         if not stories:
             say("\n  trimtab top                       # every autoscaler, and what holds it")
-            say("  kubectl get thpa,hpa,vpa -A")
+            say("  kubectl get thpa,hpa,tvpa -A")
 
     async def _show(self, stage: Stage) -> None:
         """Print a line whenever a workload changes size, or is held."""

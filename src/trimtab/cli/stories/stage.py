@@ -16,7 +16,7 @@ from prometheus_client import CollectorRegistry
 
 from trimtab.cli.progress import reporting
 from trimtab.cli.stories import Story
-from trimtab.cli.top.rows import NO_RECOMMENDATION, NONE_DECIDED, decided_by, rows_of
+from trimtab.cli.top.rows import NO_RECOMMENDATION, NONE_DECIDED, VPA_KINDS, decided_by, rows_of
 from trimtab.clock import Clock
 from trimtab.cluster.client import Client
 from trimtab.dashboard import (
@@ -242,7 +242,7 @@ def _view(story: Story, speed: float) -> StoryView:
 
 def _is_decided(row: Mapping[str, Any]) -> bool:
     """Return whether the status says what was decided."""
-    if row["kind"] == "vpa":
+    if row["kind"] in VPA_KINDS:
         return bool(row["reason"] != NO_RECOMMENDATION)
     return bool(row["active"] != "Unknown")
 

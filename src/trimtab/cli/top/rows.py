@@ -19,6 +19,7 @@ from trimtab.decide.horizontal.from_status import (
 )
 from trimtab.decide.horizontal.status.conditions import UNKNOWN_ANNOTATION
 from trimtab.model.core.pod import MEMORY
+from trimtab.model.groups import NATIVE_VPA_GROUP, OWN_GROUP
 from trimtab.model.hpa.dry_run import DRY_RUN, MODE_ANNOTATION, mode_problem
 from trimtab.model.hpa.metric_kinds import MOST_IN_A_COLUMN, metric_readings
 from trimtab.model.hpa.selection_strategy import named_strategies, strategy_problem
@@ -28,7 +29,7 @@ from trimtab.model.readable import quantity_of_bytes
 from trimtab.model.vpa.types import VerticalPodAutoscaler, VerticalPodAutoscalerStatus, VPAConditionType
 from trimtab.operator.horizontal.kinds import NATIVE_HPAS, OWN_HPAS
 from trimtab.operator.settings.settings import Settings
-from trimtab.operator.vertical.kinds import VPAS
+from trimtab.operator.vertical.kinds import NATIVE, OWN
 
 COLUMNS: Final = ("namespace", "name", "metrics", "replicas", "min-max", "mode", "reason")
 WIDE: Final = (*COLUMNS, "target", "message")
@@ -57,12 +58,14 @@ class AutoscalerKind:
     plural_name: str
 
 
+VPA_KINDS: Final = ("tvpa", "vpa")
 KINDS: Final = {
-    "thpa": AutoscalerKind(OWN_HPAS, "horizontalpodautoscaler.autoscaling.trimtab.dev"),
+    "thpa": AutoscalerKind(OWN_HPAS, f"horizontalpodautoscaler.{OWN_GROUP}"),
     "hpa": AutoscalerKind(NATIVE_HPAS, "horizontalpodautoscaler.autoscaling"),
-    "vpa": AutoscalerKind(VPAS, "verticalpodautoscaler.autoscaling.k8s.io"),
+    "tvpa": AutoscalerKind(OWN.vpas, f"verticalpodautoscaler.{OWN_GROUP}"),
+    "vpa": AutoscalerKind(NATIVE.vpas, f"verticalpodautoscaler.{NATIVE_VPA_GROUP}"),
 }
-"""The name of each kind in kubectl. During a migration both kinds of HPAs may have the same name."""
+"""The name of each kind in kubectl. During a migration an own object and a native one may have the same name."""
 
 Decided = Mapping[str, StatusReason]
 """The operator's last reason for each HPA, by its uid: the operator may be that of another cluster."""
@@ -145,7 +148,7 @@ def vpa_row(vpa: VerticalPodAutoscaler) -> dict[str, Any]:
     reason, message = _reason_of_vpa(vpa.status)
     return {
         "namespace": vpa.metadata.namespace,
-        "kind": "vpa",
+        "kind": "vpa" if vpa.is_native else "tvpa",
         "name": vpa.metadata.name,
         "target": "" if target is None else str(target),
         "recommendation": {
@@ -175,7 +178,7 @@ def _reason_of_vpa(status: VerticalPodAutoscalerStatus) -> tuple[str, str]:
 
 def cells_of(row: Mapping[str, Any], *, is_wide: bool = False, room: int = 0) -> dict[str, str]:
     """Return the cells of a row as text. With `room` the names of metrics are cut, and their values are not."""
-    is_vpa = row["kind"] == "vpa"
+    is_vpa = row["kind"] in VPA_KINDS
     bounds = "" if is_vpa else f"{row['min']}-{row['max']}"
     details = ", ".join(part for part in (f"{bounds} replicas" if bounds else "", row["mode"]) if part)
     message = " ".join(row["message"].split())
@@ -195,7 +198,7 @@ def cells_of(row: Mapping[str, Any], *, is_wide: bool = False, room: int = 0) ->
 
 def _metrics(row: Mapping[str, Any], *, is_wide: bool, room: int) -> str:
     """Return the first metrics, or the first containers of a recommendation, and how many more there are."""
-    if row["kind"] == "vpa":
+    if row["kind"] in VPA_KINDS:
         pairs = [
             (container, " ".join(f"{name}={_size(name, amount)}" for name, amount in sizes.items()))
             for container, sizes in row["recommendation"].items()

@@ -9,6 +9,8 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import Final, NamedTuple, Protocol
 
+from trimtab.model.groups import NATIVE_VPA_GROUP, OWN_GROUP
+
 ALL_NAMESPACES: Final = ""
 
 
@@ -25,16 +27,18 @@ class Kind(NamedTuple):
         return f"{name}.{self.group}" if self.group else name
 
 
-HPAS: Final = Kind("autoscaling.trimtab.dev", "horizontalpodautoscalers")
+HPAS: Final = Kind(OWN_GROUP, "horizontalpodautoscalers")
 NATIVE_HPAS: Final = Kind("autoscaling", "horizontalpodautoscalers")
-VPAS: Final = Kind("autoscaling.k8s.io", "verticalpodautoscalers")
-CHECKPOINTS: Final = Kind("autoscaling.k8s.io", "verticalpodautoscalercheckpoints")
-SCOPES: Final = Kind("autoscaling.k8s.io", "vpascopes")
+VPAS: Final = Kind(OWN_GROUP, "verticalpodautoscalers")
+NATIVE_VPAS: Final = Kind(NATIVE_VPA_GROUP, "verticalpodautoscalers")
+CHECKPOINTS: Final = Kind(OWN_GROUP, "verticalpodautoscalercheckpoints")
+NATIVE_CHECKPOINTS: Final = Kind(NATIVE_VPA_GROUP, "verticalpodautoscalercheckpoints")
+SCOPES: Final = Kind(OWN_GROUP, "vpascopes")
 PODS: Final = Kind("", "pods")
 USAGE: Final = Kind("metrics.k8s.io", "pods")
 EVENTS: Final = Kind("", "events")
 
-AUTOSCALERS: Final = {"hpa": HPAS, "native": NATIVE_HPAS, "vpa": VPAS}
+AUTOSCALERS: Final = {"hpa": HPAS, "native": NATIVE_HPAS, "vpa": VPAS, "native-vpa": NATIVE_VPAS}
 """The kind of an autoscaler by the first part of its id."""
 
 

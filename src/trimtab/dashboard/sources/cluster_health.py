@@ -15,7 +15,7 @@ from trimtab.cluster.transport import Deadlines, Request, Response
 from trimtab.dashboard.pages.views import Notice
 from trimtab.operator.horizontal.kinds import INSTALL_CRDS, NATIVE_HPAS, OWN_HPAS, find_native_hpa
 from trimtab.operator.settings.settings import Settings
-from trimtab.operator.vertical.kinds import VPAS
+from trimtab.operator.vertical.kinds import NATIVE, OWN
 
 log = logging.getLogger(__name__)
 
@@ -36,7 +36,7 @@ PROBE_SECONDS: Final = 5.0
 """Time between two probes. A watch alone notices a lost server after minutes."""
 _MAX_NAMED: Final = 2
 """Kinds that the sentence about missing rights names. Its details have all of them."""
-_FIRST: Final = (OWN_HPAS, NATIVE_HPAS, VPAS)
+_FIRST: Final = (OWN_HPAS, NATIVE_HPAS, OWN.vpas, NATIVE.vpas)
 _LABELS: Final = {"own": "HPAs of Trimtab's kind", "native": "native HPAs"}
 _NO_LIST_YET: Final = "the first list"
 _RIGHTS_HINT: Final = "name the namespaces that it may read with -n, or grant it these rights"

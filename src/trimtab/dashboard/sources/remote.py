@@ -16,12 +16,13 @@ from trimtab.dashboard.pages.views import EventView, VerticalPage, VerticalRow
 from trimtab.dashboard.sources.vertical import OperatorVertical
 from trimtab.decide.vertical.update.actions import PodUpdateResult
 from trimtab.model.core.objects import Event
+from trimtab.model.groups import NATIVE_VPA_GROUP, OWN_GROUP
 from trimtab.operator.operator import Parts
 from trimtab.operator.settings.published import FoundSettings
 from trimtab.operator.settings.settings import Settings
 from trimtab.operator.vertical.cluster_view import ClusterView, ControlSnapshot, vpa_rules
 from trimtab.operator.vertical.explain import CheckpointedState, CheckpointReader, preview_updates
-from trimtab.operator.vertical.kinds import VPAS
+from trimtab.operator.vertical.kinds import kinds_of
 
 log = logging.getLogger(__name__)
 
@@ -33,9 +34,10 @@ MAX_EVENTS: Final = 50
 _OF_SIZES: Final = ("Resize", "Evict")
 """What the reasons of events about the size of a pod contain: those of Trimtab, of upstream's VPA and of the kubelet."""
 _INVOLVED_OBJECTS: Final = {
-    "hpa": ("HorizontalPodAutoscaler", "autoscaling.trimtab.dev/"),
+    "hpa": ("HorizontalPodAutoscaler", f"{OWN_GROUP}/"),
     "native": ("HorizontalPodAutoscaler", "autoscaling/"),
-    "vpa": ("VerticalPodAutoscaler", "autoscaling.k8s.io/"),
+    "vpa": ("VerticalPodAutoscaler", f"{OWN_GROUP}/"),
+    "native-vpa": ("VerticalPodAutoscaler", f"{NATIVE_VPA_GROUP}/"),
 }
 
 
@@ -200,12 +202,14 @@ class ServedVPAs:
 
     async def _watch(self) -> None:
         settings = self._settings()
-        if self._informers is None or self._informers.namespaces != settings.watch_namespaces:
+        kinds = kinds_of(settings)
+        is_same = self._view is not None and self._view.kinds == kinds
+        if self._informers is None or self._informers.namespaces != settings.watch_namespaces or not is_same:
             await self.close()
             client = self._parts.client
             self._informers = InformerFactory(client, settings.watch_namespaces)
             self._view = ClusterView(
-                client, self._parts.runtime.discovery, SharedInformers(self._informers)
+                client, self._parts.runtime.discovery, SharedInformers(self._informers), kinds=kinds
             ).size_pods()
             # Set before the first list, so that a forbidden kind does not hide the others.
             self._source = self._build_source(self._view)
@@ -223,10 +227,11 @@ class ServedVPAs:
             await self._informers.close()
 
     async def _is_served(self) -> bool:
+        discovery, kinds = self._parts.runtime.discovery, [kind.vpas for kind in kinds_of(self._settings())]
         try:
-            served = await self._parts.runtime.discovery.served(VPAS.group, VPAS.version, VPAS.plural)
+            served = [await discovery.served(kind.group, kind.version, kind.plural) for kind in kinds]
         except errors.ClusterError as error:
             log.info("discovering VPAs failed: %s", error)
             return False
-        self.is_absent = served is None
-        return served is not None
+        self.is_absent = not any(served)
+        return not self.is_absent

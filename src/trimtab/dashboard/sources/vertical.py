@@ -7,7 +7,14 @@ from typing import Final, Protocol
 
 import msgspec
 
-from trimtab.dashboard.auth.rights import CHECKPOINTS, EVENTS, PODS, SCOPES, Kind, NamespaceRights
+from trimtab.dashboard.auth.rights import (
+    CHECKPOINTS,
+    EVENTS,
+    NATIVE_CHECKPOINTS,
+    PODS,
+    SCOPES,
+    NamespaceRights,
+)
 from trimtab.dashboard.pages.histograms import count_samples, usage_bars
 from trimtab.dashboard.pages.patches import requests_yaml
 from trimtab.dashboard.pages.views import AmountView, EventView, SizedPod, VerticalPage, VerticalRow
@@ -36,10 +43,12 @@ from trimtab.operator.vertical.cluster_view import ClusterView, ControlSnapshot
 MAX_PODS: Final = 300
 PODS_PER_TURN: Final = 200
 """Pods that are explained before the event loop runs again, about 6 ms of work."""
+_HISTORY: Final = "Usage history, samples and derivations"
 _PARTS: Final = {
     PODS: "Pods and their requests",
     EVENTS: "Events",
-    CHECKPOINTS: "Usage history, samples and derivations",
+    CHECKPOINTS: _HISTORY,
+    NATIVE_CHECKPOINTS: _HISTORY,
     SCOPES: "Selectors of the scope",
 }
 """The parts of a page by kind."""
@@ -98,13 +107,18 @@ class OperatorVertical:
         """Return the parts of a VPA's page that a viewer may see, or None if there is no such VPA."""
         _, namespace, name = identity.split("/")
         vpa = self.view.vpas.get(name, namespace)
-        if vpa is None:
+        if vpa is None or _id_of(vpa) != identity:
             return None
-        allowed = await rights.allowed(_PARTS)
+        checkpoints = NATIVE_CHECKPOINTS if vpa.is_native else CHECKPOINTS
+        unused = {CHECKPOINTS, NATIVE_CHECKPOINTS} - {checkpoints}
+        parts = {kind: part for kind, part in _PARTS.items() if kind not in unused}
+        allowed = await rights.allowed(parts)
         control = await self.view.control_snapshot()
         await self.view.read_kubernetes()
         claim = control.claims.get(vpa.key)
-        source = await self._for_viewer(vpa.key, control, allowed)
+        source = await self._for_viewer(
+            vpa.key, control, shows_usage=checkpoints in allowed, shows_pods=PODS in allowed
+        )
         lists_events = EVENTS in allowed
         explained = await source._explain_all(vpa, control) if claim is not None and PODS in allowed else []
         controlled = {pod.metadata.name for pod, told in explained if told.controlled_by == vpa.key}
@@ -114,25 +128,25 @@ class OperatorVertical:
             events=events,
             shows_pods=PODS in allowed,
             shows_events=EVENTS in allowed,
-            shows_usage=CHECKPOINTS in allowed,
+            shows_usage=checkpoints in allowed,
             hidden=tuple(
                 rights.explain_missing(part, kind)
-                for kind, part in _PARTS.items()
-                if kind not in allowed and (kind != SCOPES or vpa.spec.vpa_scope is not None)
+                for kind, part in parts.items()
+                if kind not in allowed and (kind != SCOPES or vpa.scope_names)
             ),
         )
 
     async def _for_viewer(
-        self, vpa: str, control: ControlSnapshot, allowed: frozenset[Kind]
+        self, vpa: str, control: ControlSnapshot, *, shows_usage: bool, shows_pods: bool
     ) -> "OperatorVertical":
         """Return this source with the state of other processes, and without what a viewer may not see."""
-        recommender = self.recommender if CHECKPOINTS in allowed else None
-        updater = self.updater if PODS in allowed else None
+        recommender = self.recommender if shows_usage else None
+        updater = self.updater if shows_pods else None
         if self.remote is None:
             return OperatorVertical(self.view, recommender, updater)
-        if CHECKPOINTS in allowed and (recommender is None or recommender.model_of(vpa) is None):
+        if shows_usage and (recommender is None or recommender.model_of(vpa) is None):
             recommender = await self.remote.checkpointed(vpa, control)
-        if PODS in allowed:
+        if shows_pods:
             updater = _UpdaterWithPreview(updater, await self.remote.preview())
         return OperatorVertical(self.view, recommender, updater)
 
@@ -308,13 +322,17 @@ def _container_recommendations(vpa: VerticalPodAutoscaler) -> tuple[RecommendedC
     return tuple(recommendation.container_recommendations) if recommendation else ()
 
 
+def _id_of(vpa: VerticalPodAutoscaler) -> str:
+    return f"{'native-vpa' if vpa.is_native else 'vpa'}/{vpa.key}"
+
+
 def _row(vpa: VerticalPodAutoscaler, claim: VpaClaim | None = None) -> VerticalRow:
-    target, policy, scope = vpa.spec.target_ref, vpa.spec.update_policy, vpa.spec.vpa_scope
+    target, policy = vpa.spec.target_ref, vpa.spec.update_policy
     entries = _container_recommendations(vpa)
     state, summary = _state(vpa)
-    scope_name = f"scope {scope.name}" if scope is not None else "the whole target"
+    scope_name = f"scope {vpa.scope_names[0]}" if vpa.scope_names else "the whole target"
     return VerticalRow(
-        id=f"vpa/{vpa.key}",
+        id=_id_of(vpa),
         namespace=vpa.metadata.namespace,
         name=vpa.metadata.name,
         target=f"{target.kind}/{target.name}" if target is not None else "",

@@ -2,6 +2,8 @@
 
 const BINARY = ["", "Ki", "Mi", "Gi", "Ti", "Pi"];
 
+export const isVertical = (row) => /^(native-)?vpa\//.test(row.id);
+
 export function amount(value, unit) {
   if (value === null || value === undefined) return "–";
   if (unit === "%") return `${plain(value)} %`;

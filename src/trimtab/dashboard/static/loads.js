@@ -1,7 +1,7 @@
 // Turns the lab's loads up and down.
 import { html, useEffect, useState } from "./lib.js";
 import { get, post } from "./api.js";
-import { link } from "./format.js";
+import { isVertical, link } from "./format.js";
 import { Badge, Empty, Replicas, Title } from "./parts.js";
 import { onRows, rows } from "./stream.js";
 
@@ -29,7 +29,7 @@ export function Loads() {
 const scalers = (load) =>
   [...rows.values()].filter(
     (row) =>
-      !row.id.startsWith("vpa/") &&
+      !isVertical(row) &&
       (`${row.namespace}/${row.target.split("/")[1]}` === load.title || row.metrics.some((metric) => metric.name.replaceAll('"', "") === load.title)),
   );
 

@@ -97,7 +97,7 @@ function Shell({ who, leave }) {
     <div class=${isOld(now) ? "old" : ""}>
       ${kind === "hpa" || kind === "native"
         ? html`<${HorizontalPage} key=${id} id=${id} />`
-        : kind === "vpa"
+        : kind === "vpa" || kind === "native-vpa"
           ? html`<${VerticalPage} key=${id} id=${id} />`
           : kind === "loads"
             ? html`<${Loads} />`
@@ -110,6 +110,6 @@ function Shell({ who, leave }) {
 
 const NoPage = () =>
   html`<main id="main" tabindex="-1"><${Back} /><${Title}>There is no such page<//>
-    <${Empty}>This address names nothing that the dashboard shows. An autoscaler is at #/hpa/NAMESPACE/NAME, #/native/… or #/vpa/….<//></main>`;
+    <${Empty}>This address names nothing that the dashboard shows. An autoscaler is at #/hpa/NAMESPACE/NAME, #/native/…, #/vpa/… or #/native-vpa/….<//></main>`;
 
 render(html`<${App} />`, document.getElementById("app"));

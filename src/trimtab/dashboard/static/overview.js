@@ -1,6 +1,6 @@
 // All autoscalers: search, filter, sort, pages of fifty. The address keeps all of that for a reload, a link and the way back.
 import { html, useEffect, useLayoutEffect, useMemo, useState } from "./lib.js";
-import { link, many } from "./format.js";
+import { isVertical, link, many } from "./format.js";
 import { Badge, Empty, MiniBar, Replicas, STATES, Time, Title, Words, leaveOverviewAt } from "./parts.js";
 import { Stories } from "./stories.js";
 import { limits, now, onRows, rows } from "./stream.js";
@@ -12,7 +12,7 @@ const ORDER = ["problem", "scaling", "held", "paused", "waiting", "steady"];
 const DEFAULTS = { kind: "", state: "", namespace: "", text: "", sort: "", page: 0 };
 
 // What a link may call a kind: the words of this page and of kubectl.
-const KINDS = new Map([["horizontal", "horizontal"], ["hpa", "horizontal"], ["thpa", "horizontal"], ["vertical", "vertical"], ["vpa", "vertical"]]);
+const KINDS = new Map([["horizontal", "horizontal"], ["hpa", "horizontal"], ["thpa", "horizontal"], ["vertical", "vertical"], ["vpa", "vertical"], ["tvpa", "vertical"]]);
 
 // The view that an address asks for. People write and cut addresses, so what it does not say clearly is as if it were not there.
 function viewOf(query) {
@@ -51,9 +51,9 @@ export function Overview({ address }) {
   const [view, change] = useView(address);
   useEffect(() => onRows(() => setVersion((number) => number + 1)), []);
   const all = useMemo(() => [...rows.values()], [version]);
-  const vertical = all.filter((row) => row.id.startsWith("vpa/")).length;
+  const vertical = all.filter((row) => isVertical(row)).length;
   const kind = view.kind || (vertical > 0 && vertical === all.length ? "vertical" : "horizontal");
-  const ofKind = useMemo(() => all.filter((row) => row.id.startsWith("vpa/") === (kind === "vertical")), [all, kind]);
+  const ofKind = useMemo(() => all.filter((row) => isVertical(row) === (kind === "vertical")), [all, kind]);
   const found = useMemo(() => sorted(ofKind.filter((row) => fits(row, view)), view.sort), [ofKind, view]);
   const pages = Math.max(Math.ceil(found.length / PAGE), 1);
   const page = Math.min(view.page, pages - 1);
@@ -90,7 +90,7 @@ function countText(found, all, kind) {
 const EMPTY = {
   horizontal: () => html`There is no HPA here yet. Apply one of kind <code>HorizontalPodAutoscaler</code> in <code>autoscaling.trimtab.dev/v2</code>,
     or turn the native ones of a namespace into it: <code>kubectl get hpa -n NAMESPACE -o yaml | trimtab convert - --to trimtab | kubectl apply -f -</code>`,
-  vertical: () => html`There is no VPA here yet. Apply one of kind <code>VerticalPodAutoscaler</code> in <code>autoscaling.k8s.io/v1</code> that names your
+  vertical: () => html`There is no VPA here yet. Apply one of kind <code>VerticalPodAutoscaler</code> in <code>autoscaling.trimtab.dev/v1</code> that names your
     workload; with <code>updateMode: "Off"</code> it only recommends.`,
 };
 
@@ -204,7 +204,7 @@ const HorizontalTable = ({ rows: shown, ...how }) =>
         (row) => html`<tr key=${row.id}>
           <td><${Badge} state=${row.state} /></td>
           <td class="name"><a href=${link(row.id)}>${row.name}</a>
-            <span class="quiet">${row.namespace} · ${row.target}${row.id.startsWith("native/") ? " · native" : ""}</span>
+            <span class="quiet">${row.namespace} · ${row.target}${row.id.startsWith("native") ? " · native" : ""}</span>
             ${row.isDryRun && html`<span class="tag">dry run</span>`}</td>
           <td class="metrics">${row.metrics.map((metric) => html`<${Reading} metric=${metric} />`)}</td>
           <td class="number"><${Replicas} row=${row} /></td>

@@ -1,6 +1,7 @@
 // What the examples of `trimtab up` show, and what to try with each. Other programs have none.
 import { html, useEffect, useState } from "./lib.js";
 import { get } from "./api.js";
+import { isVertical } from "./format.js";
 import { rows } from "./stream.js";
 
 export function Stories() {
@@ -16,7 +17,7 @@ export function Stories() {
 // The list of a story's autoscalers; of VPAs if it has no others.
 function addressOf(namespace) {
   const all = [...rows.values()].filter((row) => row.namespace === namespace);
-  const kind = all.length && all.every((row) => row.id.startsWith("vpa/")) ? { kind: "vertical" } : { kind: "horizontal" };
+  const kind = all.length && all.every((row) => isVertical(row)) ? { kind: "vertical" } : { kind: "horizontal" };
   return `#/?${new URLSearchParams({ ...kind, namespace })}`;
 }
 

@@ -21,6 +21,7 @@ from trimtab.dashboard.auth.rights import (
     AUTOSCALERS,
     HPAS,
     NATIVE_HPAS,
+    NATIVE_VPAS,
     PODS,
     VPAS,
     Kind,
@@ -239,7 +240,7 @@ class DashboardApp:
 
     async def _vpa(self, request: WebRequest, session: Session) -> Reply:
         identity = request.parameter("id")
-        rights = await _rights_to(identity, session, VPAS)
+        rights = await _rights_to(identity, session, VPAS, NATIVE_VPAS)
         return json_reply(_require(await self._sources.vertical.page(identity, rights), identity))
 
     async def _what_if(self, body: bytes, session: Session) -> Reply:

@@ -6,7 +6,16 @@ from typing import Final, NamedTuple
 
 import msgspec
 
-from trimtab.dashboard.auth.rights import AUTOSCALERS, HPAS, NATIVE_HPAS, VPAS, Kind, KindInNamespace, Visible
+from trimtab.dashboard.auth.rights import (
+    AUTOSCALERS,
+    HPAS,
+    NATIVE_HPAS,
+    NATIVE_VPAS,
+    VPAS,
+    Kind,
+    KindInNamespace,
+    Visible,
+)
 from trimtab.dashboard.pages.views import (
     Changes,
     HorizontalRow,
@@ -99,7 +108,7 @@ class OverviewCache:
             horizontal=horizontal,
             vertical=vertical,
             horizontal_limit=_limit(visible, HPAS, NATIVE_HPAS),
-            vertical_limit=_limit(visible, VPAS),
+            vertical_limit=_limit(visible, VPAS, NATIVE_VPAS),
         )
 
     def changes_since(self, version: int, before: Visible, now: Visible) -> Changes:

@@ -69,6 +69,7 @@ from trimtab.operator.vertical.targets import Controllers, Unsupported
 from trimtab.operator.vertical.updater.controller import Updater as ProductionUpdater
 from trimtab.operator.vertical.updater.controller import UpdaterDeps
 from trimtab.operator.vertical.updater.replacement import ReplacementCheck
+from trimtab.operator.vertical.vpa_cache import VpaCache
 
 Checkpoints = tuple[VerticalPodAutoscalerCheckpoint, ...]
 T = TypeVar("T")
@@ -135,6 +136,13 @@ class _Informer(Generic[O]):
         )
         for subscriber in self._subscribers:
             subscriber(Delta(change, old, new))
+
+
+class _VpaInformer(_Informer[VerticalPodAutoscaler]):
+    """The VPAs. A candidate names each once."""
+
+    def is_superseded(self, _vpa: VerticalPodAutoscaler) -> bool:
+        return False
 
 
 class _Controllers(Mapping[ControllerKey, Controller]):
@@ -213,9 +221,9 @@ class View(ClusterView):
         self.gates, self.rules, self.api = settings.gates, vpa_rules(settings.compat), api
         self.share, self.discovery = Share(), cast("Discovery", _Discovery())
         self.pod_cache: _Informer[Pod] = _Informer(lambda: [pod.api for pod in api.workload.pods])
-        self.vpa_cache: _Informer[VerticalPodAutoscaler] = _Informer(lambda: list(api.vpas.values()))
+        self.vpa_cache = _VpaInformer(lambda: list(api.vpas.values()))
         self.pods = cast("NamespacedInformer[Pod]", self.pod_cache)
-        self.vpas = cast("NamespacedInformer[VerticalPodAutoscaler]", self.vpa_cache)
+        self.vpas = cast("VpaCache", self.vpa_cache)
         self.controllers = cast("Controllers", _Controllers(api))
         self.nodes = cast(
             "NamespacedInformer[Node]", _Informer(lambda: map(_node, api.workload.nodes.values()))

@@ -1,13 +1,10 @@
 """The manifest of a CustomResourceDefinition: names, version and columns around a schema."""
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from typing import Any
 
 from trimtab.model.crds.schema import Notes, schema_of
 from trimtab.model.json.wire import Wire
-
-APPROVAL = "api-approved.kubernetes.io"
-"""Annotation that an API server requires of definitions in the groups of k8s.io."""
 
 
 @dataclass(frozen=True)
@@ -41,7 +38,6 @@ class Crd:
     short_names: tuple[str, ...] = ()
     categories: tuple[str, ...] = ("trimtab",)
     has_status_subresource: bool = True
-    annotations: dict[str, str] = field(default_factory=dict)
 
     @property
     def name(self) -> str:
@@ -51,9 +47,6 @@ class Crd:
     def manifest(self) -> dict[str, Any]:
         """Return the definition as plain data."""
         kind = self.kind.__name__
-        metadata: dict[str, Any] = {"name": self.name}
-        if self.annotations:
-            metadata["annotations"] = dict(self.annotations)
         names: dict[str, Any] = {
             "kind": kind,
             "listKind": f"{kind}List",
@@ -66,7 +59,7 @@ class Crd:
         return {
             "apiVersion": "apiextensions.k8s.io/v1",
             "kind": "CustomResourceDefinition",
-            "metadata": metadata,
+            "metadata": {"name": self.name},
             "spec": {
                 "group": self.group,
                 "scope": "Namespaced",

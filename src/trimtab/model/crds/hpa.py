@@ -22,6 +22,7 @@ from trimtab.model.crds.schema import (
     rule,
     rules,
 )
+from trimtab.model.groups import OWN_GROUP
 from trimtab.model.hpa import replica_policies, types
 from trimtab.model.hpa.dry_run import MODE_ANNOTATION
 from trimtab.model.hpa.metric_fields import (
@@ -33,8 +34,6 @@ from trimtab.model.hpa.metric_kinds import KINDS
 from trimtab.model.hpa.validation.limits import MAX_METRICS
 from trimtab.model.hpa.validation.spec import MAX_PERIOD_SECONDS, MAX_STABILIZATION_WINDOW_SECONDS
 from trimtab.model.plugin_names import LONGEST_NAME, PLUGIN_NAME
-
-GROUP = "autoscaling.trimtab.dev"
 
 MAX_POLICIES = 20
 
@@ -274,7 +273,7 @@ _NOTES = Notes(
 )
 
 HORIZONTAL_POD_AUTOSCALERS = Crd(
-    group=GROUP,
+    group=OWN_GROUP,
     version="v2",
     kind=types.HorizontalPodAutoscaler,
     plural="horizontalpodautoscalers",

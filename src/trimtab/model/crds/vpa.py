@@ -1,7 +1,7 @@
 """The CRDs of VerticalPodAutoscaler, its checkpoints and VPAScope."""
 
 from trimtab.model.core.meta import Condition, CrossVersionObjectReference
-from trimtab.model.crds.definition import AGE, APPROVAL, Crd, PrinterColumn
+from trimtab.model.crds.definition import AGE, Crd, PrinterColumn
 from trimtab.model.crds.schema import (
     FRACTION,
     NAME_LENGTH,
@@ -16,12 +16,10 @@ from trimtab.model.crds.schema import (
     rule,
     rules,
 )
+from trimtab.model.groups import OWN_GROUP, VPA_VERSION
 from trimtab.model.vpa import types
 from trimtab.model.vpa.policy_validation import CONTROLLED_RESOURCES, STARTUP_BOOST_TYPES
 from trimtab.model.vpa.validation import MAX_NAME_LENGTH, MAX_RECOMMENDERS
-
-GROUP = "autoscaling.k8s.io"
-_APPROVED = {APPROVAL: "https://github.com/kubernetes/kubernetes/pull/63797"}
 
 MAX_CONTAINERS = 100
 MAX_RESOURCES = 8
@@ -173,13 +171,13 @@ _NOTES = Notes(
 )
 
 VERTICAL_POD_AUTOSCALERS = Crd(
-    group=GROUP,
-    version="v1",
+    group=OWN_GROUP,
+    version=VPA_VERSION,
     kind=types.VerticalPodAutoscaler,
     plural="verticalpodautoscalers",
     notes=_NOTES,
-    short_names=("vpa",),
-    annotations=_APPROVED,
+    short_names=("tvpa",),
+    categories=("all", "trimtab"),
     columns=(
         PrinterColumn("Mode", ".spec.updatePolicy.updateMode"),
         PrinterColumn("CPU", ".status.recommendation.containerRecommendations[0].target.cpu"),
@@ -193,8 +191,8 @@ VERTICAL_POD_AUTOSCALERS = Crd(
 )
 
 CHECKPOINTS = Crd(
-    group=GROUP,
-    version="v1",
+    group=OWN_GROUP,
+    version=VPA_VERSION,
     kind=types.VerticalPodAutoscalerCheckpoint,
     plural="verticalpodautoscalercheckpoints",
     # Weights are unsigned 32-bit numbers, more than int32 holds.
@@ -212,10 +210,9 @@ CHECKPOINTS = Crd(
             }
         )
     ),
-    short_names=("vpacheckpoint",),
+    short_names=("tvpacheckpoint",),
     # Upstream writes the status with the object, so it must not be a subresource here either.
     has_status_subresource=False,
-    annotations=_APPROVED,
     columns=(
         PrinterColumn("VPA", ".spec.vpaObjectName"),
         PrinterColumn("Container", ".spec.containerName"),
@@ -243,13 +240,12 @@ _SCOPE_NOTES = Notes(
 )
 
 VPA_SCOPES = Crd(
-    group=GROUP,
-    version="v1",
+    group=OWN_GROUP,
+    version=VPA_VERSION,
     kind=types.VPAScope,
     plural="vpascopes",
     notes=_SCOPE_NOTES,
     has_status_subresource=False,
-    annotations={APPROVAL: "unapproved, VPAScope is a proposal (kubernetes/autoscaler#8956)"},
     columns=(
         PrinterColumn("Pods", ".spec.podSelector.matchLabels"),
         PrinterColumn("Nodes", ".spec.nodeSelector.matchLabels"),

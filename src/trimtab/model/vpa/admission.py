@@ -6,13 +6,13 @@ from typing import Any, TypeVar
 
 from trimtab.model.feature_gates import FeatureGates
 from trimtab.model.field_errors import FieldError, aggregate
+from trimtab.model.groups import OWN_GROUP
 from trimtab.model.json import wire
 from trimtab.model.json.shape import misfits
 from trimtab.model.vpa.defaults import default_patch, options_for
 from trimtab.model.vpa.types import VerticalPodAutoscaler, VPAScope
 from trimtab.model.vpa.validation import validate_scope, validate_vpa
 
-GROUP = "autoscaling.k8s.io"
 UNPROCESSABLE = 422
 
 T = TypeVar("T")
@@ -28,6 +28,7 @@ class Review:
     old_object: Any = None
     scopes: Collection[str] | None = None
     """Names of the VPAScopes in the namespace, or None to leave references unchecked."""
+    group: str = OWN_GROUP
 
 
 @dataclass(frozen=True)
@@ -48,9 +49,9 @@ def review_vpa(review: Review, gates: FeatureGates, *, checks_creates: bool = Tr
     """
     errors = misfits(review.object, VerticalPodAutoscaler)
     if errors:
-        return _reject("VerticalPodAutoscaler", review.name, errors)
+        return _reject(review, "VerticalPodAutoscaler", errors)
     vpa = wire.convert(review.object, VerticalPodAutoscaler)
-    old = _read_old(review, VerticalPodAutoscaler)
+    old = _read(review.old_object, VerticalPodAutoscaler)
     options = options_for(
         gates,
         old,
@@ -59,39 +60,44 @@ def review_vpa(review: Review, gates: FeatureGates, *, checks_creates: bool = Tr
     )
     findings = validate_vpa(vpa, options)
     if findings.errors:
-        return _reject("VerticalPodAutoscaler", review.name, findings.errors, findings.warnings)
+        return _reject(review, "VerticalPodAutoscaler", findings.errors, findings.warnings)
     return ReviewResponse(allowed=True, patch=default_patch(vpa), warnings=findings.warnings)
+
+
+def named_scopes(review: Review) -> tuple[str, ...]:
+    """Return the scopes that a VPA under review names, if it can be read."""
+    vpa = _read(review.object, VerticalPodAutoscaler)
+    return tuple(filter(None, vpa.scope_names)) if vpa is not None else ()
 
 
 def review_scope(review: Review) -> ReviewResponse:
     """Review a VPAScope that is created or updated."""
     errors = misfits(review.object, VPAScope)
     errors = errors or validate_scope(wire.convert(review.object, VPAScope))
-    return _reject("VPAScope", review.name, errors) if errors else ReviewResponse(allowed=True)
+    return _reject(review, "VPAScope", errors) if errors else ReviewResponse(allowed=True)
 
 
 def _names_another_scope(vpa: VerticalPodAutoscaler, old: VerticalPodAutoscaler | None) -> bool:
     """Return whether the reference is new. An unchanged one to a deleted scope must not freeze the VPA."""
-    return old is None or vpa.spec.vpa_scope != old.spec.vpa_scope
+    return old is None or vpa.scope_names != old.scope_names
 
 
-def _read_old(review: Review, kind: type[T]) -> T | None:
-    """Return the stored object, if it exists and can be read."""
-    if not isinstance(review.old_object, dict) or misfits(review.old_object, kind):
-        return None
-    return wire.convert(review.old_object, kind)
+def _read(data: Any, kind: type[T]) -> T | None:
+    """Return an object, if there is one that can be read."""
+    return None if not isinstance(data, dict) or misfits(data, kind) else wire.convert(data, kind)
 
 
 def _reject(
-    kind: str, name: str, errors: Sequence[FieldError], warnings: Sequence[str] = ()
+    review: Review, kind: str, errors: Sequence[FieldError], warnings: Sequence[str] = ()
 ) -> ReviewResponse:
+    name, group = review.name, review.group
     causes = [{"reason": error.type.value, "message": error.body, "field": error.field} for error in errors]
     status = {
         "metadata": {},
         "status": "Failure",
-        "message": f'{kind}.{GROUP} "{name}" is invalid: {aggregate(errors)}',
+        "message": f'{kind}.{group} "{name}" is invalid: {aggregate(errors)}',
         "reason": "Invalid",
-        "details": {"name": name, "group": GROUP, "kind": kind, "causes": causes},
+        "details": {"name": name, "group": group, "kind": kind, "causes": causes},
         "code": UNPROCESSABLE,
     }
     return ReviewResponse(allowed=False, warnings=list(warnings), status=status)

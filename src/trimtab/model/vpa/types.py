@@ -1,4 +1,4 @@
-"""Types of autoscaling.k8s.io/v1, with `vpaScope` and Trimtab's estimator settings."""
+"""Types of VPAs, VPAScopes and checkpoints. Native VPAs lack `vpaScope` and Trimtab's estimator settings."""
 
 from datetime import datetime
 from enum import StrEnum
@@ -7,9 +7,16 @@ import msgspec
 
 from trimtab.model.core.meta import Condition, CrossVersionObjectReference, ObjectMeta
 from trimtab.model.core.pod import ResourceList
+from trimtab.model.groups import NATIVE_VPA_GROUP, OWN_GROUP, VPA_VERSION
 from trimtab.model.json.wire import Wire
 from trimtab.model.labels.selector import LabelSelector
 from trimtab.model.quantity import Quantity
+
+_OWN = f"{OWN_GROUP}/{VPA_VERSION}"
+_NATIVE = f"{NATIVE_VPA_GROUP}/{VPA_VERSION}"
+
+SCOPE_ANNOTATION = f"{OWN_GROUP}/vpa-scope"
+"""On a native VPA: its VPAScope. Upstream's definition may lose the field `spec.vpaScope` at any time."""
 
 
 class UpdateMode(StrEnum):
@@ -173,9 +180,9 @@ class VerticalPodAutoscalerStatus(Wire):
 
 
 class VerticalPodAutoscaler(Wire):
-    """An autoscaling.k8s.io/v1 VerticalPodAutoscaler."""
+    """A VerticalPodAutoscaler of autoscaling.trimtab.dev, or a native one of autoscaling.k8s.io."""
 
-    api_version: str = "autoscaling.k8s.io/v1"
+    api_version: str = _OWN
     kind: str = "VerticalPodAutoscaler"
     metadata: ObjectMeta = ObjectMeta()
     spec: VerticalPodAutoscalerSpec = VerticalPodAutoscalerSpec()
@@ -185,6 +192,19 @@ class VerticalPodAutoscaler(Wire):
     def key(self) -> str:
         """Return `namespace/name`."""
         return self.metadata.key
+
+    @property
+    def is_native(self) -> bool:
+        """Return whether it is an object of upstream's kind."""
+        return self.api_version == _NATIVE
+
+    @property
+    def scope_names(self) -> tuple[str, ...]:
+        """Return the VPAScope that it names, or nothing. Two names are the field and the annotation, which differ."""
+        field, annotation = self.spec.vpa_scope, self.metadata.annotations.get(SCOPE_ANNOTATION)
+        names = [field.name] if field is not None else []
+        names += [annotation] if annotation is not None and self.is_native else []
+        return tuple(dict.fromkeys(names))
 
     @property
     def update_mode(self) -> UpdateMode:
@@ -203,7 +223,7 @@ class VPAScopeSpec(Wire):
 class VPAScope(Wire):
     """A named partition of a workload's pods: a role, a hot shard, a class of nodes."""
 
-    api_version: str = "autoscaling.k8s.io/v1"
+    api_version: str = _OWN
     kind: str = "VPAScope"
     metadata: ObjectMeta = ObjectMeta()
     spec: VPAScopeSpec = VPAScopeSpec()
@@ -239,7 +259,7 @@ class VerticalPodAutoscalerCheckpointStatus(Wire):
 class VerticalPodAutoscalerCheckpoint(Wire):
     """A stored history."""
 
-    api_version: str = "autoscaling.k8s.io/v1"
+    api_version: str = _OWN
     kind: str = "VerticalPodAutoscalerCheckpoint"
     metadata: ObjectMeta = ObjectMeta()
     spec: VerticalPodAutoscalerCheckpointSpec = VerticalPodAutoscalerCheckpointSpec()

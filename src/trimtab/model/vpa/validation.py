@@ -23,6 +23,7 @@ from trimtab.model.labels.selector import selector_problems
 from trimtab.model.vpa.defaults import VPAOptions, policies_of
 from trimtab.model.vpa.policy_validation import validate_policy, validate_startup_boost
 from trimtab.model.vpa.types import (
+    SCOPE_ANNOTATION,
     ContainerControlledValues,
     ContainerResourcePolicy,
     EvictionChangeRequirement,
@@ -44,6 +45,7 @@ AUTO_IS_DEPRECATED = (
 )
 
 _SPEC = FieldPath("spec")
+_SCOPE_ANNOTATION = FieldPath(f"metadata.annotations[{SCOPE_ANNOTATION}]")
 
 
 @dataclass
@@ -101,25 +103,29 @@ def _check_update_policy(policy: PodUpdatePolicy, options: VPAOptions) -> Iterat
 
 
 def _check_scope(vpa: VerticalPodAutoscaler, options: VPAOptions) -> Iterator[FieldError]:
-    scope = vpa.spec.vpa_scope
-    if scope is None:
+    names = vpa.scope_names
+    if not names:
         return
-    path = _SPEC.child("vpaScope")
+    path, name_path = _SPEC.child("vpaScope"), _SPEC.child("vpaScope", "name")
+    if vpa.spec.vpa_scope is None:
+        path = name_path = _SCOPE_ANNOTATION
     if not options.allow_vpa_scope:
         yield forbidden(path, "not supported when feature flag VPASelectorRefinement is disabled")
-    elif not scope.name:
-        yield required(
-            path.child("name"), "name the VPAScope, in this namespace, that this VPA is limited to"
-        )
-    elif options.checked_scopes is not None and scope.name not in options.checked_scopes:
-        yield not_found(path.child("name"), scope.name)
+    elif not names[0]:
+        yield required(name_path, "name the VPAScope, in this namespace, that this VPA is limited to")
+    elif len(names) > 1:
+        yield invalid(_SCOPE_ANNOTATION, names[1], f"must be {names[0]}, as spec.vpaScope.name, or absent")
+    elif options.checked_scopes is not None and names[0] not in options.checked_scopes:
+        yield not_found(name_path, names[0])
 
 
 def _scope_warnings(vpa: VerticalPodAutoscaler) -> Iterator[str]:
-    """Warn of modes that evict, because they evict one leader after the other."""
+    """Warn of an annotation without effect, and of modes that evict, because they evict one leader after the other."""
+    if not vpa.is_native and SCOPE_ANNOTATION in vpa.metadata.annotations:
+        yield f"{_SCOPE_ANNOTATION.text}: counts on native VPAs only and has no effect here: set spec.vpaScope instead"
     policy = vpa.spec.update_policy
     mode = policy.update_mode if policy else UpdateMode.RECREATE
-    if vpa.spec.vpa_scope is None or mode not in (UpdateMode.RECREATE, UpdateMode.AUTO):
+    if not vpa.scope_names or mode not in (UpdateMode.RECREATE, UpdateMode.AUTO):
         return
     how = (
         "evicts pods"
@@ -127,7 +133,7 @@ def _scope_warnings(vpa: VerticalPodAutoscaler) -> Iterator[str]:
         else "evicts pods wherever they cannot be resized in place"
     )
     yield (
-        f"spec.updatePolicy: {mode} {how}, and an evicted pod may lose the role that spec.vpaScope selects it by; "
+        f"spec.updatePolicy: {mode} {how}, and an evicted pod may lose the role that its VPAScope selects it by; "
         "use InPlaceOrRecreate or InPlace"
     )
 

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from enum import Enum
 from typing import Any, Final
 
-from trimtab.model.vpa.admission import GROUP
+from trimtab.model.groups import NATIVE_VPA_GROUP, OWN_GROUP, VPA_VERSION
 
 MUTATE_PODS, PROBE, DEFAULT_VPAS = "/mutate-pods", "/probe", "/default-vpas"
 VALIDATE_VPAS, VALIDATE_SCOPES = "/validate-vpas", "/validate-scopes"
@@ -49,7 +49,7 @@ class Webhook:
 def _rule(group: str, plural: str, *operations: str) -> dict[str, Any]:
     return {
         "apiGroups": [group],
-        "apiVersions": ["v1"],
+        "apiVersions": [VPA_VERSION],
         "resources": [plural],
         "operations": list(operations),
         "scope": "Namespaced",
@@ -57,8 +57,8 @@ def _rule(group: str, plural: str, *operations: str) -> dict[str, Any]:
 
 
 _PODS: Final = _rule("", "pods", "CREATE")
-_VPAS: Final = _rule(GROUP, "verticalpodautoscalers", "CREATE", "UPDATE")
-_SCOPES: Final = _rule(GROUP, "vpascopes", "CREATE", "UPDATE")
+_VPAS: Final = _rule(OWN_GROUP, "verticalpodautoscalers", "CREATE", "UPDATE")
+_SCOPES: Final = _rule(OWN_GROUP, "vpascopes", "CREATE", "UPDATE")
 # No VPA matches a pod without a controller, so its creation need not wait for the webhook.
 _IS_CONTROLLED: Final = {"name": "has-a-controller", "expression": _HAS_CONTROLLER}
 _IS_VPA_OR_CONTROLLED: Final = {
@@ -107,9 +107,16 @@ VALIDATING_WEBHOOKS: Final = (
 
 
 def declare(
-    webhook: Webhook, *, client: Any, failure_policy: Any, timeout_seconds: Any, namespaces: Any
+    webhook: Webhook,
+    *,
+    client: Any,
+    failure_policy: Any,
+    timeout_seconds: Any,
+    namespaces: Any,
+    has_native_vpas: bool = False,
 ) -> dict[str, Any]:
     """Return a webhook as its configuration declares it."""
+    native = {"apiGroups": [OWN_GROUP, NATIVE_VPA_GROUP]}
     is_probe = webhook.path == PROBE
     declared: dict[str, Any] = {
         "name": webhook.name,
@@ -120,7 +127,9 @@ def declare(
         "failurePolicy": "Ignore" if is_probe else failure_policy,
         "matchPolicy": "Equivalent",
         "timeoutSeconds": timeout_seconds,
-        "rules": [dict(rule) for rule in webhook.rules],
+        "rules": [
+            rule | native if rule == _VPAS and has_native_vpas else dict(rule) for rule in webhook.rules
+        ],
         "namespaceSelector": namespaces,
     }
     if is_probe:

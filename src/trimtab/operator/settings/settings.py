@@ -103,6 +103,9 @@ class Settings:
     namespace: str = setting("trimtab", read_by=VERTICAL, group="Admission", decides=True, is_essential=True, is_wired=True,
         help="Our own namespace: for the webhook's Service, its certificate and the probe.",
         why="The namespace that the chart installs into.")
+    native_vpas: bool = setting(False, read_by=f"{VERTICAL} dashboard", group="Recommender", decides=True, is_essential=True,
+        help="Also act on autoscaling.k8s.io objects; needs upstream's VPA, or that of the cloud provider, off.",
+        why="Two controllers on one object fight; the one that is there comes first.")
     ignored_namespaces: tuple[str, ...] = setting((), "--ignored-vpa-object-namespaces", read_by=VERTICAL, group="Admission", decides=True, form=NAMESPACE,
         help="Namespaces whose VPAs and pods recommender, updater and admission leave alone, separated by commas.")
     include_kube_system: bool = setting(False, read_by=VERTICAL, group="Admission", decides=True, compat={"kubernetes": True, "vpa": True},

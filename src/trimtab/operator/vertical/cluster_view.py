@@ -5,7 +5,7 @@ Recommender, updater, admission and `explain` share it, so they agree on which V
 
 import contextlib
 import logging
-from collections.abc import Collection, Iterable, Iterator
+from collections.abc import Collection, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from typing import Any
@@ -15,7 +15,7 @@ from trimtab.cluster.cache.shared import NamespacedInformer, SharedInformers
 from trimtab.cluster.cache.store import Delta
 from trimtab.cluster.client import Client
 from trimtab.cluster.discovery import Discovery
-from trimtab.cluster.resource import LIMIT_RANGES, NODES
+from trimtab.cluster.resource import LIMIT_RANGES, NODES, Resource
 from trimtab.decide.vertical.control.claims import VpaClaim, VPAIndex, index_vpas
 from trimtab.decide.vertical.control.controllers import ControllerIndex, ControllerKey, creator_of
 from trimtab.decide.vertical.control.scope import NodeLabels
@@ -32,8 +32,9 @@ from trimtab.model.labels.selector import Selector
 from trimtab.model.vpa.types import VerticalPodAutoscaler, VPAScope
 from trimtab.operator.pods.whole_pods import whole_pods
 from trimtab.operator.settings.compat import upstreams
-from trimtab.operator.vertical.kinds import GROUP, SCOPES, VERSION, VPAS
+from trimtab.operator.vertical.kinds import OWN, SCOPES, VpaKind
 from trimtab.operator.vertical.targets import Controllers, Unsupported
+from trimtab.operator.vertical.vpa_cache import VpaCache
 
 log = logging.getLogger(__name__)
 
@@ -83,12 +84,13 @@ class ClusterView:
         *,
         gates: FeatureGates | None = None,
         rules: Rules = Rules.TRIMTAB,
+        kinds: Sequence[VpaKind] = (OWN,),
     ) -> None:
         self.gates = gates or FeatureGates()
         self.rules = rules
         self.discovery = discovery
         self.pods: NamespacedInformer[Pod] = caches.get(whole_pods())
-        self.vpas = caches.get(VPAS)
+        self.vpas = VpaCache()
         self.nodes = caches.get(NODES)
         self.controllers = Controllers(client, self.discovery, caches)
         self.share = caches.share
@@ -103,6 +105,11 @@ class ClusterView:
         self._snapshot: tuple[tuple[int, FeatureGates, Rules], ControlSnapshot] | None = None
         """The last control snapshot, with the version and rules that it was built from."""
         self.vpas.subscribe(self._changed)
+        self.kinds = tuple(kinds)
+        # Where only upstream's CRDs are, nobody grants the right to list ours. So `begin` looks for them first.
+        for kind in self.kinds:
+            if kind is not OWN or len(self.kinds) == 1:
+                self.vpas.watch(kind, caches.get(kind.vpas))
         self.nodes.subscribe(self._on_node)
         self.controllers.subscribe(self._changed)
 
@@ -125,13 +132,19 @@ class ClusterView:
             await cache.wait_settled()
 
     async def begin(self) -> None:
-        """Watch VPAScopes, if the gate is on and the cluster serves them."""
+        """Watch our own VPAs beside native ones, and VPAScopes if the gate is on, as far as the cluster serves them."""
+        if OWN in self.kinds and OWN not in self.vpas.by_kind and await self._is_served(OWN.vpas):
+            self.vpas.watch(OWN, self._caches.get(OWN.vpas))
         if self.gates.vpa_selector_refinement and self._scopes is None:
-            if await self.discovery.served(GROUP, VERSION, SCOPES.plural) is not None:
+            if await self._is_served(SCOPES):
                 self._scopes = self._caches.get(SCOPES)
                 self._scopes.subscribe(self._changed)
             else:
                 log.warning("the cluster does not serve VPAScope; VPAs that name one do nothing")
+
+    async def _is_served(self, resource: Resource[Any]) -> bool:
+        served = await self.discovery.served(resource.group, resource.version, resource.plural)
+        return served is not None
 
     def has_shard(self, shard: int) -> bool:
         """Return whether everything about the objects of a shard is cached."""
@@ -148,7 +161,8 @@ class ClusterView:
 
     def all_caches(self) -> Iterator[NamespacedInformer[Any]]:
         """Yield every cache that decisions depend on."""
-        yield from (self.pods, self.vpas, self.nodes)
+        yield from (self.pods, self.nodes)
+        yield from self.vpas.by_kind.values()
         if self._limit_ranges is not None:
             yield self._limit_ranges
         yield from self.controllers.caches()
@@ -166,8 +180,9 @@ class ClusterView:
         return problems
 
     def warnings(self) -> dict[str, str]:
-        """Return which namespaces may not be read and count as empty, by resource and namespace."""
-        return {
+        """Return which namespaces may not be read and count as empty, and which VPAs are left alone, by name."""
+        left_alone = "the native VPA is left alone: a VPA of Trimtab's kind has its name"
+        return {f"VPA {vpa.key}": left_alone for vpa in self.vpas.superseded()} | {
             f"{cache.resource.plural} of {namespace}": answer
             for cache in self.all_caches()
             for namespace, answer in cache.refusals().items()

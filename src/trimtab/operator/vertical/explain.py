@@ -42,7 +42,7 @@ from trimtab.model.vpa.types import VerticalPodAutoscaler, VPAConditionType
 from trimtab.operator.settings.settings import Settings
 from trimtab.operator.vertical.cluster_view import ClusterView, ControlSnapshot, vpa_rules
 from trimtab.operator.vertical.estimation import Estimation
-from trimtab.operator.vertical.kinds import CHECKPOINTS
+from trimtab.operator.vertical.kinds import kind_of, kinds_of
 from trimtab.operator.vertical.recommender.feeder import UnsupportedConfig, is_served_by, usable_selector
 from trimtab.operator.vertical.updater.controller import updater_settings
 from trimtab.operator.vertical.updater.replacement import Obstacle, ReplacementCheck
@@ -95,6 +95,7 @@ class Explainer:
             informers,
             gates=settings.gates,
             rules=vpa_rules(settings.compat),
+            kinds=kinds_of(settings),
         ).size_pods()
         self._checkpoints = CheckpointReader(client.clock, client, self._view, settings)
 
@@ -257,7 +258,8 @@ class CheckpointReader:
         state = self._estimation.new_state(self._view)
         vpa = state.add_or_update_vpa(targeted.vpa, selector)
         now_ns = times.to_ns(self._clock.now())
-        listing = await self._client.list(CHECKPOINTS, ListOptions(targeted.name.namespace))
+        checkpointed = kind_of(targeted.vpa.api_version).checkpoints
+        listing = await self._client.list(checkpointed, ListOptions(targeted.name.namespace))
         checkpoints = [item for item in listing.items if item.spec.vpa_object_name == targeted.name.name]
         for checkpoint in checkpoints:
             load_checkpoint(state, checkpoint, now_ns)

@@ -17,6 +17,7 @@ from trimtab.operator.settings.declare import reject_bad_values
 from trimtab.operator.settings.settings import Settings
 from trimtab.operator.vertical.cluster_view import ClusterView, vpa_rules
 from trimtab.operator.vertical.estimation import Estimation
+from trimtab.operator.vertical.kinds import kinds_of
 from trimtab.operator.vertical.metrics import (
     AdmissionMetrics,
     RecommenderMetrics,
@@ -69,6 +70,7 @@ class VerticalRuntime:
             self.caches,
             gates=gates,
             rules=vpa_rules(settings.compat),
+            kinds=kinds_of(settings),
         )
         if set(settings.components) - NEVER_SIZE:
             self.view.size_pods()

@@ -241,3 +241,47 @@ def test_a_new_object_has_no_memory_of_the_old_one(tmp_path, capsys):
     file.write_text(ANNOTATED % ("v2", "autoscaling.trimtab.dev/memory", "{}"))
     (hpa,) = yaml.safe_load_all(convert(capsys, str(file), "--to", "trimtab"))
     assert "annotations" not in hpa["metadata"]
+
+
+NATIVE_VPA = """\
+apiVersion: autoscaling.k8s.io/v1
+kind: VerticalPodAutoscaler
+metadata:
+  name: db
+  uid: 1f0c
+  annotations: {autoscaling.trimtab.dev/vpa-scope: leader}
+spec:
+  targetRef: {apiVersion: apps/v1, kind: StatefulSet, name: db}
+status:
+  recommendation: {containerRecommendations: []}
+"""
+
+
+def test_a_vpa_becomes_one_of_the_own_kind_with_its_status_and_back(tmp_path, capsys):
+    file = tmp_path / "vpa.yaml"
+    file.write_text(NATIVE_VPA)
+    text = convert(capsys, str(file), "--to", "trimtab")
+    (own,) = yaml.safe_load_all(text)
+    assert own["apiVersion"] == "autoscaling.trimtab.dev/v1"
+    assert own["metadata"] == {"name": "db"}
+    assert own["spec"]["vpaScope"] == {"name": "leader"}
+    assert own["status"] == {"recommendation": {"containerRecommendations": []}}
+    file.write_text(text)
+    (native,) = yaml.safe_load_all(convert(capsys, str(file), "--to", "native"))
+    (written,) = yaml.safe_load_all(NATIVE_VPA)
+    del written["metadata"]["uid"]
+    assert native == written
+
+
+@pytest.mark.parametrize(
+    ("old", "new", "why"),
+    [
+        pytest.param("status:", "  vpaScope: {name: other}\nstatus:", "names 'other'", id="two scopes"),
+        pytest.param("spec:", "spec: 5\nx:", "must be an object", id="no spec"),
+    ],
+)
+def test_a_vpa_that_cannot_be_converted_is_named(old, new, why, tmp_path, capsys):
+    file = tmp_path / "vpa.yaml"
+    file.write_text(NATIVE_VPA.replace(old, new, 1))
+    assert answer(["convert", str(file), "--to", "trimtab"]) == 1
+    assert why in capsys.readouterr().err

@@ -38,7 +38,7 @@ def vpa(name, recommender=None):
     if recommender:
         spec["recommenders"] = [{"name": recommender}]
     data = {
-        "apiVersion": "autoscaling.k8s.io/v1",
+        "apiVersion": "autoscaling.trimtab.dev/v1",
         "kind": "VerticalPodAutoscaler",
         "metadata": {"name": name},
     }

@@ -23,7 +23,7 @@ spec:
 """
 OWN_HPA = HPA.replace("autoscaling/v2", "autoscaling.trimtab.dev/v2")
 VPA = """\
-apiVersion: autoscaling.k8s.io/v1
+apiVersion: autoscaling.trimtab.dev/v1
 kind: VerticalPodAutoscaler
 metadata: {name: db, namespace: shop}
 spec:
@@ -31,7 +31,7 @@ spec:
   updatePolicy: {updateMode: InPlaceOrRecreate}
 """
 SCOPE = """\
-apiVersion: autoscaling.k8s.io/v1
+apiVersion: autoscaling.trimtab.dev/v1
 kind: VPAScope
 metadata: {name: leader, namespace: shop}
 spec:
@@ -148,7 +148,7 @@ def test_lists_are_unpacked_and_other_kinds_skipped(check):
         ("kind: HorizontalPodAutoscaler\n", "apiVersion: Required value"),
         ("apiVersion: v1\nkind: 5\n", "kind: Invalid value: 5: must be text, not an integer"),
         (HPA.replace("autoscaling/v2", "autoscaling/v3"), 'apiVersion: Unsupported value: "autoscaling/v3"'),
-        (VPA.replace("k8s.io/v1", "k8s.io/v1beta2"), 'supported values: "autoscaling.k8s.io/v1"'),
+        (VPA.replace("k8s.io/v1", "k8s.io/v1beta2"), 'supported values: "autoscaling.trimtab.dev/v1"'),
         (
             HPA.replace("metadata: {name: web, namespace: shop}", "metadata: 5"),
             "metadata: Invalid value: 5: must be an object",

@@ -30,7 +30,7 @@ spec:
     metadata: {labels: {app: web}}
     spec: {containers: [{name: app, image: web, resources: {requests: {cpu: 100m, memory: 64Mi}}}]}
 ---
-apiVersion: autoscaling.k8s.io/v1
+apiVersion: autoscaling.trimtab.dev/v1
 kind: VerticalPodAutoscaler
 metadata: {name: web, namespace: shop}
 spec:

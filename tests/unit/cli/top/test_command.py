@@ -416,7 +416,7 @@ def test_every_row_is_one_line_for_other_programs():
         "AtMaximum",
     ]
     assert re.split(" {3,}", first) == cells
-    cells = ["roles", "vpa/db-leader", "db cpu=247m memory=1938Mi", "InPlaceOrRecreate"]
+    cells = ["roles", "tvpa/db-leader", "db cpu=247m memory=1938Mi", "InPlaceOrRecreate"]
     assert re.split(" {3,}", second) == [*cells, "RecommendationProvided"]
     places = [line.index(word) for line, word in ((header, "MODE"), (second, "InPlace"))]
     assert places[0] == places[1]
@@ -431,7 +431,7 @@ def test_at_80_columns_nothing_is_lost_but_a_part_of_long_names():
         "NAMESPACE     NAME                 METRICS                              REPLICAS",
         "same-labels   thpa/shop-by-label   queue_length_of_al… 26/30 (avg) +1   8",
         "  AtMaximum (1-8 replicas): some words on this",
-        "roles         vpa/db-leader        db cpu=247m memory=1938Mi",
+        "roles         tvpa/db-leader       db cpu=247m memory=1938Mi",
         "  RecommendationProvided (InPlaceOrRecreate)",
     ]
 

@@ -8,7 +8,7 @@ from trimtab.cluster.transport import Request
 RULE = DryRun("trimtab", "trimtab-recommender")
 LEASES = "/apis/coordination.k8s.io/v1/namespaces"
 HPAS = "/apis/autoscaling.trimtab.dev/v1/namespaces/shop/horizontalpodautoscalers"
-VPAS = "/apis/autoscaling.k8s.io/v1/namespaces/shop/verticalpodautoscalers"
+VPAS = "/apis/autoscaling.trimtab.dev/v1/namespaces/shop/verticalpodautoscalers"
 PODS = "/api/v1/namespaces/shop/pods"
 NAMED = b'{"metadata": {"name": "%s"}}'
 
@@ -48,8 +48,12 @@ def test_events_reviews_and_leases_of_its_own_are_sent(method, path, body):
         ("PATCH", "/apis/apps/v1/namespaces/shop/deployments/web/scale", b"{}"),
         ("PATCH", "/apis/apps/v1/namespaces/shop/deployments/web/status", b"{}"),
         ("POST", f"{VPAS}/checkpoints", b"{}"),
-        ("POST", "/apis/autoscaling.k8s.io/v1/namespaces/shop/verticalpodautoscalercheckpoints", b"{}"),
-        ("DELETE", "/apis/autoscaling.k8s.io/v1/namespaces/shop/verticalpodautoscalercheckpoints/a", b"{}"),
+        ("POST", "/apis/autoscaling.trimtab.dev/v1/namespaces/shop/verticalpodautoscalercheckpoints", b"{}"),
+        (
+            "DELETE",
+            "/apis/autoscaling.trimtab.dev/v1/namespaces/shop/verticalpodautoscalercheckpoints/a",
+            b"{}",
+        ),
         ("PATCH", "/apis/admissionregistration.k8s.io/v1/mutatingwebhookconfigurations/trimtab-vpa", b"{}"),
         ("PUT", "/api/v1/namespaces/trimtab/secrets/trimtab-webhook-tls", b"{}"),
         ("PATCH", f"{LEASES}/kube-system/leases/vpa-admission-controller", b"{}"),

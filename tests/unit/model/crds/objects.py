@@ -29,7 +29,7 @@ HPA: dict[str, Any] = {
     },
 }
 VPA = {
-    "apiVersion": "autoscaling.k8s.io/v1",
+    "apiVersion": "autoscaling.trimtab.dev/v1",
     "kind": "VerticalPodAutoscaler",
     "metadata": {"name": "db"},
     "spec": {
@@ -51,7 +51,7 @@ VPA = {
     },
 }
 SCOPE = {
-    "apiVersion": "autoscaling.k8s.io/v1",
+    "apiVersion": "autoscaling.trimtab.dev/v1",
     "kind": "VPAScope",
     "metadata": {"name": "leader"},
     "spec": {

@@ -37,9 +37,9 @@ def at(root, path):
 def test_all_four_kinds_are_defined():
     assert [crd["metadata"]["name"] for crd in all_crds()] == [
         "horizontalpodautoscalers.autoscaling.trimtab.dev",
-        "verticalpodautoscalers.autoscaling.k8s.io",
-        "verticalpodautoscalercheckpoints.autoscaling.k8s.io",
-        "vpascopes.autoscaling.k8s.io",
+        "verticalpodautoscalers.autoscaling.trimtab.dev",
+        "verticalpodautoscalercheckpoints.autoscaling.trimtab.dev",
+        "vpascopes.autoscaling.trimtab.dev",
     ]
 
 
@@ -111,12 +111,12 @@ def test_enums_are_those_of_the_types():
     assert not any(
         re.match(pattern, name) for name in ("", "Other", "labelSelector", "example/Other", "a.b/")
     )
-    vpa = schema("verticalpodautoscalers.autoscaling.k8s.io")
+    vpa = schema("verticalpodautoscalers.autoscaling.trimtab.dev")
     assert at(vpa, "spec.updatePolicy.updateMode")["enum"] == list(UpdateMode)
 
 
 def test_integers_have_the_width_of_the_api():
-    vpa = schema("verticalpodautoscalers.autoscaling.k8s.io")
+    vpa = schema("verticalpodautoscalers.autoscaling.trimtab.dev")
     policy = at(vpa, "spec.resourcePolicy.containerPolicies[]")["properties"]
     assert policy["memoryAggregationIntervalSeconds"]["format"] == "int32"
     assert policy["memoryAggregationIntervalCount"]["format"] == "int64"
@@ -126,7 +126,7 @@ def test_only_the_kinds_whose_status_has_another_writer_have_the_subresource():
     with_status = {name for name, crd in DEFINITIONS.items() if "subresources" in crd["spec"]["versions"][0]}
     assert with_status == {
         "horizontalpodautoscalers.autoscaling.trimtab.dev",
-        "verticalpodautoscalers.autoscaling.k8s.io",
+        "verticalpodautoscalers.autoscaling.trimtab.dev",
     }
 
 

@@ -33,7 +33,7 @@ def test_scp_u3_a_missing_scope_is_refused_on_create():
     assert answer.status is not None
     assert answer.status["code"] == 422
     assert answer.status["message"] == (
-        'VerticalPodAutoscaler.autoscaling.k8s.io "db" is invalid: spec.vpaScope.name: Not found: "leader"'
+        'VerticalPodAutoscaler.autoscaling.trimtab.dev "db" is invalid: spec.vpaScope.name: Not found: "leader"'
     )
 
 
@@ -76,7 +76,7 @@ def test_a_scope_with_a_bad_selector_is_refused_and_a_good_one_is_not():
     answer = review_scope(Review("CREATE", "leader", bad))
     assert answer.status is not None
     assert answer.status["message"].startswith(
-        'VPAScope.autoscaling.k8s.io "leader" is invalid: spec.podSelector: '
+        'VPAScope.autoscaling.trimtab.dev "leader" is invalid: spec.podSelector: '
     )
     assert review_scope(
         Review("CREATE", "leader", {"spec": {"podSelector": {"matchLabels": {"role": "leader"}}}})

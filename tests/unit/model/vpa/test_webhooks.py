@@ -27,8 +27,8 @@ def reached(webhook):
 
 
 PODS = ([""], ["pods"], ["CREATE"])
-VPAS = (["autoscaling.k8s.io"], ["verticalpodautoscalers"], ["CREATE", "UPDATE"])
-SCOPES = (["autoscaling.k8s.io"], ["vpascopes"], ["CREATE", "UPDATE"])
+VPAS = (["autoscaling.trimtab.dev"], ["verticalpodautoscalers"], ["CREATE", "UPDATE"])
+SCOPES = (["autoscaling.trimtab.dev"], ["vpascopes"], ["CREATE", "UPDATE"])
 
 
 @pytest.mark.parametrize(

@@ -94,9 +94,9 @@ def test_every_annotation_of_a_vertical_decision_is_kept_or_only_written():
         if name.endswith("_ANNOTATION") and isinstance(value, str)
     }
     assert len(names) > len(written_only)
-    of_checkpoints = {"trimtab.dev/memory-windows", "trimtab.dev/estimate"}
+    of_vpas = {"trimtab.dev/memory-windows", "trimtab.dev/estimate", "autoscaling.trimtab.dev/vpa-scope"}
     found = kept(raw_pod(annotations=dict.fromkeys(names, "x"))).metadata.annotations
-    assert set(found) == names - written_only - of_checkpoints
+    assert set(found) == names - written_only - of_vpas
 
 
 def walk(package) -> list[str]:

@@ -12,7 +12,7 @@ from typing import NamedTuple
 
 from trimtab.model.core.pod import Pod
 from trimtab.model.labels.selector import LabelSelector, Selector, SelectorError
-from trimtab.model.vpa.types import VerticalPodAutoscaler, VPAScope
+from trimtab.model.vpa.types import SCOPE_ANNOTATION, VerticalPodAutoscaler, VPAScope
 
 GATE = "VPASelectorRefinement"
 _NODE_NAME_FIELD = "metadata.name"
@@ -56,24 +56,31 @@ def resolve_scope(
     vpa: VerticalPodAutoscaler, scopes: Mapping[str, VPAScope], *, is_gate_on: bool
 ) -> Scope | ScopeError:
     """Return the scope that a VPA names. `scopes` holds VPAScopes by `namespace/name`."""
-    reference = vpa.spec.vpa_scope
-    if reference is None:
+    names = vpa.scope_names
+    if not names:
         return WHOLE_TARGET
+    name = names[0]
     if not is_gate_on:
         return ScopeError(
             "ScopeDisabled",
-            f"VPA {vpa.key} names VPAScope {reference.name!r} but feature gate {GATE} is off; "
-            "the VPA does nothing until the gate is on or spec.vpaScope is removed",
+            f"VPA {vpa.key} names VPAScope {name!r} but feature gate {GATE} is off; "
+            "the VPA does nothing until the gate is on or it names no scope",
         )
-    scope = scopes.get(f"{vpa.metadata.namespace}/{reference.name}")
+    if len(names) > 1:
+        return ScopeError(
+            "ScopeAmbiguous",
+            f"spec.vpaScope of VPA {vpa.key} names {name!r} and its annotation {SCOPE_ANNOTATION} {names[1]!r}; "
+            "make them equal or remove one",
+        )
+    scope = scopes.get(f"{vpa.metadata.namespace}/{name}")
     if scope is None:
         return ScopeError(
             "ScopeNotFound",
-            f"VPA {vpa.key} names VPAScope {reference.name!r}, which does not exist in namespace "
-            f"{vpa.metadata.namespace}; create it or correct spec.vpaScope.name",
+            f"VPA {vpa.key} names VPAScope {name!r}, which does not exist in namespace "
+            f"{vpa.metadata.namespace}; create it or correct the name",
         )
     try:
-        return Scope(reference.name, _selector(scope.spec.pod_selector), _selector(scope.spec.node_selector))
+        return Scope(name, _selector(scope.spec.pod_selector), _selector(scope.spec.node_selector))
     except SelectorError as error:
         return ScopeError(
             "ScopeInvalid",

@@ -72,12 +72,16 @@ def save_checkpoints(
     saved = save_history(state, vpas, now_ns)
     notes = {owner: _estimate_note(state.vpas[owner[0]], owner[1]) for owner in saved}
     if not state.rules.ours:
-        return tuple(_checkpoint(*owner, status, notes[owner]) for owner, status in saved.items())
+        return tuple(
+            _checkpoint(state.vpas[vpa], container, status, notes[vpa, container])
+            for (vpa, container), status in saved.items()
+        )
     windows = save_windows(state, vpas, now_ns)
     return tuple(
         # Also without running windows: the windows of an earlier checkpoint have ended and are in the history.
         _checkpoint(
-            *owner,
+            state.vpas[owner[0]],
+            owner[1],
             status,
             {
                 WINDOWS_ANNOTATION: encode_windows(windows.get(owner, {}), status.last_update_time),
@@ -106,10 +110,14 @@ def _resume_estimate(vpa: VPAState, container: str, text: str) -> str | None:
 
 
 def _checkpoint(
-    vpa: str, container: str, status: VerticalPodAutoscalerCheckpointStatus, annotations: dict[str, str]
+    vpa: VPAState,
+    container: str,
+    status: VerticalPodAutoscalerCheckpointStatus,
+    annotations: dict[str, str],
 ) -> VerticalPodAutoscalerCheckpoint:
-    namespace, _, name = vpa.partition("/")
+    namespace, name = vpa.vpa.metadata.namespaced_name
     return VerticalPodAutoscalerCheckpoint(
+        api_version=vpa.vpa.api_version,
         metadata=ObjectMeta(name=f"{name}-{container}", namespace=namespace, annotations=annotations),
         spec=VerticalPodAutoscalerCheckpointSpec(vpa_object_name=name, container_name=container),
         status=status,

@@ -17,7 +17,7 @@ def effective_mode(claim: VpaClaim, context: LoopContext) -> str:
 
     Auto with a scope resizes in place first, so that a leader keeps its lease.
     """
-    is_scoped_auto = claim.mode == UpdateMode.AUTO and claim.vpa.spec.vpa_scope is not None
+    is_scoped_auto = claim.mode == UpdateMode.AUTO and bool(claim.vpa.scope_names)
     if is_scoped_auto and context.rules.ours and context.observation.serves_resize:
         return UpdateMode.IN_PLACE_OR_RECREATE
     return claim.mode

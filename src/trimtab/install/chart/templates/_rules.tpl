@@ -134,11 +134,19 @@ those of shards and of their members.
 - {apiGroups: [autoscaling.trimtab.dev], resources: [horizontalpodautoscalers], verbs: [list, watch]}
 {{- if get .root.Values.settings "native-hpas" }}
 - {apiGroups: [autoscaling], resources: [horizontalpodautoscalers], verbs: [list, watch]}
+{{- else }}
+# A native HPA on the same target: then an own HPA does not act.
+- {apiGroups: [autoscaling], resources: [horizontalpodautoscalers], verbs: [list]}
 {{- end }}
 # Usage. RBAC takes the name of a metric for a resource, and names are unknown at installation.
 - {apiGroups: [metrics.k8s.io], resources: [pods], verbs: [list]}
 - {apiGroups: [custom.metrics.k8s.io], resources: {{ toJson .root.Values.horizontal.customMetrics }}, verbs: [get]}
 - {apiGroups: [external.metrics.k8s.io], resources: {{ toJson .root.Values.horizontal.externalMetrics }}, verbs: [list]}
+{{- end }}
+
+{{- /* The groups of VPAs that are acted on, as a list in YAML. */}}
+{{- define "trimtab.vpaGroups" -}}
+[autoscaling.trimtab.dev{{ if get .Values.settings "native-vpas" }}, autoscaling.k8s.io{{ end }}]
 {{- end }}
 
 {{- /* What a VPA is decided from: its pods, their owners, and the VPAs. */}}
@@ -147,7 +155,8 @@ those of shards and of their members.
 - {apiGroups: [""], resources: [pods, replicationcontrollers], verbs: [list, watch]}
 - {apiGroups: [apps], resources: [deployments, replicasets, statefulsets, daemonsets], verbs: [list, watch]}
 - {apiGroups: [batch], resources: [jobs, cronjobs], verbs: [list, watch]}
-- {apiGroups: [autoscaling.k8s.io], resources: [verticalpodautoscalers, vpascopes], verbs: [list, watch]}
+- {apiGroups: {{ include "trimtab.vpaGroups" .root }}, resources: [verticalpodautoscalers], verbs: [list, watch]}
+- {apiGroups: [autoscaling.trimtab.dev], resources: [vpascopes], verbs: [list, watch]}
 {{- include "trimtab.ownerRules" . }}
 {{- include "trimtab.scaleRules" (dict "root" .root "verbs" (list "get")) }}
 {{- end }}

@@ -77,6 +77,7 @@ def _declared(webhook: Webhook, settings: Settings, bundle: bytes) -> Json:
         failure_policy="Fail" if own.webhook_failure_policy_fail else "Ignore",
         timeout_seconds=own.webhook_timeout_seconds,
         namespaces=_selector(webhook.place, settings),
+        has_native_vpas=settings.native_vpas,
     )
 
 

@@ -18,8 +18,7 @@ from trimtab.clock import Clock
 from trimtab.decide.vertical.admission.admit import admit_pod
 from trimtab.model.core.pod import Pod
 from trimtab.model.json import wire
-from trimtab.model.vpa.admission import Review, ReviewResponse, review_scope, review_vpa
-from trimtab.model.vpa.types import VPAScopeReference
+from trimtab.model.vpa.admission import Review, ReviewResponse, named_scopes, review_scope, review_vpa
 from trimtab.model.vpa.webhooks import (
     DEFAULT_VPAS,
     MUTATE_PODS,
@@ -39,6 +38,7 @@ Json = dict[str, Any]
 
 
 class _Kind(wire.Wire):
+    group: str = ""
     kind: str = ""
 
 
@@ -50,14 +50,6 @@ class _Request(wire.Wire):
     operation: str = ""
     object: msgspec.Raw = msgspec.Raw(b"null")
     old_object: msgspec.Raw = msgspec.Raw(b"null")
-
-
-class _ScopedSpec(wire.Wire):
-    vpa_scope: VPAScopeReference = VPAScopeReference()
-
-
-class _Scoped(wire.Wire):
-    spec: _ScopedSpec = _ScopedSpec()
 
 
 class _Review(wire.Wire):
@@ -153,14 +145,10 @@ class Reviewer:
 
     async def _review_vpa(self, request: _Request) -> ReviewResponse:
         review = self._review(request)
-        wanted = (
-            wire.convert(review.object, _Scoped).spec.vpa_scope.name
-            if isinstance(review.object, dict)
-            else ""
-        )
-        if wanted and review.scopes is not None and wanted not in review.scopes:
-            # The cache may lag behind a bundle that was applied just now.
-            review = replace(review, scopes=await self._lookup.scopes_with(request.namespace, wanted))
+        for wanted in named_scopes(review):
+            if review.scopes is not None and wanted not in review.scopes:
+                # The cache may lag behind a bundle that was applied just now.
+                review = replace(review, scopes=await self._lookup.scopes_with(request.namespace, wanted))
         return review_vpa(review, self._lookup.view.gates)
 
     async def _validate_scope(self, request: _Request) -> ReviewResponse:
@@ -173,6 +161,7 @@ class Reviewer:
             object=_object(request.object),
             old_object=_object(request.old_object),
             scopes=self._lookup.view.scope_names(request.namespace),
+            group=request.kind.group,
         )
 
 

@@ -23,7 +23,7 @@ class VpaLookup:
         self.view = view
         self._max_boost_cpu = max_boost_cpu
         self._client = client
-        self._by_target: dict[ControllerKey, dict[str, VerticalPodAutoscaler]] = {}
+        self._by_target: dict[ControllerKey, dict[tuple[str, str], VerticalPodAutoscaler]] = {}
         view.vpas.subscribe(self._on_vpa)
 
     async def admission_context(self, pod: Pod) -> AdmissionContext:
@@ -33,8 +33,9 @@ class VpaLookup:
         await view.read_kubernetes()
         owners = view.controllers.owners()
         target = topmost_controller(pod, owners)
-        vpas = self._by_target.get(target, {}).values() if target else ()
-        targeted = [Targeted(vpa, await view.controllers.selector_of(vpa)) for vpa in list(vpas)]
+        found = self._by_target.get(target, {}).values() if target else ()
+        vpas = [vpa for vpa in found if not view.vpas.is_superseded(vpa)]
+        targeted = [Targeted(vpa, await view.controllers.selector_of(vpa)) for vpa in vpas]
         namespace = pod.metadata.namespace
         ranges = tuple(item for item in view.limit_ranges if item.metadata.namespace == namespace)
         return AdmissionContext(
@@ -73,12 +74,16 @@ class VpaLookup:
         for vpa in (delta.old, delta.new):
             key = _target_of(vpa)
             if vpa is not None and key is not None and (vpas := self._by_target.get(key)) is not None:
-                vpas.pop(vpa.key, None)
+                vpas.pop(_identity(vpa), None)
                 if not vpas:
                     del self._by_target[key]
         key = _target_of(delta.new)
         if delta.new is not None and key is not None:
-            self._by_target.setdefault(key, {})[delta.new.key] = delta.new
+            self._by_target.setdefault(key, {})[_identity(delta.new)] = delta.new
+
+
+def _identity(vpa: VerticalPodAutoscaler) -> tuple[str, str]:
+    return vpa.api_version, vpa.key
 
 
 def _target_of(vpa: VerticalPodAutoscaler | None) -> ControllerKey | None:

@@ -16,7 +16,7 @@ from trimtab.cluster.codec.objects import PartialObject
 from trimtab.model import times
 from trimtab.model.core.meta import NamespacedName
 from trimtab.model.vpa.types import VerticalPodAutoscaler
-from trimtab.operator.vertical.kinds import CHECKPOINTS, VPAS
+from trimtab.operator.vertical.kinds import OWN, VpaKind
 from trimtab.operator.vertical.recommender.checkpoint_objects import CheckpointOptions, OwnedCheckpoint
 from trimtab.operator.vertical.recommender.checkpoint_store import CheckpointStore
 from trimtab.operator.vertical.recommender.cluster_states import ShardedClusterStates
@@ -28,7 +28,7 @@ HasHistory = Callable[[NamespacedName], bool]
 
 
 class CheckpointCollector:
-    """Deletes the orphaned checkpoints of our shards."""
+    """Deletes the orphaned checkpoints of our shards, for VPAs of one kind."""
 
     def __init__(
         self,
@@ -37,7 +37,9 @@ class CheckpointCollector:
         store: CheckpointStore,
         has_history: HasHistory,
         options: CheckpointOptions | None = None,
+        kind: VpaKind = OWN,
     ) -> None:
+        self._kind = kind
         self._client = client
         self._clock = client.clock
         self._states = states
@@ -97,7 +99,7 @@ class CheckpointCollector:
         if share.is_fixed or share.namespaces:
             return False
         try:
-            async with aclosing(self._client.pages(VPAS.into(PartialObject), limit=1)) as pages:
+            async with aclosing(self._client.pages(self._kind.vpas.into(PartialObject), limit=1)) as pages:
                 async for page in pages:
                     return bool(page.items)
         except errors.ClusterError as error:
@@ -110,7 +112,9 @@ class CheckpointCollector:
             return []  # its shard was lost meanwhile
         orphans = {
             checkpoint.metadata.uid: checkpoint
-            for checkpoint in await list_part(self._client, CHECKPOINTS.into(OwnedCheckpoint), part)
+            for checkpoint in await list_part(
+                self._client, self._kind.checkpoints.into(OwnedCheckpoint), part
+            )
             if self._states.holds(checkpoint.vpa)
             and checkpoint.metadata.namespace not in self._options.ignored_namespaces
             and (checkpoint.vpa not in vpas or self.is_left_over(checkpoint))
@@ -138,11 +142,11 @@ class CheckpointCollector:
         return vpa.pod_count > 0 and not is_known and is_expired
 
     async def _is_vpa_gone(self, checkpoint: OwnedCheckpoint) -> bool:
-        vpa = checkpoint.vpa
+        vpa, resource = checkpoint.vpa, self._kind.vpas
         try:
-            await self._client.get(VPAS, vpa.name, vpa.namespace)
+            await self._client.get(resource, vpa.name, vpa.namespace)
         except (errors.ClusterError, ValueError) as error:
-            if isinstance(error, errors.NotFound) and error.lacks_object(VPAS.plural, vpa.name):
+            if isinstance(error, errors.NotFound) and error.lacks_object(resource.plural, vpa.name):
                 return True
             log.warning("checkpoint %s is kept: its VPA cannot be read: %s", checkpoint.metadata.key, error)
         return False
@@ -152,7 +156,7 @@ class CheckpointCollector:
         options = DeleteOptions(Preconditions(uid=meta.uid, resource_version=meta.resource_version))
         try:
             with self._states.writing(checkpoint.vpa) as client:
-                await client.delete(CHECKPOINTS, meta.name, meta.namespace, options=options)
+                await client.delete(self._kind.checkpoints, meta.name, meta.namespace, options=options)
         except errors.ClusterError as error:
             log.warning("orphaned checkpoint %s is not deleted: %s", meta.key, error)
             return False

@@ -4,6 +4,7 @@ Two VPAs may have a checkpoint of one name. Every write tests the spec first, so
 """
 
 import asyncio
+import itertools
 import logging
 from collections.abc import Collection, Iterable, Mapping
 from dataclasses import dataclass, field
@@ -14,10 +15,11 @@ import msgspec
 from trimtab.cluster import errors
 from trimtab.cluster.cache.parts import list_part
 from trimtab.cluster.client import Client, PatchType, Preconditions
+from trimtab.cluster.resource import Resource
 from trimtab.model.core.meta import NamespacedName
 from trimtab.model.json import wire
 from trimtab.model.vpa.types import VerticalPodAutoscalerCheckpoint as Checkpoint
-from trimtab.operator.vertical.kinds import CHECKPOINTS
+from trimtab.operator.vertical.kinds import OWN, VpaKind, kind_of
 from trimtab.operator.vertical.recommender.checkpoint_objects import CheckpointOptions, owner_vpa
 from trimtab.operator.vertical.recommender.cluster_states import ShardedClusterStates
 
@@ -95,9 +97,13 @@ class CheckpointStore:
         homes = {share.part_of(vpa.namespace) for vpa in wanted}
         listed: list[Checkpoint] = []
         self.refused = {}
-        for part in [part for name, part in share.parts.items() if name in homes]:
+        kinds = dict.fromkeys(map(self._kind_of, wanted))
+        parts = [part for name, part in share.parts.items() if name in homes]
+        for kind, part in itertools.product(kinds, parts):
             try:
-                listed += await list_part(self._client, CHECKPOINTS, part)
+                found = await list_part(self._client, kind.checkpoints, part)
+                # An own VPA and a native one of one name have checkpoints of one name.
+                listed += [item for item in found if self._kind_of(owner_vpa(item)) is kind]
             except errors.Forbidden as error:
                 if not part.namespace:
                     raise
@@ -112,6 +118,10 @@ class CheckpointStore:
                 # Another replica may have written it since.
                 self._written.pop(checkpoint.metadata.key, None)
         return stored
+
+    def _kind_of(self, name: NamespacedName) -> VpaKind:
+        state = self._states.vpa(name)
+        return kind_of(state.vpa.api_version) if state is not None else OWN
 
     def keep(self, vpas: Collection[NamespacedName]) -> None:
         """Drop what is kept of the checkpoints of all other VPAs."""
@@ -180,7 +190,7 @@ class CheckpointStore:
                 except errors.Conflict:
                     # A user changed it. Another replica cannot have: then the fence stops the second try.
                     self._present.pop(meta.key, None)
-                    stored = await client.get(CHECKPOINTS, meta.name, meta.namespace)
+                    stored = await client.get(_resource(checkpoint), meta.name, meta.namespace)
                     self._present[meta.key] = _Stored.of(stored)
                     self._present[meta.key] = await self._store(client, checkpoint)
         except errors.Invalid as error:
@@ -192,13 +202,13 @@ class CheckpointStore:
             log.warning("checkpoint %s is not written, the last good one stays: %s", meta.key, error)
 
     async def _store(self, client: Client, checkpoint: Checkpoint) -> "_Stored":
-        meta, body = checkpoint.metadata, wire.to_builtins(checkpoint)
+        meta, body, resource = checkpoint.metadata, wire.to_builtins(checkpoint), _resource(checkpoint)
         known = self._present.get(meta.key)
         if known is None:
             created = await _create(client, checkpoint, body)
             if created is not None:
                 return created
-            known = _Stored.of(await client.get(CHECKPOINTS, meta.name, meta.namespace))
+            known = _Stored.of(await client.get(resource, meta.name, meta.namespace))
         operations = [
             {"op": "test", "path": "/spec", "value": body["spec"]},
             {"op": "add", "path": "/status", "value": body["status"]},
@@ -206,7 +216,7 @@ class CheckpointStore:
         ]
         try:
             written = await client.patch(
-                CHECKPOINTS,
+                resource,
                 meta.name,
                 meta.namespace,
                 operations,
@@ -217,9 +227,7 @@ class CheckpointStore:
                 # JSON patch cannot add to a map that may be absent; a merge patch keeps annotations of others.
                 notes = {"metadata": {"annotations": meta.annotations}}
                 same = _Stored.of(written).preconditions
-                written = await client.patch(
-                    CHECKPOINTS, meta.name, meta.namespace, notes, preconditions=same
-                )
+                written = await client.patch(resource, meta.name, meta.namespace, notes, preconditions=same)
         except errors.NotFound:
             return await _create(client, checkpoint, body) or known
         return _Stored.of(written)
@@ -230,7 +238,7 @@ class CheckpointStore:
         meta, spec = checkpoint.metadata, checkpoint.spec
         report.failed[meta.key] = str(error)
         try:
-            stored = await self._client.get(CHECKPOINTS, meta.name, meta.namespace)
+            stored = await self._client.get(_resource(checkpoint), meta.name, meta.namespace)
         except errors.ClusterError:
             return
         self._present[meta.key] = _Stored.of(stored)
@@ -242,11 +250,16 @@ class CheckpointStore:
             )
 
 
+def _resource(checkpoint: Checkpoint) -> Resource[Checkpoint]:
+    return kind_of(checkpoint.api_version).checkpoints
+
+
 async def _create(client: Client, checkpoint: Checkpoint, body: dict[str, Any]) -> _Stored | None:
     """Create a checkpoint and return it, or None if the name is taken."""
-    named = {"apiVersion": CHECKPOINTS.api_version, "kind": CHECKPOINTS.kind}
+    resource = _resource(checkpoint)
+    named = {"apiVersion": resource.api_version, "kind": resource.kind}
     try:
-        return _Stored.of(await client.create(CHECKPOINTS, body | named, checkpoint.metadata.namespace))
+        return _Stored.of(await client.create(resource, body | named, checkpoint.metadata.namespace))
     except errors.AlreadyExists:
         return None
 

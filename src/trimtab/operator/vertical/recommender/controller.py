@@ -131,9 +131,12 @@ class Recommender(ControlLoop):
             timeout=settings.checkpoints_timeout.total_seconds(),
             warn=lambda vpa, message: self._warn(vpa, COLLISION_REASON, message),
         )
-        self._orphans = CheckpointCollector(
-            deps.client, self._states, store, self._checkpoints.has_history, options
-        )
+        self._orphans = {
+            kind: CheckpointCollector(
+                deps.client, self._states, store, self._checkpoints.has_history, options, kind
+            )
+            for kind in view.kinds
+        }
         self._collectors: dict[ClusterState, AggregateCollector] = {}
         self._conflicts: frozenset[tuple[str, str, str]] = frozenset()
         self._problems = {self.name: NOT_STARTED}
@@ -249,7 +252,8 @@ class Recommender(ControlLoop):
         with self._timed("MaintainCheckpoints"):
             await self._checkpoints.save_due(loaded.usable)
             interval = self._settings.checkpoints_gc_interval.total_seconds()
-            await self._orphans.collect_due(self._view.vpas, interval)
+            for kind, cache in self._view.vpas.by_kind.items():
+                await self._orphans[kind].collect_due(cache, interval)
         with self._timed("GarbageCollect"):
             self._collect_garbage(control, now_ns)
         self._count(control, loaded)

@@ -5,14 +5,14 @@ import logging
 from collections.abc import Callable, Iterable
 
 from trimtab.cluster import errors
-from trimtab.cluster.cache.shared import NamespacedInformer
 from trimtab.cluster.client import PatchType, Preconditions
 from trimtab.model.author import Author
 from trimtab.model.json import wire
-from trimtab.model.vpa.types import VerticalPodAutoscaler, VerticalPodAutoscalerStatus
-from trimtab.operator.vertical.kinds import VPAS
+from trimtab.model.vpa.types import VerticalPodAutoscalerStatus
+from trimtab.operator.vertical.kinds import kind_of
 from trimtab.operator.vertical.recommender.cluster_states import ShardedClusterStates
 from trimtab.operator.vertical.recommender.status_builder import StatusChange
+from trimtab.operator.vertical.vpa_cache import VpaCache
 
 log = logging.getLogger(__name__)
 
@@ -23,7 +23,7 @@ class StatusWriter:
     def __init__(
         self,
         states: ShardedClusterStates,
-        cache: NamespacedInformer[VerticalPodAutoscaler],
+        cache: VpaCache,
         workers: int = 10,
         *,
         is_dry_run: bool = False,
@@ -69,7 +69,7 @@ class StatusWriter:
         try:
             with self._states.writing(meta.namespaced_name) as client:
                 written = await client.patch(
-                    VPAS,
+                    kind_of(change.vpa.api_version).vpas,
                     meta.name,
                     meta.namespace,
                     operations,
@@ -92,7 +92,7 @@ class StatusWriter:
                 "baseVersion": meta.resource_version,
             }
             log.debug("status written", extra={"facts": facts})
-            self._cache.note_written(meta.namespace, written.metadata.resource_version)
+            self._cache.note_written(change.vpa, written.metadata.resource_version)
 
 
 def _targets(status: VerticalPodAutoscalerStatus) -> dict[str, dict[str, str]]:

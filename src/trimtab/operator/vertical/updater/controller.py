@@ -299,7 +299,7 @@ class Updater(ControlLoop):
     def _on_vpa(self, delta: Delta[VerticalPodAutoscaler]) -> None:
         """Wake on the first recommendation of a role, or the first after an edit of its scope."""
         old, new = delta.old, delta.new
-        if old is None or new is None or new.spec.vpa_scope is None or new.status.recommendation is None:
+        if old is None or new is None or not new.scope_names or new.status.recommendation is None:
             return
         before, after = old.status, new.status
         is_first = before.recommendation is None or not before.recommendation.container_recommendations

@@ -35,6 +35,9 @@ class View:
         self.known_scopes: frozenset[str] | None = frozenset({"leader"})
         self._serves_resize = serves_resize
 
+    def is_superseded(self, vpa: Any) -> bool:
+        return False
+
     def subscribe(self, subscriber: Any) -> None:
         self.on_vpa = subscriber
 

@@ -10,6 +10,7 @@ from tests.unit.operator.horizontal.fakes import api_error
 from trimtab.clock import VirtualClock
 from trimtab.cluster import errors
 from trimtab.model.core.meta import NamespacedName
+from trimtab.model.vpa.types import VerticalPodAutoscaler
 from trimtab.operator.vertical.recommender.status_builder import StatusChange
 from trimtab.operator.vertical.recommender.status_writer import StatusWriter
 
@@ -37,8 +38,8 @@ class World:
         self.written.append(name)
         return vpa(name)
 
-    def note_written(self, namespace: str, _version: str) -> None:
-        self.noted.append(namespace)
+    def note_written(self, vpa: VerticalPodAutoscaler, _version: str) -> None:
+        self.noted.append(vpa.key)
 
     def write(self, *names: str, memory: str = "1Gi") -> None:
         made = [vpa(name, recommended(memory)) for name in names]
@@ -50,7 +51,7 @@ def test_every_status_is_written_once_and_noted(workers):
     world = World(workers=workers)
     world.write("a", "b", "c", "d")
     assert sorted(world.written) == ["a", "b", "c", "d"]
-    assert world.noted == ["shop"] * 4
+    assert sorted(world.noted) == [f"shop/{name}" for name in "abcd"]
     assert world.writer.failures == {}
 
 
@@ -67,7 +68,7 @@ def test_every_status_is_written_once_and_noted(workers):
 def test_a_status_that_cannot_be_written_keeps_no_other_back(end, is_failure):
     world = World(workers=1, a=end)
     world.write("a", "b")
-    assert (world.written, world.noted) == (["b"], ["shop"])
+    assert (world.written, world.noted) == (["b"], ["shop/b"])
     assert world.writer.failures == ({"shop/a": str(end)} if is_failure else {})
     world.ends.clear()
     world.write("a")
