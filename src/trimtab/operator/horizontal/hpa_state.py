@@ -255,7 +255,7 @@ class HpaState:
     """How often in a row the server failed to write the status."""
     next_status_at: float = -inf
     """The time before which a failed status is not tried again, on the monotonic clock."""
-    _logged: tuple[str, str, str] = ("", "", "")
+    _logged: tuple[str, ...] = ()
     uid: str = field(init=False)
     key: str = field(init=False)
     """`namespace/name`."""
@@ -298,6 +298,8 @@ class HpaState:
         self, now: float, *, is_sync: bool = False, is_look: bool = False
     ) -> ReconcileRequest:
         """Start a reconcile. None may be in progress."""
+        if self.edge_at <= now:
+            self.edge_at = inf  # the decision that follows sets the next
         self.request = ReconcileRequest(self, now, is_sync=is_sync, is_look=is_look)
         return self.request
 
@@ -376,7 +378,7 @@ class HpaState:
 
     def schedule_next(self, at: float = -inf) -> None:
         """Let syncs skip the HPA until that time."""
-        self.next_sync_at, self.edge_at = at, inf
+        self.next_sync_at = at
 
     def note_status_failure(self, now: float) -> None:
         """Let the next try wait, longer with each failure in a row."""
@@ -387,11 +389,7 @@ class HpaState:
         """Let the next status be written at once."""
         self.status_failures, self.next_status_at = 0, -inf
 
-    def new_warnings(self, ignored: str, misspelt: str, forbidden: str) -> tuple[str, str, str]:
-        """Return those of three warnings that differ from the last ones."""
-        before, self._logged = self._logged, (ignored, misspelt, forbidden)
-        return (
-            ignored if ignored != before[0] else "",
-            misspelt if misspelt != before[1] else "",
-            forbidden if forbidden != before[2] else "",
-        )
+    def new_warnings(self, *texts: str) -> tuple[str, ...]:
+        """Return those of the warnings that differ from the last ones, and empty texts in the place of the others."""
+        before, self._logged = self._logged or ("",) * len(texts), texts
+        return tuple([text if text != old else "" for text, old in zip(texts, before, strict=True)])
