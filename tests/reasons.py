@@ -27,6 +27,7 @@ from trimtab.decide.horizontal import (
 from trimtab.decide.horizontal.explain import change_reason
 from trimtab.decide.horizontal.metrics.kinds import Proposal
 from trimtab.decide.horizontal.metrics.pods import ProposalOutcome
+from trimtab.decide.horizontal.observation.observation import NO_RIVALS
 from trimtab.decide.horizontal.observation.pods import MissingRequestError
 from trimtab.decide.horizontal.reasons import ROWS, Act, Direction
 from trimtab.decide.horizontal.rules import Rules
@@ -156,6 +157,7 @@ def check_edges(decision, story):
         if not isinstance(one, Proposal) or one.outcome in {
             ProposalOutcome.NO_READY_PODS,
             ProposalOutcome.DIRECTION_UNSURE,
+            ProposalOutcome.MEASURED_BEFORE,
         }:
             continue
         if one.counts is None and one.total is None and not one.pods:
@@ -281,6 +283,10 @@ def _mended(seen, decision, change):
             )
         case Act.READY_POD:
             return replace(seen, pods=ready) if decision.trace.counted_pods else None
+        case Act.REMOVE_RIVAL:
+            return replace(seen, rivals=NO_RIVALS)
+        case Act.LATER_SAMPLES:
+            return replace(seen, memory=replace(seen.memory, scale_down=()))
         case Act.SAMPLES | Act.FIRST_SAMPLES:
             return replace(
                 seen, pods=ready, samples=tuple(_complete(one, ready, decision.now) for one in seen.samples)

@@ -49,7 +49,7 @@ HARDENING = {
         "tests/unit/metrics/test_failed_answers.py",
     ),
     "clock": (
-        "tests/faults/horizontal/test_wrong_clock.py", "tests/unit/decide/horizontal/test_clock_offset.py",
+        "tests/faults/horizontal/test_wrong_clock.py",
     ),
     "errors by name": ("tests/unit/cli/test_system_errors.py", "tests/unit/operator/test_descriptors.py"),
     "soak": ("tests/soak",),

@@ -95,6 +95,27 @@ HORIZONTAL = {
     ),
 }
 
+_BESIDE = "condition BesideNativeHPA"
+HORIZONTAL |= {
+    "BesideNativeHPA": Reason(
+        f"{_ACTIVE}, {_WARNING}",
+        "A native HPA scales the same target, which Trimtab does not serve, so this HPA does not act.",
+        "Remove one of the two; see move-from-native-hpa.md or move-from-keda.md.",
+    ),
+    "NativeHPA": Reason(
+        _BESIDE, "The other one is served by kube-controller-manager.", "Remove one of the two."
+    ),
+    "ScaledObject": Reason(
+        _BESIDE, "KEDA made the other one; the message names its ScaledObject.", "Remove one of the two."
+    ),
+    "NativeHPAsUnseen": Reason(
+        _WARNING,
+        "Native HPAs may not be listed, so one on the same target would not be seen. The HPA acts.",
+        "Let the operator list horizontalpodautoscalers.autoscaling.",
+    ),
+    "NotListed": Reason("condition NativeHPAsUnseen", "The message has the API server's answer."),
+}
+
 _LOST = "condition MetricLost"
 _MEND = "Make the metric readable; the event FailedGet…Metric beside it has the cause."
 
@@ -213,11 +234,6 @@ HORIZONTAL["FeatureGateDisabled"] = Reason(
     "condition FieldsIgnored",
     "A field of the spec has no effect, because the operator's feature gate for it is off; the message names both.",
     "Turn the gate on with --feature-gates, or remove the field.",
-)
-HORIZONTAL["ClockDiffers"] = Reason(
-    "condition OperatorClockWrong",
-    "The operator's clock differs from those of the API server and the metrics sources, so samples are dated by theirs.",
-    "Set the clock of the operator's node.",
 )
 HORIZONTAL["SelectorOverlap"] = Reason(
     "condition SelectorMatchesExtraPods",

@@ -80,7 +80,10 @@ class Cluster:
     async def _create(self, body: Json, namespace: str) -> None:
         """Create an object with its status. Owners are given by kind and name, and looked up."""
         kind, meta = resource_of(body), body["metadata"]
-        owners = [await self._owner(owner, namespace) for owner in meta.get("ownerReferences", ())]
+        owners = [
+            owner if "uid" in owner else await self._owner(owner, namespace)
+            for owner in meta.get("ownerReferences", ())
+        ]
         place = namespace if kind.namespaced else None
         await self.user.create(kind, {**body, "metadata": {**meta, "ownerReferences": owners}}, place)
         if "status" in body:

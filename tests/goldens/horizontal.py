@@ -229,6 +229,14 @@ row("A value of the annotation mode that is not known stops scaling", web(), hpa
 row("An annotation that is misspelt is named", web(), hpa(CPU, annotations={"autoscaling.trimtab.dev/on-los": "{}"}), use("90m"))
 row("An annotation for native HPAs on an own HPA is named", web(), hpa(CPU, annotations={"autoscaling.trimtab.dev/on-loss": '{"cpu": {"policy": "Ignore"}}'}), use("50m", wait=2))
 row("A replica count set by another hand is the start of the next decision", web(), hpa(CPU), IDLE, scaled(6) | use("50m"), {})
+OWN_ONLY = Group("own kind only", {"feature_gates": ON})
+NO_LIST = Group("native HPAs unseen", {"feature_gates": ON}, refused=(("GET /apis/autoscaling/v2/namespaces", (403, 'horizontalpodautoscalers.autoscaling is forbidden')),))
+KEDAS = hpa(CPU, name="keda-hpa-web", native=True)
+KEDAS["metadata"]["ownerReferences"] = [{"apiVersion": "keda.sh/v1alpha1", "kind": "ScaledObject", "name": "web", "uid": "u"}]
+row("An HPA beside a native one that others serve does not act", [*web(), hpa(CPU, name="other", native=True)], hpa(CPU), use("90m"), group=OWN_ONLY)
+row("An HPA beside one that KEDA made does not act", [*web(), KEDAS], hpa(CPU), use("90m"), group=OWN_ONLY)
+row("An HPA beside a native one in a dry run shows what it would do", [*web(), hpa(CPU, name="other", native=True)], hpa(CPU, annotations={"autoscaling.trimtab.dev/mode": "DryRun"}), use("90m"), group=OWN_ONLY)
+row("Native HPAs that may not be listed are told", web(), hpa(CPU), use("90m"), group=NO_LIST)
 
 # Tolerance.
 row("8 percent over the target are within the default tolerance", web(), hpa(CPU), use("54m"))
@@ -273,8 +281,10 @@ row("A rollout with more pods than replicas asks for more than the maximum", [*w
 row("A pod that failed is left out", web(odd={3: {"phase": "Failed"}}), hpa(CPU), use("90m"))
 row("A sample that is too old is refused", web(), hpa(QUEUE_10), give(queue="70") | {"age": 200})
 row("Usage that is too old is refused", web(), hpa(CPU), use("90m", age=200))
-row("A sample from the future is refused", web(), hpa(QUEUE_10), give(queue="70") | {"age": -90})
+row("A sample from the future counts", web(), hpa(QUEUE_10), give(queue="70") | {"age": -90})
 row("A metric may allow older samples", web(), hpa({**QUEUE_10, "maxAgeSeconds": 600}), give(queue="70") | {"age": 200})
+row("Samples from before a scale down keep the pods that carried the load", web(8), hpa(CPU, **NOW), use("20m"), use("20m"))
+row("Samples from after a scale down lower once more", web(8), hpa(CPU, **NOW), use("20m"), use("20m", wait=4))
 
 # Whose pods count.
 JOB = {
@@ -447,7 +457,7 @@ STALE = Group("stale caches", {"status_max_age": timedelta(0)})
 BLIND = {"outage": {"GET /api/v1/pods": (403, "pods is forbidden")}, "wait": 6}
 row("A cache of pods that is stale holds a scale down", web(), hpa(CPU, **NOW), IDLE, use("50m") | BLIND, use("10m"), group=STALE)
 row("A cache of pods that is stale does not hold a scale up", web(), hpa(CPU), IDLE, use("50m") | BLIND, use("90m"), group=STALE)
-row("A clock of the operator that is wrong is named and changes nothing", web(), hpa(CPU), IDLE, {}, use("90m"), group=Group("wrong clock", ahead=150.0))
+row("A clock of the operator that is wrong changes nothing", web(), hpa(CPU), IDLE, {}, use("90m"), group=Group("wrong clock", ahead=150.0))
 row("A clock of the operator that is wrong does not refuse samples", web(), hpa(QUEUE_10), give(queue="40"), {}, give(queue="70"), group=Group("wrong clock for a queue", ahead=150.0))
 VIEWER = Group(
     "viewers without metrics",

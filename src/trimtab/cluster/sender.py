@@ -7,10 +7,9 @@ a 5xx the write may have happened, so the caller reads first and decides again.
 import asyncio
 import random
 import re
-from collections.abc import AsyncIterator, Mapping
+from collections.abc import AsyncIterator
 from contextlib import AsyncExitStack, asynccontextmanager
 from dataclasses import dataclass, field
-from email.utils import parsedate_to_datetime
 from math import inf
 from typing import Final
 
@@ -89,40 +88,6 @@ def _name_in(request: Request) -> str:
         return ""
 
 
-_AGGREGATED = "metrics.k8s.io/"
-"""Responses of these groups come through the API server from another server, with that server's date."""
-
-
-class ServerClock:
-    """The headers of the last response of the API server, and when they arrived."""
-
-    __slots__ = ("_at", "_clock", "_headers")
-
-    def __init__(self, clock: Clock) -> None:
-        self._clock = clock
-        self._headers: Mapping[str, str] = {}
-        self._at = 0.0
-
-    def note(self, path: str, headers: Mapping[str, str]) -> None:
-        """Note a response. Its headers are decoded only when the date is needed."""
-        if _AGGREGATED not in path:
-            self._headers, self._at = headers, self._clock.monotonic()
-
-    def offset(self) -> float | None:
-        """Return by how many seconds the server's clock is ahead of ours, or None if that is unknown.
-
-        The date was noted with the monotonic clock, so the result is right at once after our clock is set.
-        """
-        text = self._headers.get("date")
-        if not text:
-            return None
-        try:
-            date = parsedate_to_datetime(text).timestamp()
-        except (ValueError, OverflowError):
-            return None
-        return date + self._clock.monotonic() - self._at - self._clock.now().timestamp()
-
-
 _MAX_THROTTLED = 10
 _MAX_READ_TRIES = 4
 _MAX_ERROR_BODY = 64 * 1024
@@ -151,7 +116,6 @@ class Sender:
         self.transport = transport
         self.random = jitter
         self.counts = RequestCounts()
-        self.server_clock = ServerClock(clock)
         self._lane = lane
         self._lanes = {lane.name: lane}
         """All lanes of the client and of its copies, so that equal limits are one lane."""
@@ -182,7 +146,7 @@ class Sender:
     def _copy(self) -> "Sender":
         other = Sender(self.clock, self.transport, self._lane, self.random)
         other.counts, other._fence, other.dry_run = self.counts, self._fence, self.dry_run
-        other._lanes, other.server_clock = self._lanes, self.server_clock
+        other._lanes = self._lanes
         return other
 
     async def send(self, act: str, request: Request) -> Response:
@@ -213,7 +177,6 @@ class Sender:
                 request = self._allowed(act, request)
             answer = await self._exchange(act, request)
         self.counts.add(request.method, answer.status)
-        self.server_clock.note(request.path, answer.headers)
         if not 200 <= answer.status < 300:
             raise errors.error_from_answer(act, answer.status, answer.headers, answer.body)
         # Some proxies answer 200 with a failure Status. Typed decoding would see an empty object.

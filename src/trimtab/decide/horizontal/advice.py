@@ -74,7 +74,7 @@ class Hold(Wire):
 
 
 _UNREAD = {Code.METRICS_FAILED, Code.METRICS_INCOMPLETE, Code.LOSS_POLICY}
-_GAPS = {Act.READY_POD, Act.SAMPLES}
+_GAPS = {Act.READY_POD, Act.SAMPLES, Act.LATER_SAMPLES}
 """Acts that help, beside which other ones do."""
 
 
@@ -91,6 +91,8 @@ def advise(observation: Observation, decision: Decision) -> tuple[Advice, ...]:
         return _unread(decision)
     if row.act is not None and row.act not in _GAPS:
         value = _failure_of(observation) if row.act is Act.REPAIR_PLUGIN else ""
+        if row.act is Act.REMOVE_RIVAL:
+            value = next((rival.scaled_object for rival in observation.rivals.hpas), "")
         wakes = _wake(observation) if code is Code.PAUSED else ()
         return (_either(AdvisedChange(act=row.act, value=value)), *wakes)
     by_owner = _own_pods(observation, decision)

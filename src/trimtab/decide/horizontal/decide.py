@@ -56,7 +56,7 @@ from trimtab.decide.horizontal.status.generations import (
     must_write,
     observed_generation,
 )
-from trimtab.decide.horizontal.status.ignored_fields import ignored_minimum
+from trimtab.decide.horizontal.status.ignored_fields import ignored_minimum, must_not_scale
 from trimtab.model.hpa.types import HorizontalPodAutoscalerStatus, SelectionStrategy
 from trimtab.model.plugin_names import is_plugin_name
 
@@ -79,6 +79,8 @@ def propose(seen: Observation, now: float) -> Proposed:
         failure = seen.scale_failure or NOT_READ
         target = Unreadable(target=str(hpa.spec.scale_target_ref), message=failure.message)
         return proposes(Reason(code=Code.SCALE_UNREADABLE, facts=target))
+    if seen.rivals.hpas and not seen.rivals.is_only_told and not must_not_scale(hpa, gates):
+        return proposes(Reason(code=Code.BESIDE_NATIVE, facts=seen.rivals))
     current = scale.spec.replicas
     if not current and (seen.has_other_target or not may_wake(hpa, bounds, gates)):
         is_ours = is_scaled_to_zero(hpa.status.conditions) and not seen.has_other_target
@@ -89,13 +91,13 @@ def propose(seen: Observation, now: float) -> Proposed:
     selection, extra = select_pods(seen, strategy), 0
     if rules.ours and strategy == SelectionStrategy.LABEL_SELECTOR:
         extra = count_extra_pods(selection.pods, expected_pods(scale))
-    context = proposal_context(seen, scale, selection, now)
+    context = proposal_context(seen, scale, selection, memory, now)
     proposes = partial(proposes, selection=selection, extra_pods=extra, tolerance=context.tolerance)
     if problem := check_selector(seen, scale.status.selector, selection):
         return proposes(
             Reason(code=problem.code), problem=problem, metrics=MetricsResult(error=problem.error)
         )
-    metrics = compute_replicas(seen, context, memory)
+    metrics = compute_replicas(seen, context)
     return proposes(asked_by(metrics, (), selection, current), metrics=metrics)
 
 
@@ -193,10 +195,13 @@ def _remember(proposed: Proposed, answers: tuple[PolicyAnswer, ...]) -> Memory:
         return memory
     if answers or memory.policies:
         memory = msgspec.structs.replace(memory, policies=policy_memory(answers, memory.policies))
-    if metrics.last_good == memory.last_good and metrics.rejected_since == memory.rejected_since:
+    if metrics.last_good == memory.last_good:
         return memory
-    return msgspec.structs.replace(memory, last_good=metrics.last_good, rejected_since=metrics.rejected_since)
+    return msgspec.structs.replace(memory, last_good=metrics.last_good)
 
+
+_CALM = {Code.PAUSED, Code.BESIDE_NATIVE}
+"""Reasons for which nothing is asked for, without a failure."""
 
 _FAILED_STEPS = {
     "parse": "invalid API version in scale target reference: {error}",
@@ -217,7 +222,7 @@ def conclude(
     current = desired = seen.current
     counts: tuple[Count, ...] = ()
     if isinstance(result, Reason):
-        reason, because_of, is_failed = result, "", result.code is not Code.PAUSED
+        reason, because_of, is_failed = result, "", result.code not in _CALM
     else:
         counts, reason, is_failed = result, headline(proposed, result, current), False
         desired = result[-1].replicas
@@ -257,6 +262,8 @@ def headline(proposed: Proposed, counts: tuple[Count, ...], current: int) -> Rea
     if end == _side(asked, current):
         return asked.why
     turned = next(count for count in counts if _side(count, current) != _side(asked, current))
+    if end and _side(turned, current) != end:  # what a doubt kept, an earlier recommendation moves on
+        turned = next(count for count in counts if _side(count, current) == end)
     why = turned.why
     if _side(turned, current) != end:  # the bounds cut an earlier recommendation back to what there is
         return Reason(code=Code.DOWN_WINDOW, facts=why.facts)

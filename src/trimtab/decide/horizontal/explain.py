@@ -13,7 +13,6 @@ from trimtab.decide.horizontal.limits import goes_to_zero
 from trimtab.decide.horizontal.metrics.combine import LossFallback, describe_fallback
 from trimtab.decide.horizontal.metrics.kinds import Failure, PodCounts, Proposal
 from trimtab.decide.horizontal.metrics.pods import ProposalOutcome
-from trimtab.decide.horizontal.observation.clock_offset import describe_offset
 from trimtab.decide.horizontal.observation.observation import Observation, policies_of
 from trimtab.decide.horizontal.observation.plugin_answers import (
     INVALID_POLICIES,
@@ -133,8 +132,6 @@ class Explanation(Wire):
     next_step: str
     advice: tuple[Advice, ...]
     """The same as `next_step`, as values."""
-    clock: str = ""
-    """How the operator's clock is wrong; empty if it is right."""
     author: str = ""
     """The replica that wrote the scale or the status; empty if nothing was written."""
     is_dry_run: bool = False
@@ -192,7 +189,6 @@ def explain(record: Record, *, dry_run: bool = False) -> Explanation:
         partly_held=partly_held(observation, decision),
         next_step=next_step(observation, decision, advice, dry_run=dry_run),
         advice=advice,
-        clock=describe_offset(observation.clock_offset) if observation.clock_offset else "",
         author="" if record.author is None else str(record.author),
         is_dry_run=dry_run or must_not_scale(observation.hpa, observation.gates),
         annotation_problem=annotation_problem(observation.hpa, observation.gates),
@@ -380,6 +376,8 @@ def _notes(proposal: Proposal, edges: Edges) -> list[str]:
     if proposal.rejected_samples:
         name, rule = proposal.rejected_samples[0]
         notes.append(f"{counted(len(proposal.rejected_samples), 'sample')} refused, first {name}: {rule}")
+    if proposal.removed:
+        notes.append(f"{counted(proposal.removed, 'replica')} more when it was measured")
     if proposal.activation is not None:
         notes.append(f"nothing up to {format_activation(proposal)}, its activation")
     if not proposal.value:
@@ -404,8 +402,6 @@ def _lines(story: Explanation) -> list[str]:
     if story.limit:
         lines.append(f"limit: {story.limit}")
     lines += [f"ignored: {text}" for text in story.ignored_fields]
-    if story.clock:
-        lines.append(f"clock: {story.clock}")
     if story.annotation_problem:
         lines.append(f"held: {story.annotation_problem}; nothing is scaled until then")
     if story.author:
@@ -453,7 +449,6 @@ def _metric_line(metric: MetricExplanation) -> str:
 _ACTS = {
     Act.READ_SCALE: "create the target, or make scaleTargetRef name a readable object with a scale subresource",
     Act.REPORT_SELECTOR: "the target's scale must report a selector that can be read",
-    Act.REMOVE_CONFLICTING_HPA: "remove one of the autoscalers, or let each select by OwnerReference",
     Act.READ_OWNERS: "let the autoscaler read the owners of the pods (RBAC, API server)",
     Act.REFRESH_CACHES: "the operator must be able to list and watch that kind again (RBAC, API server)",
     Act.COUNT_PODS: "the selection strategy must count at least one pod; correct it, or choose another",
@@ -461,6 +456,7 @@ _ACTS = {
     Act.RESUME: "set replicas to 1 or more to resume",
     Act.READY_POD: "a pod must become ready",
     Act.SAMPLES: "the missing samples must come",
+    Act.LATER_SAMPLES: "wait for samples that begin after the last scale-down",
     Act.FIRST_SAMPLES: "wait for the first samples, which usually come within a minute",
 }
 
@@ -566,11 +562,38 @@ def _imperative(observation: Observation, decision: Decision, change: AdvisedCha
         return f"turn on the operator's feature gate {change.value}"
     if change.act == Act.REPAIR_PLUGIN:
         return _REPAIRS.get(change.value, _REPAIRS[FailureReason.NOT_LOADED])
+    if change.act == Act.REMOVE_RIVAL:
+        return _remove_rival(observation, change.value)
+    if change.act == Act.REMOVE_CONFLICTING_HPA:
+        return _remove_conflicting(observation)
     if change.act != Act.SET:
         return _ACTS.get(change.act, str(change.act))
     name = change.field.removeprefix("spec.")
     known = {"maxReplicas": "raise maxReplicas", "minReplicas": "lower minReplicas"}
     return known.get(name) or f"set {name} to {change.value}"
+
+
+def _remove_rival(observation: Observation, scaled_object: str) -> str:
+    if scaled_object:
+        return f"move to one of the two: remove KEDA's ScaledObject {scaled_object}, or this autoscaler (docs/move-from-keda.md)"
+    name = observation.rivals.hpas[0].name
+    return (
+        f"remove hpa.autoscaling/{name} or this autoscaler, or let Trimtab serve native HPAs, too, and then remove one "
+        "(docs/move-from-native-hpa.md)"
+    )
+
+
+def _remove_conflicting(observation: Observation) -> str:
+    """Return what ends a conflict. Owners separate the pods of two workloads, and not two autoscalers of one."""
+    own = observation.hpa.spec.scale_target_ref
+    same = [
+        hpa.key
+        for hpa in observation.conflicting_hpas
+        if (hpa.target.kind, hpa.target.name) == (own.kind, own.name)
+    ]
+    if same:
+        return f"remove this autoscaler or {' and '.join(sorted(same))}: they scale the same target"
+    return "remove one of the autoscalers, or let each select by OwnerReference"
 
 
 def _wait(observation: Observation, decision: Decision, change: AdvisedChange) -> str:

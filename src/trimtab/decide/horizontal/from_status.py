@@ -27,8 +27,9 @@ _CONDITIONS = (
     ConditionType.SCALING_LIMITED,
     ConditionType.SCALED_TO_ZERO,
     ConditionType.FIELDS_IGNORED,
-    ConditionType.CLOCK_WRONG,
     ConditionType.CACHES_STALE,
+    ConditionType.BESIDE_NATIVE,
+    ConditionType.NATIVE_UNSEEN,
 )
 
 

@@ -85,8 +85,6 @@ class Memory(Wire):
     """The replicas that the last decision left the target with."""
     last_good: tuple[LastGood, ...] = ()
     """At most one per metric of the spec."""
-    rejected_since: dict[str, float] = msgspec.field(default_factory=dict)
-    """When samples of a metric were first rejected, by the metric's key, while they still are."""
     last_event_times: dict[str, float] = msgspec.field(default_factory=dict)
     """When an event that would repeat every sync was last emitted, by reason."""
     policies: dict[str, Any] = msgspec.field(default_factory=dict)
@@ -159,10 +157,15 @@ def found(memory: Memory, current: int, now: float) -> Memory:
 
 
 def _clamped(memory: Memory, now: float) -> Memory:
-    """Return the memory without times later than now, which a clock that was ahead wrote."""
+    """Return the memory without times later than now. What a clock that was ahead wrote is earlier by as much, all of it.
+
+    An event that kept its time while the others were cut would count for longer, and free what it does not.
+    """
+    ahead = max(memory.at - now, 0.0)
 
     def clamp(entry: _Entry) -> _Entry:
-        return entry if entry.at <= now else msgspec.structs.replace(entry, at=now)
+        at = min(entry.at - ahead, now)
+        return entry if at == entry.at else msgspec.structs.replace(entry, at=at)
 
     known = memory.recommendations
     return msgspec.structs.replace(
@@ -172,7 +175,6 @@ def _clamped(memory: Memory, now: float) -> Memory:
         scale_up=tuple(map(clamp, memory.scale_up)),
         scale_down=tuple(map(clamp, memory.scale_down)),
         last_good=tuple(map(clamp, memory.last_good)),
-        rejected_since={key: min(at, now) for key, at in memory.rejected_since.items()},
         last_event_times={reason: min(at, now) for reason, at in memory.last_event_times.items()},
     )
 

@@ -30,6 +30,7 @@ class Code(StrEnum):
 
     SCALE_UNREADABLE = "FailedGetScale"
     SCALE_NOT_WRITTEN = "FailedUpdateScale"
+    BESIDE_NATIVE = "BesideNativeHPA"
     PAUSED = "Paused"
     SELECTOR_MISSING = "SelectorMissing"
     SELECTOR_INVALID = "SelectorInvalid"
@@ -46,6 +47,7 @@ class Code(StrEnum):
     WITHIN_TOLERANCE = "WithinTolerance"
     WITHIN_AFTER_FILLING = "WithinToleranceOnceGapsAreFilled"
     DIRECTION_UNSURE = "DirectionUnsureBecauseOfGaps"
+    MEASURED_BEFORE = "MeasuredBeforeScaleDown"
     NO_READY_PODS = "NoReadyPods"
     IDLE_AT_ZERO = "IdleAtZero"
     ENOUGH = "AsManyAsNeeded"
@@ -164,6 +166,33 @@ class ExtraPods(Wire, tag="extraPods"):
         return f"the selector counts {counted(self.number, 'pod')} more than the target has"
 
 
+class Rival(Wire):
+    """A native HPA on the same target."""
+
+    name: str
+    scaled_object: str = ""
+    """The object of KEDA that made it; empty if none did."""
+
+    def __str__(self) -> str:
+        maker = f" of KEDA's ScaledObject {self.scaled_object}" if self.scaled_object else ""
+        return f"HorizontalPodAutoscaler.autoscaling {self.name}{maker}"
+
+
+class Rivals(Wire, tag="rivals"):
+    """The native HPAs on the same target, which Trimtab does not serve."""
+
+    hpas: tuple[Rival, ...] = ()
+    unseen: str = ""
+    """Why they could not be listed."""
+    is_only_told: bool = False
+    """Whether the decision goes on beside them, because nothing is written anyway."""
+
+    def __str__(self) -> str:
+        number = len(self.hpas)
+        scale, are = ("scales", "is") if number == 1 else ("scale", "are")
+        return f"{' and '.join(map(str, self.hpas))} {scale} the same target, and {are} not served by Trimtab"
+
+
 Facts = (
     Detail
     | Unreadable
@@ -175,6 +204,7 @@ Facts = (
     | Earlier
     | Rate
     | ExtraPods
+    | Rivals
 )
 
 
@@ -237,6 +267,8 @@ class Act(StrEnum):
     REPORT_SELECTOR = "ReportSelector"
     """The target's scale reports a selector that can be read."""
     REMOVE_CONFLICTING_HPA = "RemoveConflictingHpa"
+    REMOVE_RIVAL = "RemoveRival"
+    """One autoscaler is removed; `value` is the object of KEDA that made the other, if one did."""
     REPAIR_PLUGIN = "RepairPlugin"
     """The plug-in works again, which failed for the reason `value`."""
     COUNT_PODS = "CountPods"
@@ -250,6 +282,8 @@ class Act(StrEnum):
     """The pods without usable samples are measured."""
     FIRST_SAMPLES = "FirstSamples"
     """Pods that just started are measured."""
+    LATER_SAMPLES = "LaterSamples"
+    """The pods are measured anew."""
 
 
 class Set(NamedTuple):
@@ -391,6 +425,14 @@ ROWS: dict[Code, Row] = {
         follows="the write is tried again with the next sync",
         state=State.PROBLEM,
     ),
+    Code.BESIDE_NATIVE: Row(
+        says="a native autoscaler scales the same target, so this one does not act",
+        details="{facts}, so this one does not act",
+        means="kube-controller-manager serves it, perhaps for KEDA. At zero the target stays asleep.",
+        shown_by=(ConditionType.BESIDE_NATIVE,),
+        act=Act.REMOVE_RIVAL,
+        state=State.PROBLEM,
+    ),
     Code.PAUSED: Row(
         says="someone set the replicas to zero, which pauses the autoscaler",
         details="{facts}",
@@ -489,6 +531,11 @@ ROWS: dict[Code, Row] = {
     ),
     Code.DIRECTION_UNSURE: Row(
         says="pods without usable samples leave open which way to go", act=Act.SAMPLES
+    ),
+    Code.MEASURED_BEFORE: Row(
+        says="the samples began before the last scale-down, when more pods carried the load",
+        means="Fewer may follow from samples that begin after it.",
+        act=Act.LATER_SAMPLES,
     ),
     Code.NO_READY_PODS: Row(says="no pod is ready yet to take the load", act=Act.READY_POD),
     Code.IDLE_AT_ZERO: Row(says="nothing asks for a pod", means="The target is at zero.", state=State.STEADY),

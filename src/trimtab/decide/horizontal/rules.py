@@ -55,9 +55,6 @@ class HpaSettings(Wire):
     stale_after: float = 120.0
     """... but never before this age (ours)."""
 
-    ahead_limit: float = 60.0
-    """A sample dated further in the future than this is rejected (ours)."""
-
     event_interval: float = 300.0
     """Seconds between two emissions of an event that would repeat every sync (ours)."""
 

@@ -97,7 +97,6 @@ class Standing(Wire):
             and seen.conflicting_hpas == last.conflicting_hpas
             and seen.owners == last.owners
             and seen.nodes == last.nodes
-            and seen.clock_offset == last.clock_offset
             and not seen.stale_inputs
             and self._have_same_samples(seen, now)
         )
@@ -108,7 +107,6 @@ class Standing(Wire):
         scale: Scale | None,
         memory: Memory,
         now: float,
-        clock_offset: float = 0.0,
     ) -> bool:
         """Like `holds`, for HPAs without conflicts, ignoring pods and samples."""
         last = self.seen
@@ -119,13 +117,11 @@ class Standing(Wire):
             and not last.conflicting_hpas
             and not last.owners
             and last.nodes is None
-            and clock_offset == last.clock_offset
         )
 
-    def accepts_ages(self, span: tuple[float, float], now: float) -> bool:
-        """Return whether no sample from that span of time is close to being rejected."""
-        oldest, latest = self._dates(now)
-        return oldest <= span[0] and span[1] <= latest
+    def accepts_ages(self, moved_at: float, now: float) -> bool:
+        """Return whether no sample whose date moved then, or later, is close to being rejected."""
+        return self._oldest(now) <= moved_at
 
     def values_within(self, read: Reader, now: float) -> tuple[list[int], ...] | None:
         """Return the values of all metrics if usage alone leaves the same, else None."""
@@ -153,11 +149,11 @@ class Standing(Wire):
         may_differ = now < self.shown_until
         if len(seen.samples) != len(self.values) or (not may_differ and self.decision.status_changed):
             return False
-        oldest, latest = self._dates(now)
+        oldest = self._oldest(now)
         for before, after, values, band in zip(
             self.seen.samples, seen.samples, self.values, self.bands, strict=True
         ):
-            if not _are_accepted(after, oldest, latest):
+            if not _are_accepted(after, oldest):
                 return False
             if _are_same_values(before, after):
                 continue
@@ -166,9 +162,8 @@ class Standing(Wire):
                 return False
         return True
 
-    def _dates(self, now: float) -> tuple[float, float]:
-        sampled = now + self.seen.clock_offset
-        return sampled - self.fresh_for + MARGIN, sampled + self.seen.settings.ahead_limit - MARGIN
+    def _oldest(self, now: float) -> float:
+        return now - self.fresh_for + MARGIN
 
     def _is_current(self, memory: Memory, now: float) -> bool:
         return _latest(memory) <= now < self.until
@@ -235,7 +230,10 @@ def _is_repeatable(seen: Observation, decision: Decision) -> bool:
         and not trace.selection_fallback
         and not seen.stale_inputs
         and not seen.policy_answers  # a policy may depend on the time
-        and all(isinstance(result, Proposal) and not result.rejected_samples for result in trace.proposals)
+        and all(
+            isinstance(result, Proposal) and not result.rejected_samples and not result.removed
+            for result in trace.proposals
+        )
     )
 
 
@@ -287,13 +285,13 @@ def _latest(memory: Memory) -> float:
     return memory.recommendations[-1].at if memory.recommendations else inf
 
 
-def _are_accepted(metric: MetricSamples, oldest: float, latest: float) -> bool:
-    samples: Iterable[Sample] = ()
-    if isinstance(metric, PodSamples):
-        samples = metric.samples.values()
-    elif isinstance(metric, Series):
-        samples = metric.samples
-    return all(oldest <= sample.timestamp <= latest or sample.timestamp == NEVER for sample in samples)
+def _are_accepted(metric: MetricSamples, oldest: float) -> bool:
+    if not isinstance(metric, PodSamples | Series):
+        return True
+    if metric.moves:
+        return all(move.since >= oldest for move in metric.moves)
+    samples: Iterable[Sample] = metric.samples.values() if isinstance(metric, PodSamples) else metric.samples
+    return all(sample.timestamp >= oldest or sample.timestamp == NEVER for sample in samples)
 
 
 def _bands(seen: Observation, decision: Decision, pods: tuple[PodSnapshot, ...]) -> tuple[Band | None, ...]:

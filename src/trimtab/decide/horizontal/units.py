@@ -124,7 +124,7 @@ def _up(proposal: Proposal, gaps: Gaps, tolerance: Tolerance, current: int) -> f
 def _down(proposal: Proposal, gaps: Gaps, tolerance: Tolerance, current: int) -> tuple[float, bool]:
     if not gaps.down_pods or not gaps.down_share:
         return -1.0, False
-    band, one_less = 1.0 - tolerance.down, (current - 1) / gaps.down_pods
+    band, one_less = 1.0 - tolerance.down, (current - 1) / (gaps.down_pods + proposal.removed)
     includes = one_less < band
     edge = (proposal.target * min(band, one_less) - gaps.down_rest) / gaps.down_share
     return max(_whole(edge, floor if includes else ceil), -1.0), includes

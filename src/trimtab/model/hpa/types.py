@@ -72,9 +72,10 @@ class ConditionType(StrEnum):
     SELECTION_FALLBACK = "PodSelectionFallback"
     EXTRA_PODS = "SelectorMatchesExtraPods"
     FIELDS_IGNORED = "FieldsIgnored"
-    CLOCK_WRONG = "OperatorClockWrong"
     CACHES_STALE = "CachesStale"
     PLUGIN_FAILED = "PluginFailed"
+    BESIDE_NATIVE = "BesideNativeHPA"
+    NATIVE_UNSEEN = "NativeHPAsUnseen"
 
 
 class MetricIdentifier(Wire):

@@ -15,7 +15,6 @@ from trimtab.decide.horizontal.records.record import Record
 from trimtab.decide.horizontal.status.conditions import as_dry_run
 from trimtab.operator import gc_tuning
 from trimtab.operator.horizontal.batches import Batches
-from trimtab.operator.horizontal.clock_check import ClockCheck
 from trimtab.operator.horizontal.config import DecisionConfig
 from trimtab.operator.horizontal.freshness import Freshness
 from trimtab.operator.horizontal.hpa_cache import HpaCache
@@ -30,6 +29,7 @@ from trimtab.operator.horizontal.owners import OwnerCache
 from trimtab.operator.horizontal.pods import PodIndex, PodMatcher
 from trimtab.operator.horizontal.queries import MetricFetcher
 from trimtab.operator.horizontal.reconciler import Reconciler
+from trimtab.operator.horizontal.rivals import RivalCache
 from trimtab.operator.horizontal.targets import TargetCache
 from trimtab.operator.horizontal.unreadable import UnreadableHpas
 from trimtab.operator.horizontal.usage import ListAllPolicy
@@ -62,18 +62,21 @@ class HpaController:
         self._needs = FilterNeeds(runtime.guards)
         self._matcher = PodMatcher(config.gates, self.hpas, self._pods, self._needs)
         self._metrics = HpaControllerMetrics(runtime.registry)
-        server = runtime.client.sender.server_clock
-        self._clock_check = ClockCheck(clock, server.offset, config.settings)
-        self._metrics.clock_offset.set_function(self._clock_check.offset)
         self._fetcher = self._make_fetcher()
         self._snapshots = SnapshotBuilder(
             clock,
             config,
             self.ownership,
-            InputCaches(self._targets, self._matcher, self._make_owners(), freshness, self._make_nodes()),
+            InputCaches(
+                self._targets,
+                self._matcher,
+                self._make_owners(),
+                freshness,
+                self._make_nodes(),
+                self._make_rivals(),
+            ),
             self._fetcher,
         )
-        self._snapshots.clock_offset_at = self._clock_check.offset_at
         self._reconciler = Reconciler(
             clock, self._snapshots, self._make_writer(), self._metrics, runtime.guards
         )
@@ -101,11 +104,18 @@ class HpaController:
         list_all = ListAllPolicy(runtime.clock, self._caches)
         is_strict = self._config.rules.ours
         return MetricFetcher(
+            runtime.clock,
             runtime.metrics,
             runtime.discovery,
             list_all,
             is_strict=is_strict,
-            on_samples=self._clock_check.note_samples,
+        )
+
+    def _make_rivals(self) -> RivalCache:
+        runtime, is_ours = self.runtime, self._config.rules.ours
+        is_asked = is_ours and not runtime.settings.horizontal.native_hpas
+        return RivalCache(
+            runtime.clock, runtime.client, is_asked=is_asked, is_only_told=runtime.settings.dry_run
         )
 
     def _make_nodes(self) -> NodeCache:
@@ -335,8 +345,7 @@ class HpaController:
 
     def warnings(self) -> dict[str, str]:
         """Return what is wrong although HPAs are decided, by name."""
-        problem = self._clock_check.problem()
-        return self._watches.warnings() | ({"clock": problem} if problem else {})
+        return self._watches.warnings()
 
     def _count_owned(self) -> int:
         return sum(self.ownership.owns(hpa_state.key) for hpa_state in self.hpas)

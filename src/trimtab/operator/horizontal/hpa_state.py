@@ -255,7 +255,7 @@ class HpaState:
     """How often in a row the server failed to write the status."""
     next_status_at: float = -inf
     """The time before which a failed status is not tried again, on the monotonic clock."""
-    _logged: tuple[str, str, str] = ("", "", "")
+    _logged: tuple[str, ...] = ()
     uid: str = field(init=False)
     key: str = field(init=False)
     """`namespace/name`."""
@@ -387,11 +387,7 @@ class HpaState:
         """Let the next status be written at once."""
         self.status_failures, self.next_status_at = 0, -inf
 
-    def new_warnings(self, ignored: str, misspelt: str, forbidden: str) -> tuple[str, str, str]:
-        """Return those of three warnings that differ from the last ones."""
-        before, self._logged = self._logged, (ignored, misspelt, forbidden)
-        return (
-            ignored if ignored != before[0] else "",
-            misspelt if misspelt != before[1] else "",
-            forbidden if forbidden != before[2] else "",
-        )
+    def new_warnings(self, *texts: str) -> tuple[str, ...]:
+        """Return those of the warnings that differ from the last ones, and empty texts in the place of the others."""
+        before, self._logged = self._logged or ("",) * len(texts), texts
+        return tuple([text if text != old else "" for text, old in zip(texts, before, strict=True)])

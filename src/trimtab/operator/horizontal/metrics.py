@@ -55,11 +55,6 @@ class HpaControllerMetrics:
             "resource",
         )
         self.shards = shards_gauge(registry)
-        self.clock_offset = Gauge(
-            "trimtab_clock_offset_seconds",
-            "Seconds by which our clock lags behind API server and metrics sources, if it is wrong.",
-            registry=registry,
-        )
         self.cycles = counter("trimtab_cycles", "Syncs, each over all HPAs or over those that are due.")
         self.cycle_duration = Histogram(
             "trimtab_cycle_duration_seconds",

@@ -4,7 +4,6 @@
 owners. `read` reads it, and the caller asks again.
 """
 
-from collections.abc import Callable
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from functools import partial
@@ -22,7 +21,6 @@ from trimtab.decide.horizontal.observation.samples import FetchFailure, MetricSa
 from trimtab.decide.horizontal.standing import Standing
 from trimtab.metrics.queries import Query
 from trimtab.model.hpa.types import HorizontalPodAutoscaler
-from trimtab.operator.horizontal.clock_check import SET_SECONDS
 from trimtab.operator.horizontal.config import DecisionConfig
 from trimtab.operator.horizontal.freshness import Freshness
 from trimtab.operator.horizontal.hpa_state import HpaState, ReconcileRequest
@@ -38,6 +36,7 @@ from trimtab.operator.horizontal.queries import (
     samples_for,
     usage_in,
 )
+from trimtab.operator.horizontal.rivals import RivalCache
 from trimtab.operator.horizontal.targets import ResolvedTarget, TargetCache
 from trimtab.operator.horizontal.usage import NamespaceUsage
 from trimtab.operator.ownership import Ownership
@@ -71,6 +70,7 @@ class InputCaches:
     owners: OwnerCache
     freshness: Freshness
     nodes: NodeCache
+    rivals: RivalCache
 
 
 class SnapshotBuilder:
@@ -92,18 +92,8 @@ class SnapshotBuilder:
         self._owners = caches.owners
         self._freshness = caches.freshness
         self._nodes = caches.nodes
+        self.rivals = caches.rivals
         self._fetcher = fetcher
-        self.clock_offset_at: Callable[[float, float], float] = lambda _now, _monotonic: 0.0
-        """Returns the seconds to add to our clock for the age of samples, given what both of our clocks say."""
-
-    def _offset_of(self, moment: float) -> float:
-        """Return the seconds to add to an epoch's time for the ages of samples. A wall clock that was set moves no epoch."""
-        was_set_by = self._clock.now().timestamp() - moment
-        return self.clock_offset() + (round(was_set_by) if abs(was_set_by) > SET_SECONDS else 0.0)
-
-    def clock_offset(self) -> float:
-        """Return the seconds to add to our clock now for the age of samples."""
-        return self.clock_offset_at(self._clock.now().timestamp(), self._clock.monotonic())
 
     async def read(self, request: ReconcileRequest, samples: Samples | None = None) -> Samples:
         """Read what is not cached: the target and the samples, unless those of the request still fit, and owners."""
@@ -111,6 +101,8 @@ class SnapshotBuilder:
         if samples is None or queries is None or queries.spec is not hpa_state.hpa.spec:
             queries = request.queries = await self.resolve_queries(hpa_state)
             samples = await self._fetcher.fetch(queries.queries)
+        if self.rivals.is_due(hpa_state):
+            await self.rivals.look(hpa_state)
         request.owners = await self.find_owners(hpa_state, self.matching_pods(hpa_state))
         return samples
 
@@ -196,6 +188,8 @@ class SnapshotBuilder:
             return None
         if samples is None or queries is None or queries.spec is not hpa_state.hpa.spec:
             raise NotRead
+        if self.rivals.is_due(hpa_state) and not request.is_look:
+            raise NotRead
         matched = self.matching_pods(hpa_state)
         owners = self._cached_owners(request, matched)
         moment, target = epoch.now(), queries.target
@@ -207,13 +201,17 @@ class SnapshotBuilder:
             request.queries = None
             raise NotRead
         hpa_state.load_memory(epoch, replicas, self._config.quiet)
-        offset, standing = self._offset_of(moment), hpa_state.standing
+        shift, standing = moment - self._clock.monotonic(), hpa_state.standing
+        if standing is not None and standing.seen.rivals != self.rivals.of(hpa_state):
+            standing = None
         if standing is not None and not owners:
-            found = self.values_within(hpa_state, queries, matched, samples, moment, offset)
+            found = self.values_within(hpa_state, queries, matched, samples, moment)
             if found is not None:
-                newer = () if found == standing.values else _select_samples(queries, samples, matched.pods)
+                newer = (
+                    () if found == standing.values else _select_samples(queries, samples, matched.pods, shift)
+                )
                 return hpa_state.extend_decision(moment, newer)
-        observation = self.observe(hpa_state, queries, matched, samples, owners, memory.own, offset)
+        observation = self.observe(hpa_state, queries, matched, samples, owners, memory.own, shift)
         if standing is not None and standing.holds(observation, moment):
             return hpa_state.extend_decision(moment, observation.samples)
         hpa_state.invalidate()
@@ -238,12 +236,13 @@ class SnapshotBuilder:
         standing = hpa_state.standing
         if standing is not None and standing.is_within_bands(partial(usage.values, standing.pods)):
             return False
-        if hpa_state.memory.epoch is not self._ownership.epoch_for(hpa_state.key):
+        epoch = self._ownership.epoch_for(hpa_state.key)
+        if hpa_state.memory.epoch is not epoch:
             return False  # what the last leader left is read in a sync
-        if standing is not None or not hpa_state.records:
+        if standing is not None or not hpa_state.records or epoch is None:
             return True
-        pods = self.matching_pods(hpa_state).pods
-        return _select_samples(queries, samples, pods) != hpa_state.records[-1].observation.samples
+        pods, shift = self.matching_pods(hpa_state).pods, epoch.now() - self._clock.monotonic()
+        return _select_samples(queries, samples, pods, shift) != hpa_state.records[-1].observation.samples
 
     def observe(
         self,
@@ -253,7 +252,7 @@ class SnapshotBuilder:
         samples: Samples,
         owners: Owners,
         memory: Memory,
-        clock_offset: float,
+        shift: float,
     ) -> Observation:
         """Freeze everything that a decision depends on."""
         if not owners and self._matcher.has_extra_pods(hpa_state, matched):
@@ -270,13 +269,13 @@ class SnapshotBuilder:
             if hpa_state.names_plugins
             else None,
             conflicting_hpas=matched.conflicting,
-            samples=_select_samples(queries, samples, matched.pods),
+            samples=_select_samples(queries, samples, matched.pods, shift),
             stale_inputs=self._stale_inputs(hpa_state, queries),
             memory=memory,
+            rivals=self.rivals.of(hpa_state),
             settings=self._config.settings,
             gates=self._config.gates,
             rules=self._config.rules,
-            clock_offset=clock_offset,
         )
 
     def values_within(
@@ -286,7 +285,6 @@ class SnapshotBuilder:
         matched: MatchedPods,
         samples: Samples,
         now: float,
-        clock_offset: float,
     ) -> tuple[list[int], ...] | None:
         """Return the values of an HPA's metrics if the usage of pods alone shows that its last decision still holds.
 
@@ -304,11 +302,9 @@ class SnapshotBuilder:
         usage, seen = usage_in(queries.usage, samples), standing.seen
         if (
             not isinstance(usage, NamespaceUsage)
-            or not standing.holds_alone(
-                hpa_state.hpa, queries.target.scale, hpa_state.memory.own, now, clock_offset
-            )
+            or not standing.holds_alone(hpa_state.hpa, queries.target.scale, hpa_state.memory.own, now)
             or not (matched.pods is seen.pods or matched.pods == seen.pods)
-            or not standing.accepts_ages(usage.span, now)
+            or not standing.accepts_ages(usage.moved_at + now - self._clock.monotonic(), now)
         ):
             return None
         return standing.values_within(partial(usage.values, standing.pods), now)
@@ -347,11 +343,11 @@ class SnapshotBuilder:
 
 
 def _select_samples(
-    queries: MetricQueries, samples: Samples, pods: tuple[PodSnapshot, ...]
+    queries: MetricQueries, samples: Samples, pods: tuple[PodSnapshot, ...], shift: float
 ) -> tuple[MetricSamples, ...]:
     if not queries.per_metric:
         return ()
     return tuple(
-        query if isinstance(query, FetchFailure) else samples_for(metric, query, samples, pods)
+        query if isinstance(query, FetchFailure) else samples_for(metric, query, samples, pods, shift)
         for metric, query in zip(queries.spec.metrics, queries.per_metric, strict=True)
     )

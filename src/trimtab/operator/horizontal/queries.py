@@ -5,18 +5,18 @@ queries to the metrics APIs. `samples_for` selects from the results what one met
 """
 
 import asyncio
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
-from math import inf, isfinite
 
+from trimtab.clock import Clock
 from trimtab.cluster import errors
 from trimtab.cluster.discovery import Discovery
-from trimtab.decide.horizontal.arithmetic import NEVER
 from trimtab.decide.horizontal.observation.pods import PodSnapshot
 from trimtab.decide.horizontal.observation.samples import (
     Asked,
     FetchFailure,
     MetricSamples,
+    PodSamples,
     Series,
     read_external_metric,
     read_object_metric,
@@ -35,6 +35,7 @@ from trimtab.model.hpa.types import (
     PodsMetricSource,
 )
 from trimtab.model.labels.selector import LabelSelector, Selector, SelectorError
+from trimtab.operator.horizontal.sample_moves import SampleMoves, dates_of, oldest_move, with_moves
 from trimtab.operator.horizontal.targets import ResolvedTarget
 from trimtab.operator.horizontal.usage import (
     ALL_NAMESPACES,
@@ -116,21 +117,21 @@ class MetricFetcher:
 
     def __init__(
         self,
+        clock: Clock,
         reader: MetricsReader,
         discovery: Discovery,
         list_all: ListAllPolicy,
         *,
         is_strict: bool,
-        on_samples: Callable[[str, float], None] = lambda _source, _newest: None,
     ) -> None:
         self.list_all = list_all
+        self.moves = SampleMoves(clock)
         self.decoding = reader.decoding
         """The CPU time that lists of usage took to decode and index."""
+        self._clock = clock
         self._reader = reader
         self._discovery = discovery
         self._is_strict = is_strict
-        self._on_samples = on_samples
-        """Called with the API group and the newest date of each response."""
 
     async def resolve(self, metric: MetricSpec, namespace: str, pod_selector: str) -> Query | FetchFailure:
         """Return the query of a metric, after looking up the kind of its object."""
@@ -170,11 +171,21 @@ class MetricFetcher:
 
     async def fetch_one(self, query: Query) -> QueryResult:
         """Send one query, and return a `FetchFailure` if the source fails."""
-        result = await self._fetch_one(query)
-        newest = _newest_date(result)
-        if isfinite(newest) and newest != NEVER:
-            self._on_samples(query.group, newest)
-        return result
+        asked_at = self._clock.monotonic()
+        return self._with_moves(query, await self._fetch_one(query), asked_at)
+
+    def _with_moves(self, query: Query, result: QueryResult, asked_at: float) -> QueryResult:
+        """Return the result with the times when the dates in it were first seen."""
+        if isinstance(query, PodUsage):
+            parts = result.namespaces if isinstance(result, ClusterUsage) else {query.namespace or "": result}
+            for namespace, usage in parts.items():
+                if isinstance(usage, NamespaceUsage):
+                    usage.moves = self.moves.note_usage(namespace, usage.items.values(), asked_at)
+                    usage.moved_at = oldest_move(usage.moves, self._clock.monotonic())
+            return result
+        if not isinstance(result, PodSamples | Series) or not (dates := dates_of(result)):
+            return result
+        return with_moves(result, self.moves.note(query, dates, asked_at), 0.0)
 
     async def _fetch_one(self, query: Query) -> QueryResult:
         try:
@@ -215,32 +226,21 @@ def query_for(metric: MetricSpec, namespace: str, pod_selector: str) -> Query | 
 
 
 def samples_for(
-    metric: MetricSpec, query: Query, samples: Samples, pods: tuple[PodSnapshot, ...]
+    metric: MetricSpec, query: Query, samples: Samples, pods: tuple[PodSnapshot, ...], shift: float
 ) -> MetricSamples:
     """Return the samples of one metric of one HPA."""
     result = usage_in(query, samples) if isinstance(query, PodUsage) else samples[query]
     if not isinstance(result, NamespaceUsage):
         assert not isinstance(result, ClusterUsage | None), f"{query} was not sent"
-        return result
-    return result.samples(pods, *measured_by(metric))
+        moved = {} if isinstance(result, FetchFailure) else {move.timestamp: move for move in result.moves}
+        return with_moves(result, moved, shift)
+    return with_moves(result.samples(pods, *measured_by(metric)), result.moves, shift)
 
 
 def usage_in(query: PodUsage, samples: Samples) -> QueryResult | None:
     """Return the usage of one namespace, from the list for all namespaces if that was fetched."""
     listed = samples.get(ALL_NAMESPACES)
     return listed.within(query.namespace) if isinstance(listed, ClusterUsage) else samples.get(query)
-
-
-def _newest_date(result: QueryResult) -> float:
-    """Return the date of the newest sample, or -inf if there is none."""
-    if isinstance(result, NamespaceUsage):
-        return result.span[1]
-    if isinstance(result, ClusterUsage):
-        return result.within(None).span[1]
-    if isinstance(result, FetchFailure):
-        return -inf
-    samples = result.samples if isinstance(result, Series) else result.samples.values()
-    return max((sample.timestamp for sample in samples), default=-inf)
 
 
 def _expected(query: ExternalMetric | ObjectMetric | PodsMetric) -> Asked:

@@ -129,6 +129,10 @@ class Reconciler:
 
     async def _apply(self, request: ReconcileRequest, write: PendingWrite) -> None:
         """Write a decision and record it."""
+        if write.decision.scale_to is not None and await self._snapshots.rivals.look(request.hpa_state):
+            request.is_look = False
+            self.reconcile(request)
+            return
         try:
             await self._writer.apply(request.hpa_state, write)
         except StaleObservation as stale:

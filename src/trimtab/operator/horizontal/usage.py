@@ -7,14 +7,16 @@ namespaces are listed one by one in the same sync, and for a while after.
 
 import logging
 from collections.abc import Collection
+from math import inf
 
 from trimtab.clock import Clock
 from trimtab.cluster.cache.shared import SharedInformers
 from trimtab.cluster.resource import PODS
 from trimtab.decide.horizontal.observation.pods import PodSnapshot
-from trimtab.decide.horizontal.observation.samples import MetricSamples, each_usage, read_usage, span_of
+from trimtab.decide.horizontal.observation.samples import MetricSamples, each_usage, read_usage
 from trimtab.metrics.queries import PodUsage
 from trimtab.model.metrics_api import PodMetrics, PodMetricsList
+from trimtab.operator.horizontal.sample_moves import Moves
 
 log = logging.getLogger(__name__)
 
@@ -36,23 +38,25 @@ LONGEST_PAUSE = 3600.0
 class NamespaceUsage:
     """CPU and memory of the pods of one namespace, by pod."""
 
-    __slots__ = ("_items", "span")
+    __slots__ = ("items", "moved_at", "moves")
 
-    def __init__(self, items: dict[str, PodMetrics], span: tuple[float, float]) -> None:
-        self._items = items
-        self.span = span
-        """The first and the last time of all samples in the same list."""
+    def __init__(self, items: dict[str, PodMetrics]) -> None:
+        self.items = items
+        self.moves: Moves = {}
+        """When the dates of these samples were first seen, by the monotonic clock."""
+        self.moved_at = -inf
+        """When the date moved that has not moved for the longest time."""
 
     def samples(self, pods: tuple[PodSnapshot, ...], resource: str, container: str) -> MetricSamples:
         """Return the samples of one resource for these pods."""
-        items = self._items
+        items = self.items
         # The samples are kept with the decision. The names of the cached pods are shared by all records of an HPA.
         names = [pod.name for pod in pods if pod.name in items]
         return read_usage([items[name] for name in names], resource, container, names=names)
 
     def values(self, pods: tuple[PodSnapshot, ...], resource: str, container: str) -> list[int] | None:
         """Return the usage of each of these pods, or None if a pod has no sample."""
-        items = self._items
+        items = self.items
         try:
             return each_usage([items[pod.name] for pod in pods], resource, container)
         except KeyError:
@@ -62,10 +66,9 @@ class NamespaceUsage:
 class ClusterUsage:
     """CPU and memory of the pods of every namespace."""
 
-    __slots__ = ("_empty", "_namespaces")
+    __slots__ = ("_empty", "namespaces")
 
     def __init__(self, listed: PodMetricsList) -> None:
-        span = span_of(listed.items)
         namespaces: dict[str, dict[str, PodMetrics]] = {}
         namespace, items = "", namespaces.setdefault("", {})
         for item in listed.items:
@@ -73,12 +76,12 @@ class ClusterUsage:
             if meta.namespace != namespace:  # the list is sorted by namespace
                 namespace, items = meta.namespace, namespaces.setdefault(meta.namespace, {})
             items[meta.name] = item
-        self._namespaces = {name: NamespaceUsage(items, span) for name, items in namespaces.items()}
-        self._empty = NamespaceUsage({}, span)
+        self.namespaces = {name: NamespaceUsage(items) for name, items in namespaces.items()}
+        self._empty = NamespaceUsage({})
 
     def within(self, namespace: str | None) -> NamespaceUsage:
         """Return what a list of one namespace would have returned."""
-        return self._namespaces.get(namespace or "", self._empty)
+        return self.namespaces.get(namespace or "", self._empty)
 
 
 def namespace_usage(listed: PodMetricsList, namespace: str | None = None) -> NamespaceUsage:
@@ -86,7 +89,7 @@ def namespace_usage(listed: PodMetricsList, namespace: str | None = None) -> Nam
     items = listed.items
     if namespace is not None:
         items = tuple(item for item in items if item.metadata.namespace in {namespace, ""})
-    return NamespaceUsage({item.metadata.name: item for item in items}, span_of(items))
+    return NamespaceUsage({item.metadata.name: item for item in items})
 
 
 class ListAllPolicy:

@@ -82,12 +82,13 @@ class DryRunDecider:
     async def _decide(
         self, hpa_state: HpaState, queries: MetricQueries, samples: Samples
     ) -> tuple[Observation, Decision]:
+        await self._snapshots.rivals.look(hpa_state)
         matched = self._snapshots.matching_pods(hpa_state)
         owners = await self._snapshots.find_owners(hpa_state, matched)
-        memory = hpa_state.memory.preview(self._clock.now().timestamp())
-        observation = self._snapshots.observe(
-            hpa_state, queries, matched, samples, owners, memory, self._snapshots.clock_offset()
-        )
+        now = self._clock.now().timestamp()
+        memory = hpa_state.memory.preview(now)
+        shift = now - self._clock.monotonic()
+        observation = self._snapshots.observe(hpa_state, queries, matched, samples, owners, memory, shift)
         if hpa_state.names_plugins:
             return decide_with_plugins(observation, self._guards, self._clock.now())
         return observation, decide(observation, self._clock.now())

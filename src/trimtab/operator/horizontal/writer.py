@@ -389,10 +389,12 @@ def status_patch(
 def _log_warnings(hpa_state: HpaState, observation: Observation, decision: Decision, problem: str) -> None:
     """Log ignored fields, a misspelt annotation and a missing right to the target, once per process and text."""
     condition, failure = decision.status.condition(ConditionType.FIELDS_IGNORED), observation.scale_failure
-    ignored, misspelt, forbidden = hpa_state.new_warnings(
+    ignored, misspelt, forbidden, beside, unseen = hpa_state.new_warnings(
         condition.message if condition is not None else "",
         problem,
         f"{failure.message}; {failure.advice}" if failure is not None and failure.advice else "",
+        str(observation.rivals) if observation.rivals.hpas else "",
+        observation.rivals.unseen,
     )
     if ignored:
         log.warning("fields ignored", extra={"facts": {"hpa": hpa_state.key, "fields": ignored}})
@@ -400,6 +402,10 @@ def _log_warnings(hpa_state: HpaState, observation: Observation, decision: Decis
         log.warning("nothing is scaled", extra={"facts": {"hpa": hpa_state.key, "why": misspelt}})
     if forbidden:
         log.warning("scale cannot be read", extra={"facts": {"hpa": hpa_state.key, "why": forbidden}})
+    if beside:
+        log.warning("beside a native HPA", extra={"facts": {"hpa": hpa_state.key, "why": beside}})
+    if unseen:
+        log.warning("native HPAs cannot be seen", extra={"facts": {"hpa": hpa_state.key, "why": unseen}})
 
 
 def _log_scale(hpa_state: HpaState, write: PendingWrite) -> None:

@@ -61,9 +61,6 @@ class MetricsSettings:
     stale_windows: float = setting(3.0, "--metrics-max-age-windows", decides=True, least=0,
         help="How many of its windows old a sample may be, where that is more than --metrics-max-age.",
         why="What is measured over ten minutes is not stale after two.")
-    ahead_limit: timedelta = setting("1m", "--metrics-max-ahead", decides=True,
-        help="How far in the future a sample may be dated; one that is further ahead is refused.",
-        why="Clocks differ by seconds; a minute is a clock that is wrong.")
     adapter_config: str = setting("", read_by="adapter", is_essential=True, is_wired=True,
         help="Configuration file of the component adapter, which serves custom and external metrics; see docs/adapter.md.",
         why="What it serves, and from where, cannot be guessed.")

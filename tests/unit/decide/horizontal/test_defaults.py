@@ -13,7 +13,7 @@ UPSTREAM = {
     "scale_up_limit_factor": 2,  # scaleUpLimitFactor of the controller
     "scale_up_limit_minimum": 4,  # scaleUpLimitMinimum of the controller
 }
-OURS = {"stale_windows": 3, "stale_after": 120, "ahead_limit": 60, "event_interval": 300}
+OURS = {"stale_windows": 3, "stale_after": 120, "event_interval": 300}
 
 
 @pytest.mark.parametrize(("name", "value"), (UPSTREAM | OURS).items())

@@ -159,13 +159,12 @@ def test_an_object_value_that_overflows_in_go_stops_at_the_limit_by_upstreams_ru
         pytest.param(170.0, 60.0, True, id="three windows are allowed"),
         pytest.param(181.0, 60.0, False, id="more than three windows are not"),
         pytest.param(YEAR, 60.0, False, id="a year is stale"),
-        pytest.param(-30.0, 15.0, True, id="half a minute ahead is a skewed clock"),
-        pytest.param(-61.0, 15.0, False, id="more than a minute ahead is refused"),
+        pytest.param(-61.0, 15.0, True, id="a date of the future is another clock's matter"),
     ],
 )
 @pytest.mark.parametrize("kind", ["pods", "external"])
 def test_stale_and_future_samples(age, window, is_used, kind):
-    """F38, F39: the rule is named, and nothing is scaled."""
+    """F38: the rule is named, and nothing is scaled. F39: a source whose clock is ahead is read."""
     if kind == "pods":
         seen = observe(
             hpa(pods_metric(10)), 5, usage_of(pods(5), 0, age=age, window=window), settings=NO_WINDOW

@@ -13,6 +13,7 @@ from trimtab.operator.horizontal.hpa_state import HpaState
 from trimtab.operator.horizontal.kinds import OWN_HPAS
 from trimtab.operator.horizontal.metrics import HpaControllerMetrics
 from trimtab.operator.horizontal.queries import build_queries, query_for
+from trimtab.operator.horizontal.rivals import RivalCache
 from trimtab.operator.horizontal.targets import ResolvedTarget
 
 UNUSED: Any = None
@@ -48,3 +49,9 @@ def api_error(kind: type[errors.ApiError], code: int) -> errors.ApiError:
 
 def controller_metrics() -> HpaControllerMetrics:
     return HpaControllerMetrics(CollectorRegistry())
+
+
+def no_rivals() -> RivalCache:
+    """Return a cache of native HPAs that never asks, as where Trimtab serves them itself."""
+    unused: Any = None
+    return RivalCache(unused, unused, is_asked=False)

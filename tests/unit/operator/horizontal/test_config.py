@@ -16,7 +16,6 @@ from trimtab.operator.settings.settings import Settings, declared
     ("name", "inside", "outside"),
     [
         ("stale_after", timedelta(), timedelta(seconds=-1)),
-        ("ahead_limit", timedelta(), timedelta(seconds=-1)),
         ("stale_windows", 0.0, -0.1),
         ("stale_windows", 1e9, inf),
         ("stale_windows", 1.0, nan),
@@ -38,12 +37,10 @@ def test_settings_reach_the_decisions():
             downscale_stabilization=timedelta(seconds=13),
             stale_after=timedelta(seconds=14),
             stale_windows=15.0,
-            ahead_limit=timedelta(seconds=16),
         )
     ).settings
     assert (made.tolerance, made.cpu_initialization_period, made.initial_readiness_delay) == (0.3, 11, 12)
     assert (made.downscale_stabilization, made.stale_after, made.stale_windows) == (13, 14, 15)
-    assert made.ahead_limit == 16
 
 
 @pytest.mark.parametrize(

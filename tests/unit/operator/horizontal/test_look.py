@@ -22,7 +22,7 @@ from trimtab.operator.horizontal.metrics import HpaControllerMetrics
 from trimtab.operator.horizontal.usage import NamespaceUsage
 
 PERIODS = SyncPeriods(15.0, 5.0)
-USAGE = {PodUsage("shop"): NamespaceUsage({}, (0.0, 0.0))}
+USAGE = {PodUsage("shop"): NamespaceUsage({})}
 
 
 class World:

@@ -17,7 +17,7 @@ from tests.unit.decide.horizontal.builders import (
     unreadable,
     value,
 )
-from tests.unit.operator.horizontal.fakes import CONFIG, edit_spec, hpa_state, queries_of, target
+from tests.unit.operator.horizontal.fakes import CONFIG, edit_spec, hpa_state, no_rivals, queries_of, target
 from trimtab.clock import VirtualClock
 from trimtab.cluster.leases.fence import Epoch
 from trimtab.decide.horizontal import Memory, Record, decide
@@ -52,7 +52,7 @@ class World:
             self.clock,
             CONFIG,
             everything,
-            InputCaches(everything, everything, everything, everything, everything),
+            InputCaches(everything, everything, everything, everything, everything, no_rivals()),
             everything,
         )
 
@@ -196,18 +196,6 @@ def take(world, fetched):
     return world.snapshots.snapshot(request, fetched)
 
 
-def test_samples_are_aged_by_our_clock_unless_it_was_found_wrong():
-    world = World(cached=target(4))
-    snapshot = world.snapshot()
-    assert isinstance(snapshot, Snapshot)
-    assert snapshot.observation.clock_offset == world.snapshots.clock_offset() == 0.0
-    world = World(cached=target(4))
-    world.snapshots.clock_offset_at = lambda now, monotonic: (now - NOW.timestamp()) + monotonic - 120.0
-    snapshot = world.snapshot()
-    assert isinstance(snapshot, Snapshot)
-    assert snapshot.observation.clock_offset == world.snapshots.clock_offset() == -120.0
-
-
 @pytest.mark.parametrize("more", [(), (QUEUE,)], ids=["alone", "of several"])
 def test_a_kind_that_has_to_be_looked_up_is_not_known_without_waiting(more):
     world = World(cached=target(4))
@@ -222,7 +210,7 @@ def usage(milli, date="2026-01-15T08:00:00Z"):
         )
         for pod in FOUR.pods
     }
-    return {PodUsage("shop"): NamespaceUsage(items, (0.0, 0.0))}
+    return {PodUsage("shop"): NamespaceUsage(items)}
 
 
 @pytest.mark.parametrize(

@@ -17,6 +17,7 @@ from tests.unit.decide.horizontal.builders import (
     value,
 )
 from tests.unit.operator.horizontal.fakes import hpa_state, target
+from trimtab.clock import VirtualClock
 from trimtab.cluster.discovery import Served, UnknownKindError
 from trimtab.decide.horizontal.observation.samples import FetchFailure
 from trimtab.metrics.queries import ExternalMetric, MetricsError, ObjectMetric, PodsMetric, PodUsage, Query
@@ -71,18 +72,17 @@ class World:
     def __init__(self, answer: Any = None, *, is_strict: bool = True, is_cheaper: bool = False) -> None:
         self.answer = answer
         self.decoding: Any = self
-        self.newest: list[tuple[str, float]] = []
         self.asked: list[Query] = []
         self.ends: list[str] = []
         self.kinds: dict[str, str] = {"Ingress": "networking.k8s.io", "Node": ""}
         self._is_cheaper = is_cheaper
         everything: Any = self
         self.fetcher = MetricFetcher(
+            VirtualClock(),
             everything,
             everything,
             everything,
             is_strict=is_strict,
-            on_samples=lambda source, newest: self.newest.append((source, newest)),
         )
 
     def measure(self) -> Any:
@@ -115,37 +115,6 @@ class World:
 
 
 @pytest.mark.parametrize(
-    ("query", "answer"),
-    [
-        pytest.param(USAGE, usage_list(EARLY, LATE), id="usage of a namespace"),
-        pytest.param(ALL_NAMESPACES, usage_list(EARLY, LATE), id="usage of all namespaces"),
-        pytest.param(QPS, custom_list(EARLY, LATE), id="a metric of pods"),
-        pytest.param(QPS, custom_list(LATE, EARLY), id="the newest first"),
-        pytest.param(RPS, custom_list(LATE, metric="rps"), id="a metric of an object"),
-        pytest.param(QUEUE, external_list(LATE, EARLY), id="an external metric"),
-    ],
-)
-def test_the_newest_date_of_an_answer_is_reported_with_its_source(query, answer):
-    world = World(answer)
-    assert not isinstance(world.fetch_one(query), FetchFailure)
-    assert world.newest == [(query.group, LATE_SECONDS)]
-
-
-@pytest.mark.parametrize(
-    ("query", "answer"),
-    [
-        pytest.param(USAGE, usage_list(), id="no sample"),
-        pytest.param(QUEUE, external_list(None), id="no date"),
-        pytest.param(QUEUE, MetricsError("down"), id="a failure"),
-    ],
-)
-def test_an_answer_without_a_date_shows_no_clock(query, answer):
-    world = World(answer)
-    world.fetch_one(query)
-    assert world.newest == []
-
-
-@pytest.mark.parametrize(
     ("query", "api"),
     [(USAGE, "resource"), (QPS, "custom"), (RPS, "custom"), (QUEUE, "external")],
 )
@@ -164,7 +133,7 @@ def test_a_strict_fetcher_rejects_answers_about_another_object():
     for is_strict, dates in ((True, []), (False, [EARLY])):
         found = World(usage, is_strict=is_strict).fetch_one(USAGE)
         assert isinstance(found, NamespaceUsage)
-        assert (found.span[0] < float("inf")) is bool(dates)
+        assert bool(found.items) is bool(dates)
 
 
 def test_an_object_metric_of_a_namespace_is_about_that_namespace():

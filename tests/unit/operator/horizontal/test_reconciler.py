@@ -6,7 +6,7 @@ from typing import Any
 import pytest
 
 from tests.unit.decide.horizontal.builders import NOW, average, external, observe, series
-from tests.unit.operator.horizontal.fakes import controller_metrics, hpa_state, target
+from tests.unit.operator.horizontal.fakes import controller_metrics, hpa_state, no_rivals, target
 from trimtab.clock import VirtualClock
 from trimtab.cluster import errors
 from trimtab.cluster.leases.fence import Epoch
@@ -22,6 +22,7 @@ class World:
 
     def __init__(self, *ends, read_again=None, deleted_after=None):
         self.clock = VirtualClock()
+        self.rivals = no_rivals()
         self.state = hpa_state("web", "shop", external(average("10")))
         self.metrics = controller_metrics()
         self.applied = self.events = 0

@@ -8,7 +8,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from tests.unit.decide.horizontal.builders import NOW, cpu, hpa, memory, observe, pods, run, scale
+from tests.unit.operator.horizontal.fakes import no_rivals
 from tests.unit.operator.horizontal.test_usage import listed
+from trimtab.clock import VirtualClock
 from trimtab.decide.horizontal import Record
 from trimtab.decide.horizontal.observation.observation import StaleInput
 from trimtab.model.times import format_time, from_ns, to_ns
@@ -30,7 +32,10 @@ CALM = {"cpu": "50m", "memory": "0"}
 def samples(chosen, usages, age, namespace):
     date = format_time(from_ns(to_ns(NOW) + int((15 - age) * 1e9)))
     usage = {pod.name: [used] for pod, used in zip(chosen, usages, strict=True) if used is not None}
-    return {ALL_NAMESPACES: ClusterUsage(listed(usage, date, namespace))}
+    listing = ClusterUsage(listed(usage, date, namespace))
+    for found in listing.namespaces.values():
+        found.moved_at = -age
+    return {ALL_NAMESPACES: listing}
 
 
 class Life:
@@ -46,7 +51,11 @@ class Life:
         matcher = PodMatcher(config.gates, UNUSED, UNUSED, UNUSED)
         ownership: Any = self
         self.snapshots = SnapshotBuilder(
-            UNUSED, config, ownership, InputCaches(UNUSED, matcher, UNUSED, self.freshness(), UNUSED), UNUSED
+            VirtualClock(NOW),
+            config,
+            ownership,
+            InputCaches(UNUSED, matcher, UNUSED, self.freshness(), UNUSED, no_rivals()),
+            UNUSED,
         )
         self.settle()
 
@@ -77,14 +86,18 @@ class Life:
 
     def observe(self, chosen, fetched):
         return self.snapshots.observe(
-            self.state, self.queries, MatchedPods(chosen, ()), fetched, {}, self.state.memory.own, 0.0
+            self.state,
+            self.queries,
+            MatchedPods(chosen, ()),
+            fetched,
+            {},
+            self.state.memory.own,
+            NOW.timestamp(),
         )
 
     def is_standing(self, chosen, fetched):
         now = NOW.timestamp() + 15
-        found = self.snapshots.values_within(
-            self.state, self.queries, MatchedPods(chosen, ()), fetched, now, 0.0
-        )
+        found = self.snapshots.values_within(self.state, self.queries, MatchedPods(chosen, ()), fetched, now)
         return found is not None
 
     def is_worth_a_look(self, fetched):

@@ -1,7 +1,6 @@
 """What the list of usage says, read for one decision or compared with the last."""
 
 from datetime import UTC, datetime
-from math import inf
 
 import pytest
 from hypothesis import given
@@ -11,7 +10,7 @@ from tests.unit.decide.horizontal.builders import pods as made_pods
 from trimtab.decide.horizontal.observation.samples import PodSamples
 from trimtab.model.json import wire
 from trimtab.model.metrics_api import PodMetricsList
-from trimtab.operator.horizontal.usage import ClusterUsage, namespace_usage
+from trimtab.operator.horizontal.usage import namespace_usage
 
 TAKEN = "2026-01-15T12:00:00Z"
 SECONDS = datetime(2026, 1, 15, 12, tzinfo=UTC).timestamp()
@@ -61,17 +60,6 @@ def test_one_date_that_cannot_be_read_costs_no_other_pod_its_sample():
     reading = usage.samples(pods, "cpu", "")
     assert isinstance(reading, PodSamples)
     assert list(reading.samples) == [pods[0].name]
-    assert usage.span == (-inf, inf)  # of all time: nobody takes it for fresh
-
-
-def test_the_span_is_that_of_all_namespaces():
-    early, late = listed({"a": []}), listed({"b": []}, "2026-01-15T12:00:30Z", "mail")
-    usage = ClusterUsage(PodMetricsList(items=(*early.items, *late.items)))
-    assert usage.within("shop").span == usage.within("mail").span == (SECONDS, SECONDS + 30)
-
-
-def test_no_date_at_all_is_no_reason_for_doubt():
-    assert namespace_usage(listed({"a": []}, None)).span == (inf, -inf)
 
 
 @given(st.lists(st.sampled_from(["60m", "61m", "x", None]), min_size=1, max_size=6))

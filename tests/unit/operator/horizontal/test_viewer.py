@@ -5,7 +5,7 @@ from typing import Any
 import msgspec
 
 from tests.unit.decide.horizontal.builders import NOW, average, external, observe, series
-from tests.unit.operator.horizontal.fakes import edit_spec, hpa_state, queries_of, target
+from tests.unit.operator.horizontal.fakes import edit_spec, hpa_state, no_rivals, queries_of, target
 from trimtab.clock import VirtualClock
 from trimtab.cluster import errors
 from trimtab.decide.horizontal import Record
@@ -20,6 +20,7 @@ class World:
 
     def __init__(self, *names: str) -> None:
         self.clock = VirtualClock(NOW)
+        self.rivals = no_rivals()
         self.states = [hpa_state(name, "shop", external(average("10"))) for name in names]
         self.registered: list[str] = []
         self.no_target: set[str] = set()
@@ -69,9 +70,6 @@ class World:
         if state.hpa.metadata.name in self.unobserved:
             raise LOST
         return {}
-
-    def clock_offset(self) -> float:
-        return 0.0
 
     def observe(self, state: Any, *_rest: Any) -> Any:
         return observe(state.hpa, 4, series(80))

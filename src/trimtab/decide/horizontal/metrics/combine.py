@@ -16,7 +16,7 @@ from trimtab.decide.horizontal.metrics.pods import Context, ProposalOutcome, tol
 from trimtab.decide.horizontal.observation.observation import Observation
 from trimtab.decide.horizontal.observation.plugin_answers import INVALID_POLICIES, PolicyAnswer
 from trimtab.decide.horizontal.observation.samples import FetchFailure
-from trimtab.decide.horizontal.observation.staleness import SampleAgeLimits, limits_at
+from trimtab.decide.horizontal.observation.staleness import SampleLimits, limits_at
 from trimtab.decide.horizontal.reasons import (
     Asked,
     AskedByPolicy,
@@ -117,13 +117,13 @@ class MetricsResult(Wire):
     """Whether there are no replicas only because the pods are too young for samples."""
     last_good: tuple[LastGood, ...] = ()
     """The last good proposals to remember."""
-    rejected_since: dict[str, float] = {}
-    """When samples of a metric were first rejected, to remember."""
     winning_policy: int | None = None
     """Index of the replica policy that asks for the most, if no metric asks for as many."""
 
 
-def proposal_context(observation: Observation, scale: Scale, selection: Selection, now: float) -> Context:
+def proposal_context(
+    observation: Observation, scale: Scale, selection: Selection, memory: Memory, now: float
+) -> Context:
     """Return the state of the target that every proposal is computed from."""
     settings, rules = observation.settings, observation.rules
     return Context(
@@ -136,7 +136,8 @@ def proposal_context(observation: Observation, scale: Scale, selection: Selectio
         tolerance=tolerance_of(observation.hpa.spec.behavior, settings, observation.gates),
         settings=settings,
         rules=rules,
-        limits=limits_at(now, settings, rules, observation.clock_offset),
+        limits=limits_at(now, settings, rules),
+        memory=memory,
         # A pod that the strategy leaves out, or that cannot be shown to be owned, is not averaged in as a stray.
         averages_strays=not rules.ours and selection.strategy == SelectionStrategy.LABEL_SELECTOR,
         may_sleep=observation.hpa.spec.min_replicas == 0 and observation.gates.hpa_scale_to_zero,
@@ -154,18 +155,18 @@ def _describe_left_out(selection: Selection, rules: Rules) -> str:
     return f"{text}, first {first.pod}: {first.reason}" if is_plugin_name(selection.strategy) else text
 
 
-def compute_replicas(observation: Observation, context: Context, memory: Memory) -> MetricsResult:
+def compute_replicas(observation: Observation, context: Context) -> MetricsResult:
     """Let every metric propose replicas, and combine the proposals."""
+    memory = context.memory
     proposals: list[Result] = []
     failures: list[Failure] = []
     statuses: list[MetricStatus] = []
     computations: list[Computation] = []
     last_good: list[LastGood] = []
-    rejected_since: dict[str, float] = {}
     before = observation.hpa.status.current_replicas
     readings = iter(observation.samples)
     for spec in observation.hpa.spec.metrics:
-        limits = _limits_for(spec, context.limits, memory)
+        limits = _limits_for(spec, context.limits)
         at = context if limits is context.limits else msgspec.structs.replace(context, limits=limits)
         result = propose_replicas(spec, next(readings, UNREAD), at)
         computations.append(_computation(result, before))
@@ -177,8 +178,6 @@ def compute_replicas(observation: Observation, context: Context, memory: Memory)
             failures.append(result)
             # It keeps its place: kubectl pairs metrics with their statuses by position.
             statuses.append(FAILED_METRIC)
-        if result.is_rejected if isinstance(result, Failure) else result.rejected_samples:
-            rejected_since[metric_key(spec)] = limits.since
         if spec.on_loss is not None and observation.rules.ours:
             known = next((good for good in memory.last_good if good.key == metric_key(spec)), None)
             counted, good = _apply_loss_policy(spec, result, known, context.now)
@@ -199,7 +198,6 @@ def compute_replicas(observation: Observation, context: Context, memory: Memory)
         statuses=tuple(statuses),
         computations=tuple(computations),
         last_good=tuple(last_good),
-        rejected_since=rejected_since,
     )
     return combined if winner is not None and not failures else _weigh_failures(combined, context.current)
 
@@ -294,17 +292,9 @@ def _largest(proposals: list[Result]) -> tuple[int | None, int, str]:
     return winner, replicas, name
 
 
-def _limits_for(spec: MetricSpec, limits: SampleAgeLimits, memory: Memory) -> SampleAgeLimits:
-    """Return the limits of one metric: its own maximum age, and since when its samples are rejected.
-
-    A text with an age in it would change in every sync and cost a status write and an event each time. So every text names
-    the moment of the first rejection, which the memory keeps.
-    """
-    if spec.max_age_seconds is not None:
-        limits = limits.with_max_age(spec.max_age_seconds)
-    if memory.rejected_since and (since := memory.rejected_since.get(metric_key(spec))) is not None:
-        limits = msgspec.structs.replace(limits, since=since)
-    return limits
+def _limits_for(spec: MetricSpec, limits: SampleLimits) -> SampleLimits:
+    """Return the limits of one metric, which may have a maximum age of its own."""
+    return limits if spec.max_age_seconds is None else limits.with_max_age(spec.max_age_seconds)
 
 
 def _computation(result: Proposal | Failure, before: int) -> Computation:
@@ -392,6 +382,7 @@ _OUTCOMES = {
     ProposalOutcome.WITHIN_AFTER_FILLING: Code.WITHIN_AFTER_FILLING,
     ProposalOutcome.DIRECTION_UNSURE: Code.DIRECTION_UNSURE,
     ProposalOutcome.NO_READY_PODS: Code.NO_READY_PODS,
+    ProposalOutcome.MEASURED_BEFORE: Code.MEASURED_BEFORE,
     ProposalOutcome.FROM_ZERO: Code.IDLE_AT_ZERO,
     ProposalOutcome.BELOW_ACTIVATION: Code.IDLE_AT_ZERO,
     ProposalOutcome.PROPOSED: Code.ENOUGH,

@@ -29,6 +29,7 @@ from trimtab.decide.horizontal.observation.samples import (
     FetchFailure,
     MetricSamples,
     PodSamples,
+    Series,
     failure_of,
 )
 from trimtab.model.core.pod import CPU, MEMORY
@@ -96,6 +97,8 @@ class Proposal(Wire, tag="proposal", tag_field="result"):
     gaps: Gaps | None = None
     activation: int | None = None
     """The number up to which the metric asks for nothing, in thousandths; None where none counts."""
+    removed: int = 0
+    """Replicas that were removed since the samples began, and that count as measured."""
 
     @property
     def measured_pods(self) -> int:
@@ -174,7 +177,12 @@ class Kind(Generic[S]):
         samples: PodSamples,
         context: Context,
     ) -> Proposal:
-        groups, result = usage.groups, replicas_from_ratio(usage, context)
+        groups, removed = usage.groups, 0
+        if context.memory.scale_down:
+            removed = context.removed_since(
+                [samples.samples[pod.name] for pod in groups.ready], samples.moves
+            )
+        result = replicas_from_ratio(usage, context, removed)
         return Proposal(
             type=self.model.type_name,
             name=name,
@@ -195,6 +203,7 @@ class Kind(Generic[S]):
             rejected_samples=tuple(groups.rejected),
             pods=len(groups.ready),
             gaps=usage.gaps() if groups.unready or groups.missing else None,
+            removed=result.removed,
         )
 
 
@@ -293,7 +302,9 @@ class _OneNumber(Kind[N]):
         if not self._is_average(target):
             assert target.value is not None
             milli, pods, undivided, value = target.value.milli_value(), context.ready_pods, None, total.value
-            result = totals.replicas_for_value(value, milli, context)
+            assert isinstance(samples, Series)
+            removed = context.removed_since(samples.samples, samples.moves)
+            result = totals.replicas_for_value(value, milli, context, removed)
             ratio = ratio_of(value, milli)
             shown = MetricValueStatus(value=Quantity.from_milli(value))
         else:
@@ -315,6 +326,7 @@ class _OneNumber(Kind[N]):
             timestamp=total.timestamp,
             pods=pods,
             total=undivided,
+            removed=result.removed,
         )
 
 

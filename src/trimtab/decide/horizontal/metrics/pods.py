@@ -11,9 +11,10 @@ from sys import float_info
 from typing import NamedTuple
 
 from trimtab.decide.horizontal.arithmetic import int32_of, quotient, ratio_of, round_up
+from trimtab.decide.horizontal.memory import EMPTY, Memory
 from trimtab.decide.horizontal.observation.pods import MissingRequestError, PodSnapshot
-from trimtab.decide.horizontal.observation.samples import PodSamples, Sample
-from trimtab.decide.horizontal.observation.staleness import ANYTHING_GOES, SampleAgeLimits
+from trimtab.decide.horizontal.observation.samples import Move, PodSamples, Sample, earliest_beginning
+from trimtab.decide.horizontal.observation.staleness import ANYTHING_GOES, SampleLimits
 from trimtab.decide.horizontal.rules import HpaSettings, Rules
 from trimtab.model.feature_gates import FeatureGates
 from trimtab.model.hpa.types import HorizontalPodAutoscalerBehavior
@@ -109,7 +110,8 @@ class Context(Wire):
     tolerance: Tolerance
     settings: HpaSettings
     rules: Rules
-    limits: SampleAgeLimits
+    limits: SampleLimits
+    memory: Memory = EMPTY
     averages_strays: bool = False
     """Whether samples of pods that are not counted are averaged in, as upstream does."""
     may_sleep: bool = False
@@ -121,6 +123,15 @@ class Context(Wire):
     def ready_pods(self) -> int:
         """Return how many of the counted pods are running and ready."""
         return sum(pod.is_ready for pod in self.pods)
+
+    def removed_since(self, samples: Iterable[Sample], moves: tuple[Move, ...]) -> int:
+        """Return how many replicas were removed since the earliest of these samples began, less those added."""
+        memory = self.memory
+        if not memory.scale_down or not self.rules.ours:
+            return 0
+        began = earliest_beginning(samples, moves, self.now)
+        added = sum(event.change for event in memory.scale_up if event.at > began)
+        return max(sum(event.change for event in memory.scale_down if event.at > began) - added, 0)
 
 
 class Groups:
@@ -147,12 +158,13 @@ def group_pods(
     settings: HpaSettings,
     *,
     is_cpu: bool,
-    limits: SampleAgeLimits = ANYTHING_GOES,
+    limits: SampleLimits = ANYTHING_GOES,
+    moves: tuple[Move, ...] = (),
 ) -> Groups:
     """Sort pods into groups by their samples."""
     groups = Groups()
     find, take, keep = samples.get, groups.ready.append, groups.values.append
-    fresh_after, ahead, lowest = limits.fresh_after, limits.ahead, limits.lowest
+    old, lowest = limits.old_dates(samples.values(), moves), limits.lowest
     period = settings.cpu_initialization_period
     for pod in pods:
         sample = find(pod.name)
@@ -160,7 +172,7 @@ def group_pods(
         if (
             sample is not None
             and sample.value >= lowest
-            and fresh_after <= sample.timestamp <= ahead
+            and sample.timestamp not in old
             and pod.phase == "Running"
             and not pod.is_deleted
             and (
@@ -171,7 +183,8 @@ def group_pods(
             take(pod)
             keep(sample.value)
         else:
-            _place(groups, pod, sample, now, settings, limits, is_cpu=is_cpu)
+            rule = "" if sample is None else limits.reject_reason(sample, old)
+            _place(groups, pod, sample, now, settings, rule, is_cpu=is_cpu)
     return groups
 
 
@@ -181,7 +194,7 @@ def _place(
     sample: Sample | None,
     now: float,
     settings: HpaSettings,
-    limits: SampleAgeLimits,
+    rule: str,
     *,
     is_cpu: bool,
 ) -> None:
@@ -191,7 +204,7 @@ def _place(
         groups.unready.append(pod)
     elif sample is None:
         groups.missing.append(pod)
-    elif rule := limits.reject_reason(sample):
+    elif rule:
         groups.missing.append(pod)
         groups.rejected.append((pod.name, rule))
     elif is_cpu and is_initializing(pod, sample, now, settings):
@@ -223,7 +236,13 @@ def group_counted(samples: PodSamples, context: Context, *, is_cpu: bool) -> Gro
     if not context.has_pods:
         raise Unmeasured(NO_PODS)
     groups = group_pods(
-        context.pods, samples.samples, context.now, context.settings, is_cpu=is_cpu, limits=context.limits
+        context.pods,
+        samples.samples,
+        context.now,
+        context.settings,
+        is_cpu=is_cpu,
+        limits=context.limits,
+        moves=samples.moves,
     )
     if context.averages_strays:
         groups.stray = stray_values(context.pods, samples.samples)
@@ -358,6 +377,7 @@ class ProposalOutcome(StrEnum):
     WITHIN_AFTER_FILLING = "WithinToleranceOnceGapsAreFilled"
     DIRECTION_UNSURE = "DirectionUnsureBecauseOfGaps"
     NO_READY_PODS = "NoReadyPods"
+    MEASURED_BEFORE = "MeasuredBeforeScaleDown"
     FROM_ZERO = "FromZero"
     BELOW_ACTIVATION = "BelowActivation"
 
@@ -368,21 +388,39 @@ class RatioResult(NamedTuple):
     replicas: int
     outcome: ProposalOutcome
     filled_ratio: float | None = None
+    removed: int = 0
+    """Replicas that were removed since the samples began, and that count as measured."""
 
 
-def replicas_from_ratio(usage: Usage, context: Context) -> RatioResult:
+def times(ratio: float, pods: int, removed: int, current: int) -> RatioResult:
+    """Multiply a ratio by the pods. Below 1 the load was carried by those, too, that were removed since the samples began."""
+    asked = int32_of(round_up(ratio * pods))
+    if ratio >= 1.0 or not removed:
+        return RatioResult(asked, ProposalOutcome.PROPOSED)
+    carried = min(int32_of(round_up(ratio * (pods + removed))), current)
+    if carried <= asked:
+        return RatioResult(asked, ProposalOutcome.PROPOSED)
+    outcome = ProposalOutcome.MEASURED_BEFORE if carried == current else ProposalOutcome.PROPOSED
+    return RatioResult(carried, outcome, removed=removed)
+
+
+def replicas_from_ratio(usage: Usage, context: Context, removed: int = 0) -> RatioResult:
     """Turn a ratio over the ready pods into replicas. Filled gaps never reverse the direction."""
     ratio, groups, current, covers = usage.ratio, usage.groups, context.current, context.tolerance.covers
     counts_unready = bool(groups.unready) and ratio > 1.0
     if not counts_unready and not groups.missing:
         if covers(ratio):
             return RatioResult(current, ProposalOutcome.WITHIN_TOLERANCE)
-        return RatioResult(int32_of(round_up(ratio * len(groups.ready))), ProposalOutcome.PROPOSED)
+        return times(ratio, len(groups.ready), removed, current)
     filled, samples = usage.with_gaps(counts_unready=counts_unready)
     if covers(filled):
         return RatioResult(current, ProposalOutcome.WITHIN_AFTER_FILLING, filled)
-    replicas = int32_of(round_up(filled * samples))
+    result = times(filled, samples, removed, current)
     is_reversed = (ratio < 1.0 < filled) or (filled < 1.0 < ratio)
-    if is_reversed or (filled < 1.0 and replicas > current) or (filled > 1.0 and replicas < current):
+    if (
+        is_reversed
+        or (filled < 1.0 and result.replicas > current)
+        or (filled > 1.0 and result.replicas < current)
+    ):
         return RatioResult(current, ProposalOutcome.DIRECTION_UNSURE, filled)
-    return RatioResult(replicas, ProposalOutcome.PROPOSED, filled)
+    return result._replace(filled_ratio=filled)

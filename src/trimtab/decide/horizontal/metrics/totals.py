@@ -5,7 +5,10 @@ replicas of the target's status.
 """
 
 from itertools import accumulate
+from math import inf
 from typing import NamedTuple
+
+import msgspec
 
 from trimtab.decide.horizontal.arithmetic import INT64_MAX, int32_of, int64_of, ratio_of, round_up
 from trimtab.decide.horizontal.metrics.pods import (
@@ -15,6 +18,7 @@ from trimtab.decide.horizontal.metrics.pods import (
     RatioResult,
     Rejected,
     UnusableMetric,
+    times,
 )
 from trimtab.decide.horizontal.observation.samples import MetricSamples, Series, failure_of
 
@@ -26,7 +30,7 @@ class Total(NamedTuple):
     timestamp: float
 
 
-def replicas_for_value(total: int, target: int, context: Context) -> RatioResult:
+def replicas_for_value(total: int, target: int, context: Context, removed: int = 0) -> RatioResult:
     """Return the replicas that bring a value to its target."""
     ratio = ratio_of(total, target)
     if not context.current:  # from zero neither pods nor tolerance matter
@@ -39,7 +43,7 @@ def replicas_for_value(total: int, target: int, context: Context) -> RatioResult
     if not ready and total > 0 and context.rules.ours:
         # No pod is ready yet to take the load; 0 times any ratio would scale the workload to zero again.
         return RatioResult(max(context.current, 1), ProposalOutcome.NO_READY_PODS)
-    return RatioResult(int32_of(round_up(ratio * ready)), ProposalOutcome.PROPOSED)
+    return times(ratio, ready, removed, context.current)
 
 
 def replicas_for_average(total: int, target: int, context: Context) -> RatioResult:
@@ -90,11 +94,12 @@ def _accepted_series(samples: MetricSamples, context: Context) -> Series:
     """Return the series if every sample's time is plausible, else raise UnusableMetric."""
     if not isinstance(samples, Series) or not samples.samples:
         raise UnusableMetric(failure_of(samples))
-    limits = context.limits
-    for sample in samples.samples:
-        if not limits.fresh_after <= sample.timestamp <= limits.ahead:
-            rule = limits.reject_reason(sample)
-            if rule:
+    limits = msgspec.structs.replace(
+        context.limits, lowest=-inf
+    )  # the sum must not be negative; a series may
+    if old := limits.old_dates(samples.samples, samples.moves):
+        for sample in samples.samples:
+            if rule := limits.reject_reason(sample, old):
                 raise Rejected(f"the answer was refused: {rule}")
     return samples
 

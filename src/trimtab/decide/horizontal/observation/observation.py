@@ -14,6 +14,7 @@ from trimtab.decide.horizontal.observation.plugin_answers import (
 )
 from trimtab.decide.horizontal.observation.pods import PodSnapshot
 from trimtab.decide.horizontal.observation.samples import MetricSamples
+from trimtab.decide.horizontal.reasons import Rivals
 from trimtab.decide.horizontal.rules import DEFAULT_SETTINGS, HpaSettings, Rules
 from trimtab.model.core.meta import group_of
 from trimtab.model.core.workloads import Scale
@@ -34,6 +35,9 @@ class ScaleFailure(Wire):
 
 
 NOT_READ = ScaleFailure(message="the scale was not read")
+
+
+NO_RIVALS = Rivals()
 
 
 class StaleInput(Wire):
@@ -67,11 +71,10 @@ class Observation(Wire):
     stale_inputs: tuple[StaleInput, ...] = ()
     """The caches behind this observation that are stale."""
     memory: Memory = EMPTY
+    rivals: Rivals = NO_RIVALS
     settings: HpaSettings = DEFAULT_SETTINGS
     gates: FeatureGates = FeatureGates()
     rules: Rules = Rules.TRIMTAB
-    clock_offset: float = 0.0
-    """Seconds to add to the time of the decision for the age of samples, because our clock is wrong."""
 
     @property
     def target(self) -> Target:

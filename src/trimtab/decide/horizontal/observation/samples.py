@@ -6,7 +6,6 @@ expected outcome. Values are in thousandths.
 
 from collections.abc import Iterable, Sequence
 from functools import lru_cache
-from math import inf
 from typing import Literal, cast
 
 import msgspec
@@ -35,17 +34,35 @@ class Sample(Wire, kw_only=False):
     window: float = 0.0
 
 
+class Move(Wire, kw_only=False, array_like=True):
+    """When samples of one date came, by the clock of the decision. The dates are those of another clock."""
+
+    timestamp: float
+    at: float
+    """When the first list with this date came."""
+    lacked_at: float | None = None
+    """When the last list before it was asked for. None if there was none: then only the date itself says how old it is."""
+
+    @property
+    def since(self) -> float:
+        """Return since when the samples are as they are."""
+        return min(self.timestamp, self.at) if self.lacked_at is None else self.at
+
+
 class PodSamples(Wire, tag="pods"):
     """The sample of each pod, by name."""
 
     samples: dict[str, Sample] = msgspec.field(default_factory=dict)
     timestamp: float = NEVER
+    moves: tuple[Move, ...] = ()
+    """When the dates of these samples were first seen. A date without a move is one of our own clock."""
 
 
 class Series(Wire, tag="series"):
     """The single value of an object, or all values of an external metric."""
 
     samples: tuple[Sample, ...] = ()
+    moves: tuple[Move, ...] = ()
 
 
 class FetchFailure(Wire, tag="failed"):
@@ -59,6 +76,25 @@ class FetchFailure(Wire, tag="failed"):
 
 
 MetricSamples = PodSamples | Series | FetchFailure
+
+
+DELAY_SECONDS = 15.0
+"""How long a kubelet may keep a sample before a list can have it."""
+
+
+def earliest_beginning(samples: Iterable[Sample], moves: tuple[Move, ...], now: float) -> float:
+    """Return when the window of the earliest of these samples may have begun."""
+    lacked_at = {move.timestamp: move.lacked_at for move in moves}
+
+    def began(timestamp: float, window: float) -> float:
+        if timestamp == NEVER:  # as new as its list
+            return now - window
+        if timestamp not in lacked_at:
+            return timestamp - window
+        before = lacked_at[timestamp]
+        return timestamp - window if before is None else before - window - DELAY_SECONDS
+
+    return min((began(*dated) for dated in {(each.timestamp, each.window) for each in samples}), default=now)
 
 
 def unfetched(api: Literal["resource", "custom", "external"], error: str) -> FetchFailure:
@@ -133,17 +169,6 @@ def each_usage(items: Sequence[PodMetrics], resource: str, container: str) -> li
     except ValueError:
         return None
     return None if None in used else cast("list[int]", used)
-
-
-def span_of(items: Iterable[PodMetrics]) -> tuple[float, float]:
-    """Return when the first and the last of these pods was measured."""
-    texts = {item.timestamp for item in items}
-    texts.discard(None)  # undated samples are accepted
-    try:
-        moments = [seconds_of(text) for text in texts]
-    except ValueError:
-        return -inf, inf
-    return min(moments, default=inf), max(moments, default=-inf)
 
 
 def _date_of(item: PodMetrics) -> float:

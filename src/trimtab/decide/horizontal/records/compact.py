@@ -14,7 +14,7 @@ from trimtab.decide.horizontal.arithmetic import NEVER
 from trimtab.decide.horizontal.memory import EMPTY, LastGood, Recommendation
 from trimtab.decide.horizontal.observation.observation import Observation
 from trimtab.decide.horizontal.observation.pods import PodSnapshot
-from trimtab.decide.horizontal.observation.samples import MetricSamples, PodSamples, Sample
+from trimtab.decide.horizontal.observation.samples import MetricSamples, Move, PodSamples, Sample
 from trimtab.decide.horizontal.records.record import Fate, Record, decide_and_complete
 from trimtab.model.hpa.types import MetricStatus
 from trimtab.model.json import wire
@@ -33,6 +33,7 @@ class _Columns(msgspec.Struct, frozen=True, array_like=True, gc=False):
     windows: list[float] | float
     timestamp: float | None
     """None: the default itself, which JSON leaves out; an equal number would be written."""
+    moves: tuple[Move, ...]
 
 
 class _Change(msgspec.Struct, frozen=True, array_like=True, gc=False):
@@ -149,6 +150,7 @@ def _columns(metric: MetricSamples, pods: tuple[PodSnapshot, ...]) -> _Columns |
         _once([sample.timestamp for sample in samples]),
         _once([sample.window for sample in samples]),
         None if metric.timestamp is NEVER else metric.timestamp,
+        metric.moves,
     )
 
 
@@ -160,7 +162,9 @@ def _samples(columns: _Columns, pods: tuple[PodSnapshot, ...]) -> PodSamples:
         for name, value, time, window in zip(names, columns.values, times, windows, strict=True)
     }
     return PodSamples(
-        samples=dict(samples), timestamp=NEVER if columns.timestamp is None else columns.timestamp
+        samples=dict(samples),
+        timestamp=NEVER if columns.timestamp is None else columns.timestamp,
+        moves=columns.moves,
     )
 
 

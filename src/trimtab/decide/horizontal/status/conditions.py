@@ -13,10 +13,9 @@ from trimtab.decide.horizontal.decision import Decision, EventToRecord, Proposed
 from trimtab.decide.horizontal.memory import Memory
 from trimtab.decide.horizontal.metrics.combine import LossFallback, describe_fallback
 from trimtab.decide.horizontal.metrics.kinds import counts_pods
-from trimtab.decide.horizontal.observation.clock_offset import describe_offset
-from trimtab.decide.horizontal.observation.observation import NOT_READ, Observation, ScaleFailure
+from trimtab.decide.horizontal.observation.observation import NO_RIVALS, NOT_READ, Observation, ScaleFailure
 from trimtab.decide.horizontal.observation.plugin_answers import PolicyAnswer
-from trimtab.decide.horizontal.reasons import READY, ROWS, WITHIN_RANGE, Code, Count, Reason, Set
+from trimtab.decide.horizontal.reasons import READY, ROWS, WITHIN_RANGE, Code, Count, Reason, Set, describe
 from trimtab.decide.horizontal.selection.selection import expected_pods, select_pods
 from trimtab.decide.horizontal.selection.selector_check import AMBIGUOUS
 from trimtab.decide.horizontal.status.generations import condition_generation, must_write
@@ -41,9 +40,10 @@ METRIC_LOST = ConditionType.METRIC_LOST.value
 SELECTION_FALLBACK = ConditionType.SELECTION_FALLBACK.value
 EXTRA_PODS = ConditionType.EXTRA_PODS.value
 FIELDS_IGNORED = ConditionType.FIELDS_IGNORED.value
-CLOCK_WRONG = ConditionType.CLOCK_WRONG.value
 CACHES_STALE = ConditionType.CACHES_STALE.value
 PLUGIN_FAILED = ConditionType.PLUGIN_FAILED.value
+BESIDE_NATIVE = ConditionType.BESIDE_NATIVE.value
+NATIVE_UNSEEN = ConditionType.NATIVE_UNSEEN.value
 
 FAILED_GET_SCALE = "FailedGetScale"
 UNKNOWN_ANNOTATION = "UnknownAnnotation"
@@ -209,6 +209,8 @@ def report_on(
         able, limited = _limits_of(result)
     report.set(*able)
     _report_scale(report, proposed)
+    if seen.rivals != NO_RIVALS or report.has(BESIDE_NATIVE) or report.has(NATIVE_UNSEEN):
+        _report_rivals(report, seen, is_held=isinstance(result, Reason) and result.code is Code.BESIDE_NATIVE)
     if isinstance(result, Reason) and result.code is Code.PAUSED:
         _report_pause(report, seen)
     if proposed.selection is None:
@@ -290,6 +292,19 @@ def _report_pause(report: Report, seen: Observation) -> None:
         report.remove(SCALED_TO_ZERO)
 
 
+def _report_rivals(report: Report, seen: Observation, *, is_held: bool) -> None:
+    """Report native HPAs on the same target, or why they cannot be seen."""
+    rivals, message, reason = seen.rivals, "", ""
+    if rivals.hpas:
+        reason = "ScaledObject" if any(rival.scaled_object for rival in rivals.hpas) else "NativeHPA"
+        message = describe(Reason(code=Code.BESIDE_NATIVE, facts=rivals)) if is_held else str(rivals)
+    report.turn(BESIDE_NATIVE, reason, message, BESIDE_NATIVE)
+    if is_held:
+        report.set(SCALING_ACTIVE, "False", BESIDE_NATIVE, message)
+    unseen = rivals.unseen and f"whether a native HPA scales the same target cannot be seen: {rivals.unseen}"
+    report.turn(NATIVE_UNSEEN, "NotListed", unseen, NATIVE_UNSEEN)
+
+
 def _report_policies(report: Report, answers: tuple[PolicyAnswer, ...]) -> None:
     failed = [answer for answer in answers if answer.failure]
     failures = "; ".join(answer.failure for answer in failed)
@@ -313,7 +328,7 @@ def _report_scale(report: Report, proposed: Proposed) -> None:
 
 
 def _report_pods(report: Report, proposed: Proposed) -> None:
-    """Report pods that the target does not own, a filter that cannot decide, and a wrong clock."""
+    """Report pods that the target does not own, and a filter that cannot decide."""
     seen, selection, extra = proposed.seen, proposed.selection, proposed.extra_pods
     assert seen.scale is not None
     assert selection is not None
@@ -338,8 +353,6 @@ def _report_pods(report: Report, proposed: Proposed) -> None:
         report.remove(SELECTION_FALLBACK)
         if proposed.strategy != SelectionStrategy.LABEL_SELECTOR:
             _tell_active(report, proposed.strategy)
-    message = describe_offset(seen.clock_offset) if seen.clock_offset and seen.rules.ours else ""
-    report.turn(CLOCK_WRONG, "ClockDiffers", message)
 
 
 def _report_metrics(report: Report, proposed: Proposed) -> None:

@@ -134,6 +134,9 @@ those of shards and of their members.
 - {apiGroups: [autoscaling.trimtab.dev], resources: [horizontalpodautoscalers], verbs: [list, watch]}
 {{- if get .root.Values.settings "native-hpas" }}
 - {apiGroups: [autoscaling], resources: [horizontalpodautoscalers], verbs: [list, watch]}
+{{- else }}
+# A native HPA on the same target: then an own HPA does not act.
+- {apiGroups: [autoscaling], resources: [horizontalpodautoscalers], verbs: [list]}
 {{- end }}
 # Usage. RBAC takes the name of a metric for a resource, and names are unknown at installation.
 - {apiGroups: [metrics.k8s.io], resources: [pods], verbs: [list]}

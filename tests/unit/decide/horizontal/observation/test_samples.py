@@ -1,7 +1,5 @@
 """Answers of the metrics APIs as samples: odd pods, containers and values, first and last in the list."""
 
-from math import inf
-
 import pytest
 
 from trimtab.decide.horizontal.arithmetic import NEVER
@@ -16,7 +14,6 @@ from trimtab.decide.horizontal.observation.samples import (
     read_object_metric,
     read_pods_metric,
     read_usage,
-    span_of,
 )
 from trimtab.model.json import wire
 from trimtab.model.metrics_api import ExternalMetricValueList, MetricValueList, PodMetrics
@@ -101,20 +98,6 @@ def test_a_list_of_odd_pods_alone_fails_with_the_first():
 )  # fmt: skip
 def test_usage_of_each_pod_or_none_at_all(items, container, want):
     assert each_usage(items, "cpu", container) == want
-
-
-@pytest.mark.parametrize(
-    ("stamps", "want"),
-    [
-        pytest.param([STAMP, "2026-01-15T12:01:00Z"], (NOON, NOON + 60), id="the first and the last"),
-        pytest.param(["2026-01-15T12:01:00Z", STAMP], (NOON, NOON + 60), id="in any order"),
-        pytest.param([STAMP, None], (NOON, NOON), id="undated samples do not count"),
-        pytest.param([None], (inf, -inf), id="none is dated"),
-        pytest.param([STAMP, "soon"], (-inf, inf), id="one that cannot be read"),
-    ],
-)
-def test_when_pods_were_measured(stamps, want):
-    assert span_of([measured(f"p{place}", stamp=stamp) for place, stamp in enumerate(stamps)]) == want
 
 
 def custom(*values, **more):
