@@ -8,10 +8,13 @@ from trimtab.model.json.wire import Wire
 from trimtab.model.labels.selector import EVERYTHING, Selector
 from trimtab.model.metrics_api import DescribedObject
 from trimtab.model.quantity import Quantity
+from trimtab.model.series_table import Metric, SeriesTable
 from trimtab_lab.load.plan import MetricCurve
 
 Number = int | float | str
 _MILLIS = 1000
+Identity = tuple[Metric, tuple[Any, ...]]
+"""A metric, and the series of it."""
 
 
 class SeriesValue(Wire, frozen=True):
@@ -29,8 +32,8 @@ class MetricValues:
     """The latest value of each series."""
 
     def __init__(self) -> None:
-        self._values: dict[tuple[Any, ...], SeriesValue] = {}
-        self._of_pods: dict[tuple[str, tuple[str, str]], list[tuple[Any, ...]]] = {}
+        self._values: SeriesTable[tuple[Any, ...], SeriesValue] = SeriesTable()
+        self._of_pods: dict[tuple[str, tuple[str, str]], list[Identity]] = {}
 
     def set_external(
         self,
@@ -52,7 +55,7 @@ class MetricValues:
         *,
         described: DescribedObject,
         labels: Mapping[str, str] | None = None,
-    ) -> tuple[Any, ...]:
+    ) -> Identity:
         """Set a metric of an object, such as a pod or an ingress, and return the identity of its series."""
         return self.put(
             SeriesValue(
@@ -71,7 +74,7 @@ class MetricValues:
         """Set a metric of all pods of a workload. Pods that are gone have no value any more."""
         before = self._of_pods.get((name, workload), ())
         for key in before:
-            self._values.pop(key, None)
+            self._values.remove(*key)
         described = [
             (DescribedObject(kind="Pod", api_version="v1", namespace=workload[0], name=pod), value)
             for pod, value in values.items()
@@ -87,46 +90,33 @@ class MetricValues:
         else:
             self.set_external(series.name, value, now, labels=series.labels, namespace=series.namespace)
 
-    def put(self, value: SeriesValue) -> tuple[Any, ...]:
+    def put(self, value: SeriesValue) -> Identity:
         """Replace the value of a series, and return its identity."""
         identity = _identity(value)
-        self._values[identity] = value
+        self._values.put(*identity, value)
         return identity
 
     def remove(self, name: str, labels: Mapping[str, str] | None = None) -> None:
         """Remove all series of a metric, or only the series with these labels."""
-        self._values = {
-            key: value
-            for key, value in self._values.items()
-            if value.name != name or (labels is not None and value.labels != dict(labels))
-        }
+        for value in list(self._values):
+            if value.name == name and (labels is None or value.labels == dict(labels)):
+                self._values.remove(*_identity(value))
 
     def all(self) -> list[SeriesValue]:
         """Return the values of all series, in a fixed order."""
-        return [self._values[key] for key in sorted(self._values)]
+        return sorted(self._values, key=_identity)
 
     def external(self, namespace: str, name: str, selector: Selector = EVERYTHING) -> list[SeriesValue]:
-        return [
-            value
-            for value in self.all()
-            if value.object is None
-            and value.name == name
-            and value.namespace in ("", namespace)
-            and selector.matches(value.labels)
-        ]
+        return [value for place in sorted({"", namespace}) for value in self._of((name, "", place), selector)]
 
     def custom(
         self, namespace: str, kind: str, name: str, selector: Selector = EVERYTHING
     ) -> list[SeriesValue]:
-        return [
-            value
-            for value in self.all()
-            if value.object is not None
-            and value.object.kind.lower() == kind.lower()
-            and value.name == name
-            and value.namespace == namespace
-            and selector.matches(value.labels)
-        ]
+        return self._of((name, kind.lower(), namespace), selector)
+
+    def _of(self, metric: Metric, selector: Selector) -> list[SeriesValue]:
+        found = sorted(self._values.of(metric).values(), key=_identity)
+        return [value for value in found if selector.matches(value.labels)]
 
 
 def as_quantity(value: Number) -> str:
@@ -135,7 +125,8 @@ def as_quantity(value: Number) -> str:
     return str(Quantity.from_milli(round(value * _MILLIS)))
 
 
-def _identity(value: SeriesValue) -> tuple[Any, ...]:
+def _identity(value: SeriesValue) -> Identity:
     described = value.object or DescribedObject()
     where = (described.api_version, described.kind, described.namespace, described.name)
-    return (value.name, value.namespace, where, tuple(sorted(value.labels.items())))
+    metric = value.name, described.kind.lower(), value.namespace
+    return metric, (where, tuple(sorted(value.labels.items())))

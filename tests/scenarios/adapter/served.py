@@ -41,12 +41,12 @@ class ServedStage(Stage):
         made = CustomValue(
             metric=metric, value=value, resource=resource, namespace=self.namespace, name=name, labels=labels
         )
-        source_of(self.adapter).table.put(made)
+        source_of(self.adapter).table.set(made)
 
     def set_external(self, metric: str, value: str, **labels: str) -> None:
         """Give a series of an external metric a value."""
         made = ExternalValue(metric=metric, value=value, namespace=self.namespace, labels=labels)
-        source_of(self.adapter).table.put(made)
+        source_of(self.adapter).table.set(made)
 
     async def register(self, *versions: tuple[str, str, int]) -> None:
         """Have the API server pass the metrics groups on to the adapter, and wait until it does."""

@@ -15,8 +15,8 @@ DELETE /values                                                   delete all seri
 import hmac
 import logging
 import secrets
-from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
@@ -41,6 +41,7 @@ from trimtab.adapter.sources.source import Catalogue, Collapse, CustomSample, Ex
 from trimtab.clock import Clock
 from trimtab.model.json import wire
 from trimtab.model.quantity import Quantity, QuantityError
+from trimtab.model.series_table import Metric, SeriesTable
 from trimtab.model.status import StatusError
 from trimtab.serving.asgi import BodyTooLargeError, ClientGoneError, Message, Receive, Send, read_body
 from trimtab.serving.tls import WatchedFile
@@ -101,59 +102,33 @@ class MetricPoint:
         return self.setting.timestamp or now
 
 
-Metric = tuple[str, str, str]
-"""What a query names: the metric, the resource of its objects (empty for an external metric), and the namespace."""
+class MetricTable(SeriesTable[tuple[str, Labels], MetricPoint]):
+    """The series that were set, each by its object and labels."""
 
-
-@dataclass(slots=True)
-class MetricTable:
-    """All series, by their metric, and then by object and labels."""
-
-    series: dict[Metric, dict[tuple[str, Labels], MetricPoint]] = field(default_factory=dict)
-    count: int = 0
-
-    def put(self, value: Value) -> None:
+    def set(self, value: Value) -> None:
         """Set the value of one series."""
         point = MetricPoint(value.labels, _quantity(value), _in_utc(value))
-        metric, identity = _identity(value)
-        if identity not in self.series.get(metric, ()):
-            if self.count >= MAX_SERIES:
-                raise ConfigurationError(f"more than {MAX_SERIES} series")
-            self.count += 1
-        self.series.setdefault(metric, {})[identity] = point
+        metric, series = _identity(value)
+        if self.count >= MAX_SERIES and series not in self.of(metric):
+            raise ConfigurationError(f"more than {MAX_SERIES} series")
+        self.put(metric, series, point)
 
-    def put_all(self, values: MetricValueFile) -> None:
+    def set_all(self, values: MetricValueFile) -> None:
         """Set all values of a file or HTTP body."""
         series: tuple[Value, ...] = (*values.custom, *values.external)
         for value in series:
-            self.put(value)
+            self.set(value)
 
-    def remove(self, value: Value) -> bool:
-        """Delete one series and return whether it existed. A metric without series is not served any more."""
-        metric, identity = _identity(value)
-        points = self.series.get(metric, {})
-        if points.pop(identity, None) is None:
-            return False
-        self.count -= 1
-        if not points:
-            del self.series[metric]
-        return True
-
-    def of(self, query: MetricQuery) -> Mapping[tuple[str, Labels], MetricPoint]:
-        """Return the series of a metric, by object and labels."""
+    def asked(self, query: MetricQuery) -> Mapping[tuple[str, Labels], MetricPoint]:
+        """Return the series of the metric that a query names."""
         resource = query.resource if isinstance(query, CustomMetricQuery) else ""
-        return self.series.get((query.metric, resource, query.namespace), {})
-
-    def points(self) -> Iterator[MetricPoint]:
-        """Yield every series."""
-        for points in self.series.values():
-            yield from points.values()
+        return self.of((query.metric, resource, query.namespace))
 
 
 def load_table(path: Path) -> MetricTable:
     """Load a values file."""
     table = MetricTable()
-    table.put_all(convert(read_document(path, KIND), MetricValueFile, str(path)))
+    table.set_all(convert(read_document(path, KIND), MetricValueFile, str(path)))
     return table
 
 
@@ -205,16 +180,16 @@ class TestingSource:
 
     def serves(self, query: MetricQuery) -> bool:
         """Return whether the metric has a value for such objects."""
-        return bool(self.table.of(query))
+        return bool(self.table.asked(query))
 
     def catalogue(self) -> Catalogue:
         """Return every metric that has a value."""
         custom = {
             Offer(resource, metric, bool(namespace) or resource == "namespaces")
-            for metric, resource, namespace in self.table.series
+            for metric, resource, namespace in self.table.metrics()
             if resource
         }
-        external = {metric for metric, resource, _ in self.table.series if not resource}
+        external = {metric for metric, resource, _ in self.table.metrics() if not resource}
         return Catalogue(frozenset(custom), frozenset(external))
 
     def health(self) -> Iterable[Health]:
@@ -223,7 +198,7 @@ class TestingSource:
 
     async def custom(self, query: CustomMetricQuery) -> Sequence[CustomSample]:
         """Return the sum of the matching series per object."""
-        points, now = self.table.of(query), self._clock.now()
+        points, now = self.table.asked(query), self._clock.now()
         names = await self._selected(query, points) if query.selects_objects else {query.name}
         samples = [
             CustomSample(name, point.value, point.timestamp(now), point.setting.window_seconds)
@@ -237,7 +212,7 @@ class TestingSource:
         now = self._clock.now()
         return [
             ExternalSample(point.labels, point.value, point.timestamp(now), point.setting.window_seconds)
-            for point in self.table.of(query).values()
+            for point in self.table.asked(query).values()
             if query.series.matches(point.labels)
         ]
 
@@ -326,8 +301,8 @@ class AdminApp:
             parts, query_string, body.decode("utf-8", "replace").strip() if method == "PUT" else "0"
         )
         if method == "PUT":
-            self._source.table.put(value)
-        elif not self._source.table.remove(value):
+            self._source.table.set(value)
+        elif not self._source.table.remove(*_identity(value)):
             raise StatusError(404, "there is no such series")
         return AdapterResponse(b"{}")
 
@@ -338,10 +313,10 @@ class AdminApp:
             data = parse_document(body.decode("utf-8", "replace"), "body")
             for key in ("apiVersion", "kind"):
                 data.pop(key, None)
-            self._source.table.put_all(convert(data, MetricValueFile, "body"))
+            self._source.table.set_all(convert(data, MetricValueFile, "body"))
         elif method != "GET":
             raise StatusError(405, f"{method} /values is not served; use GET, POST or DELETE")
-        table = as_json(list(self._source.table.points()))
+        table = as_json(list(self._source.table))
         return AdapterResponse(wire.encode({"apiVersion": API_VERSION, "kind": KIND, **table}))
 
 

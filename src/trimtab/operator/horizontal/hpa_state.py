@@ -298,6 +298,8 @@ class HpaState:
         self, now: float, *, is_sync: bool = False, is_look: bool = False
     ) -> ReconcileRequest:
         """Start a reconcile. None may be in progress."""
+        if self.edge_at <= now:
+            self.edge_at = inf  # the decision that follows sets the next
         self.request = ReconcileRequest(self, now, is_sync=is_sync, is_look=is_look)
         return self.request
 
@@ -376,7 +378,7 @@ class HpaState:
 
     def schedule_next(self, at: float = -inf) -> None:
         """Let syncs skip the HPA until that time."""
-        self.next_sync_at, self.edge_at = at, inf
+        self.next_sync_at = at
 
     def note_status_failure(self, now: float) -> None:
         """Let the next try wait, longer with each failure in a row."""

@@ -1,5 +1,7 @@
 """The ring shows every record as it was, however it keeps it."""
 
+from math import inf
+
 import msgspec
 import pytest
 
@@ -109,3 +111,10 @@ def test_a_request_that_was_replaced_does_not_finish_the_newer_one():
     assert state.is_busy
     second.finish(2.0)
     assert not state.is_busy
+
+
+def test_an_edge_makes_an_hpa_due_once_and_survives_earlier_syncs():
+    """A sync in which the decision stood forgot when its window would end."""
+    state = hpa_state()
+    state.edge_at = 101.0
+    assert [state.start_reconcile(at).hpa_state.edge_at for at in (100.0, 101.0)] == [101.0, inf]

@@ -82,3 +82,13 @@ def test_a_failed_list_is_not_tried_until_its_pause_ends_and_pauses_double():
     listing.note_failure("too large")
     clock.advance(FIRST_PAUSE)
     assert listing.is_cheaper(["a", "b"])
+
+
+def test_a_failed_list_is_one_failure_however_many_batches_waited_for_it():
+    """W4: each batch doubled the pause, so that one failure of one list cost an hour of lists by namespace."""
+    clock = VirtualClock()
+    listing = policy(clock, a=1, b=1)
+    for _ in range(24):
+        listing.note_failure("too large")
+    clock.advance(FIRST_PAUSE)
+    assert listing.is_cheaper(["a", "b"])

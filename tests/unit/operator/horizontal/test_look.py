@@ -182,8 +182,8 @@ def test_the_pause_grows_with_the_cpu_time_and_the_requests_of_a_check(requests,
     world.check()
     assert ended == [pytest.approx(pause)]
     limits = ("cpu", "requests", "slow")
-    counted = {limit: world.count("trimtab_usage_checks_skipped_total", limit=limit) for limit in limits}
-    assert {limit: count for limit, count in counted.items() if count} == skipped
+    found = {limit: world.count("trimtab_usage_checks_skipped_total", limit=limit) for limit in limits}
+    assert {limit: count for limit, count in found.items() if count} == skipped
     assert world.count("trimtab_usage_checks_total") == 1
     spent = cost.get("cpu", 0.0) + cost.get("decoding", 0.0)
     assert world.count("trimtab_usage_check_cpu_seconds_total") == pytest.approx(spent)
@@ -268,6 +268,5 @@ def test_the_longest_of_three_pauses_counts(cost, want):
 
 
 def test_a_check_that_leaves_none_out_counts_none():
-    metrics = HpaControllerMetrics(registry := CollectorRegistry())
-    metrics.usage_checks.count(0.5, "cpu", skipped=0)
+    HpaControllerMetrics(registry := CollectorRegistry()).usage_checks.count(0.5, "cpu", skipped=0)
     assert registry.get_sample_value("trimtab_usage_checks_skipped_total", {"limit": "cpu"}) is None

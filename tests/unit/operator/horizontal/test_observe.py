@@ -244,5 +244,4 @@ def test_no_look_is_the_first_decision_of_an_epoch():
 
 
 def is_worth_a_look(world, fetched):
-    queries = queries_of(world.state, world.cached_target)
-    return world.snapshots.is_worth_a_look(world.state, queries, fetched)
+    return world.snapshots.is_worth_a_look(world.state, queries_of(world.state, world.cached_target), fetched)
