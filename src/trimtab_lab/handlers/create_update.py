@@ -31,6 +31,7 @@ from trimtab_lab.handlers.context import HandlerContext
 from trimtab_lab.kinds.registry import ServedResource
 from trimtab_lab.kinds.strategy import keep_from
 from trimtab_lab.patches.managed_fields import Manager, track_update
+from trimtab_lab.schemas.shapes import prune
 from trimtab_lab.storage.codec import JsonObject, copy_of
 from trimtab_lab.storage.store import Entry, key_of
 
@@ -145,6 +146,11 @@ class WriteHandler:
         else:
             strategy.prepare_for_update(obj, old)
             counts = subresource in COUNTED and resource.has_generation
+            if counts and _spec_differs(resource, obj, old) and resource.is_custom:
+                # A field that the definition has lost since is gone when the object is read, so that is no edit.
+                version = request.info.version
+                old = copy_of(old)
+                prune(old, resource.shape(version), resource.kind, version, is_custom=True)
             if counts and _spec_differs(resource, obj, old):
                 obj["metadata"]["generation"] = old["metadata"].get("generation", 0) + 1
         validate = check or (strategy.validate_status if is_status else strategy.validate_update)

@@ -1,5 +1,6 @@
 """VPAs of upstream's kind with `--native-vpas`, beside VPAs of Trimtab's own kind."""
 
+from datetime import timedelta
 from typing import Any
 
 from tests.scenarios.vertical.stage import FOLLOWER, LEADER, LEADER_TARGET, Stage
@@ -11,6 +12,7 @@ from trimtab.model.vpa.types import SCOPE_ANNOTATION
 from trimtab.operator.vertical.kinds import NATIVE, VPAS
 
 Json = dict[str, Any]
+MINUTE = timedelta(minutes=1)
 
 
 async def serve_native_vpas(stage: Stage, *, has_scopes: bool = False) -> None:
@@ -116,3 +118,40 @@ async def test_a_field_and_an_annotation_that_differ_make_a_scope_unusable(stage
         assert not actor.wrote("/resize")
         (condition,) = (await native_status(stage, "lead"))["conditions"]
         assert (condition["type"], condition["reason"]) == ("ConfigUnsupported", "ScopeAmbiguous")
+
+
+@in_virtual_time
+async def test_a_scope_that_a_crd_prunes_makes_nobody_take_the_roles_pods(stage):
+    """The leader of a role was resized to the size of all pods when upstream's CRD came back (stranger.md, 1)."""
+    await serve_native_vpas(stage, has_scopes=True)
+    await a_leader_and_two_followers(stage)
+    await native_vpa(stage, "base")
+    await native_vpa(stage, "lead", field="leader")
+    options = {"native_vpas": True, "in_place_skip_disruption_budget": True, "in_bounds_lifetime": MINUTE}
+    async with stage.running(**options) as actor:
+        await stage.recommend(actor, 3)
+        await stage.update(actor, 2)
+        sizes = [await stage.memory(f"db-{index}") for index in range(3)]
+        assert sizes[0] == LEADER_TARGET
+        resized = len(actor.wrote("/resize"))
+        await serve_native_vpas(stage, has_scopes=False)
+        touch = {"metadata": {"labels": {"touched": "yes"}}}
+        await stage.client.patch(NATIVE.vpas, "lead", stage.namespace, touch)
+        found = await stage.client.get(NATIVE.vpas.untyped(), "lead", stage.namespace)
+        assert "vpaScope" not in found["spec"]
+        stage.use(db_0=FOLLOWER, db_1=LEADER, db_2=FOLLOWER)
+        for _ in range(5):
+            await stage.recommend(actor)
+            await stage.update(actor)
+        assert [await stage.memory(f"db-{index}") for index in range(3)] == sizes
+        assert len(actor.wrote("/resize")) == resized
+        assert not actor.wrote("/eviction")
+        reasons = {
+            one["type"]: one.get("reason") for one in (await native_status(stage, "lead"))["conditions"]
+        }
+        assert reasons["ConfigUnsupported"] == "ScopePruned"
+        named = {"metadata": {"annotations": {SCOPE_ANNOTATION: "leader"}}}
+        await stage.client.patch(NATIVE.vpas, "lead", stage.namespace, named)
+        await stage.recommend(actor)
+        found = (await native_status(stage, "lead"))["conditions"]
+        assert "ConfigUnsupported" not in {one["type"] for one in found}

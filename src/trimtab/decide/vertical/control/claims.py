@@ -20,6 +20,7 @@ from trimtab.decide.vertical.control.scope import (
     NodeLabels,
     Scope,
     ScopeError,
+    describe_named_scope,
     match,
     resolve_scope,
 )
@@ -127,8 +128,7 @@ class VpaClaim:
     @property
     def described(self) -> str:
         """Return which pods its history is for, as the message of condition ComputedFor."""
-        name = self.scope.name if isinstance(self.scope, Scope) else ""
-        return f"the pods of VPAScope {name}" if name else "all pods of the target"
+        return describe_named_scope(self.vpa, self.scope.name if isinstance(self.scope, Scope) else "")
 
     @property
     def trust(self) -> Trust:

@@ -12,10 +12,11 @@ from typing import NamedTuple
 
 from trimtab.model.core.pod import Pod
 from trimtab.model.labels.selector import LabelSelector, Selector, SelectorError
-from trimtab.model.vpa.types import SCOPE_ANNOTATION, VerticalPodAutoscaler, VPAScope
+from trimtab.model.vpa.types import SCOPE_ANNOTATION, VerticalPodAutoscaler, VPAConditionType, VPAScope
 
 GATE = "VPASelectorRefinement"
 _NODE_NAME_FIELD = "metadata.name"
+_BY_FIELD, _BY_ANNOTATION = "the pods of VPAScope ", ", named by annotation"
 
 
 @dataclass(frozen=True)
@@ -58,7 +59,7 @@ def resolve_scope(
     """Return the scope that a VPA names. `scopes` holds VPAScopes by `namespace/name`."""
     names = vpa.scope_names
     if not names:
-        return WHOLE_TARGET
+        return _pruned(vpa) or WHOLE_TARGET
     name = names[0]
     if not is_gate_on:
         return ScopeError(
@@ -86,6 +87,30 @@ def resolve_scope(
             "ScopeInvalid",
             f"VPAScope {scope.metadata.key}, which VPA {vpa.key} names, has an invalid selector: {error}",
         )
+
+
+def describe_named_scope(vpa: VerticalPodAutoscaler, name: str) -> str:
+    """Return which pods a VPA is for, as the message of condition ComputedFor."""
+    if not name:
+        return "all pods of the target"
+    return f"{_BY_FIELD}{name}{'' if vpa.spec.vpa_scope is not None else _BY_ANNOTATION}"
+
+
+def _pruned(vpa: VerticalPodAutoscaler) -> ScopeError | None:
+    """Return an error if the spec lost its scope without an edit.
+
+    A definition without the field, as upstream's is, makes the API server drop it from every VPA. The generation stays.
+    """
+    condition, status = vpa.status.condition(VPAConditionType.COMPUTED_FOR), vpa.status
+    text = condition.message if condition is not None else ""
+    is_edited = status.observed_generation not in (None, vpa.metadata.generation)
+    if not text.startswith(_BY_FIELD) or text.endswith(_BY_ANNOTATION) or is_edited:
+        return None
+    return ScopeError(
+        "ScopePruned",
+        f"VPA {vpa.key} was for {text}, and lost spec.vpaScope without an edit: the definition of its kind no longer "
+        f"has the field. Name the scope by annotation {SCOPE_ANNOTATION}; if it is for all pods now, edit its spec",
+    )
 
 
 def _selector(selector: LabelSelector | None) -> Selector | None:
