@@ -176,9 +176,7 @@ async def test_our_own_definition_is_deleted_while_native_hpas_run(stage):
     async with working(stage, own_hpas=True, native_hpas=True) as actor:
         await stage.pass_time(20)
         assert len(actor.operator.hpas) == 2
-        [crd] = [
-            crd for crd in all_crds() if crd["metadata"]["name"] == f"{OWN_HPAS.plural}.{OWN_HPAS.group}"
-        ]
+        [crd] = [crd for crd in all_crds() if crd["spec"]["names"]["kind"] == OWN_HPAS.kind]
         await stage.client.delete(CRDS, crd["metadata"]["name"])
         for replicas in (9, 3, 6, 2):
             await stage.pass_time(LONGER_THAN_STALE)
@@ -192,7 +190,7 @@ async def test_our_own_definition_is_deleted_while_native_hpas_run(stage):
 @in_virtual_time
 async def test_native_hpas_without_our_own_definition_are_ready_and_quiet(stage, caplog):
     """One WARNING per turn of the loop, a discovery request each, and /readyz 503 for ever."""
-    [crd] = [crd for crd in all_crds() if crd["metadata"]["name"] == f"{OWN_HPAS.plural}.{OWN_HPAS.group}"]
+    [crd] = [crd for crd in all_crds() if crd["spec"]["names"]["kind"] == OWN_HPAS.kind]
     await stage.client.delete(CRDS, crd["metadata"]["name"])
     stage.use_native_hpas()
     await held(stage)
