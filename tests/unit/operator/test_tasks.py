@@ -11,6 +11,7 @@ AWAITED = {
     "clock.py": "the two ways to start one",
     "operator/process.py": "run_until_stopped waits for all of them and raises what ended one",
     "operator/horizontal/reconciler.py": "_run is the error boundary, wait_idle and close wait",
+    "operator/horizontal/rivals.py": "whoever asked waits for the flight",
     "operator/vertical/recommender/history_loader.py": "take raises what reading a namespace raised",
     "operator/control_loop.py": "_pause waits for the first and ends the others",
     "operator/vertical/targets.py": "whoever asked waits for the flight",

@@ -96,9 +96,8 @@ class RivalCache:
         except errors.Forbidden as error:
             return _Listed(at=at, unseen=str(error))
         except errors.ClusterError:
-            known = self._listed.get(
-                namespace
-            )  # the server is in trouble; a scale could not be written either
+            # The server is in trouble. A scale could not be written either.
+            known = self._listed.get(namespace)
             by_target = {} if known is None else known.by_target
             return _Listed(at=at - KEPT_SECONDS + RETRY_SECONDS, by_target=by_target)
         for hpa in sorted(listed.items, key=lambda hpa: hpa.metadata.name):
