@@ -67,9 +67,8 @@ def test_a_busy_weekday_is_remembered_for_the_same_weekday_and_over_a_restart(pl
     install_example(packages, "weekday-peak")
 
     async def scenario(stage: Stage) -> None:
-        now = stage.clock.now()
-        noon = now.replace(hour=12, minute=0, second=0)  # of the first day, and of each last one
-        await stage.pass_time((noon - now) % timedelta(days=1) / timedelta(seconds=1))
+        noon = stage.clock.now().replace(hour=12, minute=0, second=0)  # each of these days begins then
+        await stage.pass_time((noon - stage.clock.now()) % timedelta(days=1) / timedelta(seconds=1))
         await stage.statefulset("db", 1)
         await stage.vpa("base", "db", mode="Off", recommenders=[{"name": WEEKDAY_PEAK}])
         settings: dict[str, Any] = {"plugins": (WEEKDAY_PEAK,), "checkpoints_interval": timedelta(0)}
