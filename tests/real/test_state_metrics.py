@@ -66,7 +66,7 @@ def samples(
     account = {"apiVersion": "v1", "kind": "ServiceAccount", "metadata": {"name": PROGRAM}}
     _apply(real_cluster, *installed, _here(account), *map(_here, (HPA, IDLE, VPA, SCOPE)))
     _report(real_cluster, "thpa", "web", HPA_STATUS, "--subresource=status")
-    _report(real_cluster, "vpa", "db", VPA_STATUS, "--subresource=status")
+    _report(real_cluster, "tvpa", "db", VPA_STATUS, "--subresource=status")
     directory = Path(tmp_path_factory.mktemp("state-metrics"))
     (directory / "kubeconfig").write_text(_kubeconfig(real_cluster))
     config = next(one for one in installed if one["kind"] == "ConfigMap")["data"]["config.yaml"]

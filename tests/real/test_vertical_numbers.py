@@ -22,7 +22,7 @@ def test_kubectl_shows_each_roles_own_target(real_cluster):
         stage.use(db_0=LEADER, db_1=FOLLOWER, db_2=FOLLOWER)
         async with stage.running() as actor:
             await stage.recommend(actor, 2)
-        shown = json.loads(real_cluster.kubectl("get", "vpa", "-n", stage.namespace, "-o", "json"))
+        shown = json.loads(real_cluster.kubectl("get", "tvpa", "-n", stage.namespace, "-o", "json"))
         for item in shown["items"]:
             (container,) = item["status"]["recommendation"]["containerRecommendations"]
             seen[item["metadata"]["name"]] = container["target"]["memory"]

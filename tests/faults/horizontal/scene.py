@@ -70,9 +70,12 @@ async def becomes(stage: Stage, replicas: int, name: str = "web", within: float 
 
 
 def lists(actor: Actor, plural: str) -> int:
-    """Return how many lists of a kind were asked for."""
+    """Return how many lists of a kind were asked for, without those of native HPAs on the same target."""
     return sum(
-        one.method == "GET" and one.path.endswith(f"/{plural}") and ("watch", "true") not in one.query
+        one.method == "GET"
+        and one.path.endswith(f"/{plural}")
+        and ("watch", "true") not in one.query
+        and not one.path.startswith("/apis/autoscaling/v2/")
         for one in actor.line.sent
     )
 

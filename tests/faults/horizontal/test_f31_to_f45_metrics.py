@@ -194,15 +194,13 @@ def test_f37_a_sum_beyond_64_bits_is_exact(both):
     both(scenario)
 
 
-@pytest.mark.parametrize(
-    "age", [365 * 86400, 300, -3600], ids=["F38 a year old", "F38 five minutes old", "F39 from the future"]
-)
-def test_f38_and_f39_samples_of_another_time_are_refused(both, age):
+@pytest.mark.parametrize("age", [365 * 86400, 300], ids=["a year old", "five minutes old"])
+def test_f38_samples_of_another_time_are_refused(both, age):
     async def scenario(stage: Stage) -> None:
         await held(stage)
         async with stage.running() as actor:
+            stage.metrics.raw[external_path(stage)] = said(stage, "0", age=age)
             for _ in range(2):
-                stage.metrics.raw[external_path(stage)] = said(stage, "0", age=age)
                 await stage.step(actor)
             assert await stage.replicas("web") == 5
             assert await is_held(stage)
@@ -235,9 +233,8 @@ def test_f38_a_source_that_is_minutes_behind_can_be_allowed(both, field, setting
             metric = {**metric, "maxAgeSeconds": field}
         await held(stage, metrics=[metric], annotations=annotations)
         async with stage.running(**settings) as actor:
-            for _ in range(2):
-                stage.metrics.raw[external_path(stage)] = said(stage, "1000", age=180)
-                await stage.step(actor)
+            stage.metrics.raw[external_path(stage)] = said(stage, "1000", age=180)
+            await stage.step(actor)
         assert await stage.replicas("web") == replicas
 
     both(scenario)

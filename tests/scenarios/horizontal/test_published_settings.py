@@ -19,6 +19,7 @@ from trimtab.cluster.client import Client, ListOptions
 from trimtab.cluster.leases.fence import ClosedFence, NoFence
 from trimtab.cluster.resource import LEASES
 from trimtab.decide.horizontal import Record, explain
+from trimtab.decide.horizontal.reasons import Code
 from trimtab.operator.health import HeldByAnotherReplica
 from trimtab.operator.horizontal.config import decision_config
 from trimtab.operator.horizontal.controller import HpaController
@@ -147,7 +148,7 @@ async def test_native_hpas_are_rivals_where_the_operator_acts_on_them(stage):
     rival = {"metadata": {"name": "rival"}, "spec": spec}
     await stage.client.create(NATIVE_HPAS.untyped(), rival, stage.namespace)
     record, _ = await explained(stage)
-    assert record.decision.desired == 3
+    assert record.decision.reason.code is Code.BESIDE_NATIVE
     await lead(stage, native_hpas=True)
     record, _ = await explained(stage)
     assert record.decision.desired == 2

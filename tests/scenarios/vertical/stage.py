@@ -44,7 +44,7 @@ from trimtab.operator.runtime import Runtime
 from trimtab.operator.settings.settings import Settings
 from trimtab.operator.vertical.admission.registration import MUTATING, NAMINGS, VALIDATING, configuration_name
 from trimtab.operator.vertical.admission.webhook import AdmissionWebhook
-from trimtab.operator.vertical.kinds import CHECKPOINTS, SCOPES, VPAS
+from trimtab.operator.vertical.kinds import CHECKPOINTS, OWN, SCOPES, VPAS
 from trimtab.operator.vertical.recommender.history_loader import HistoryLoader
 from trimtab.operator.vertical.updater.webhook_check import AdmissionProbe
 from trimtab.operator.vertical.wiring import VerticalRuntime, make_admission, make_recommender, make_updater
@@ -117,6 +117,8 @@ class Stage:
         self.clock = clock
         self.outbound = outbound
         """How the lab calls webhooks; None on a real server, which needs a socket."""
+        self.kind = OWN
+        """The kind of the VPAs that the stage makes and reads."""
         self.metrics = MetricsStub(now=lambda: format_time(clock.now()))
         self.transport = WithMetrics(transport, self.metrics)
         self.client = Client(clock, self.transport, seed=1)
@@ -370,7 +372,8 @@ class Stage:
         policy = {"minReplicas": min_replicas} if min_replicas is not None else None
         spec |= {"vpaScope": {"name": scope}} if scope else {}
         body = vpa(name, on=target_of(kind, target), mode=mode, policy=policy, **spec)
-        await self.client.create(VPAS, body, self.namespace)
+        body["apiVersion"] = self.kind.vpas.api_version
+        await self.client.create(self.kind.vpas, body, self.namespace)
 
     def use(self, cpu: str = "100m", **memory: str) -> None:
         """Set what pods use: memory by name (with _ for -), and the same CPU for each."""
@@ -378,7 +381,7 @@ class Stage:
             self.metrics.use(self.namespace, name.replace("_", "-"), cpu=cpu, memory=amount)
 
     async def read_vpa(self, name: str) -> Json:
-        return await self.client.get(VPAS.untyped(), name, self.namespace)
+        return await self.client.get(self.kind.vpas.untyped(), name, self.namespace)
 
     async def target(self, name: str, resource: str = "memory") -> int | str | None:
         """Return what a VPA recommends for its container; memory in bytes."""
@@ -402,7 +405,7 @@ class Stage:
         return int(amount) if amount and amount.isdigit() else amount
 
     async def checkpoints(self) -> dict[str, Json]:
-        found = await self.client.list(CHECKPOINTS.untyped(), ListOptions(self.namespace))
+        found = await self.client.list(self.kind.checkpoints.untyped(), ListOptions(self.namespace))
         return {one["metadata"]["name"]: one for one in found.items}
 
     async def events(self, actor: Actor) -> list[tuple[str, str, str]]:

@@ -18,13 +18,14 @@ import pytest
 
 from tests.scenarios.vertical.conftest import play_on_real
 from tests.scenarios.vertical.stage import Stage, free_port
+from tests.scenarios.vertical.test_native_vpas import serve_native_vpas
 from tools.peers import build
 from tools.peers.cluster import RealCluster
 from trimtab.cluster import errors
 from trimtab.cluster.client import ListOptions, PatchType
 from trimtab.model.quantity import Quantity
 from trimtab.model.times import format_time
-from trimtab.operator.vertical.kinds import CHECKPOINTS, VPAS
+from trimtab.operator.vertical.kinds import NATIVE
 from trimtab.serving.server import served
 from trimtab.serving.tls import load_pair, server_context
 from trimtab_lab.metrics.server import API_SERVICES, SERVICES, api_service
@@ -127,7 +128,7 @@ async def fill(stage: Stage) -> None:
 
 
 async def recommended(stage: Stage) -> dict[str, dict[str, Any]]:
-    listed = await stage.client.list(VPAS.untyped(), ListOptions(stage.namespace))
+    listed = await stage.client.list(NATIVE.vpas.untyped(), ListOptions(stage.namespace))
     found = {}
     for vpa in listed.items:
         entries = vpa.get("status", {}).get("recommendation", {}).get("containerRecommendations") or [None]
@@ -146,6 +147,8 @@ def test_200_vpas_get_the_same_targets_and_each_reads_the_others_checkpoints(rea
         pytest.skip("vpa-recommender is not built")
 
     async def scenario(stage: Stage) -> None:
+        stage.kind = NATIVE
+        await serve_native_vpas(stage)
         await fill(stage)
         usage = Usage(stage.namespace, stage.clock.now() - timedelta(minutes=STEPS))
         certificate = make_server_pair(["localhost", "127.0.0.1"], stage.clock.now())
@@ -189,7 +192,7 @@ async def compare(stage: Stage, cluster: RealCluster, usage: Usage) -> None:
     # Upstream saves every history in every loop; ours does so only where it is told to.
     every_loop = timedelta()
     async with stage.running(
-        recommender_name="trimtab", direct=True, checkpoints_interval=every_loop
+        native_vpas=True, recommender_name="trimtab", direct=True, checkpoints_interval=every_loop
     ) as actor:
         with upstream(cluster, stage.namespace):
             for step in range(STEPS):
@@ -222,18 +225,19 @@ async def compare(stage: Stage, cluster: RealCluster, usage: Usage) -> None:
 async def exchange(stage: Stage, cluster: RealCluster, usage: Usage, before: dict[str, Any]) -> None:
     """Let each recommender start anew with nothing but the other's checkpoints.
 
-    Memory of windows that still run is nothing that they tell each other, so that memory falls to the floor: the sign
-    that the newcomer wrote.
+    Memory of windows that still run is nothing that they tell each other. Upstream's recommendation of memory falls to the floor,
+    the sign that it wrote. Ours stays as it was without a sample, and says what it is for.
     """
     usage.is_silent = True
     with upstream(cluster, stage.namespace, "--recommender-name=trimtab"):
         await stage.wait_for(partial(memory_is_the_floor, stage, "t"), 3)
-    async with stage.running(recommender_name="default", direct=True) as actor:
+    async with stage.running(native_vpas=True, recommender_name="default", direct=True) as actor:
         await stage.caught_up(actor)
         await actor.recommender.step()
-    assert await memory_is_the_floor(stage, "u")
     after = await recommended(stage)
     for number in range(WORKLOADS):
+        assert after[f"u{number}"]["target"]["memory"] == before[f"u{number}"]["target"]["memory"]
+        assert "ComputedFor" in await stage.conditions(f"u{number}")
         for name in (f"t{number}", f"u{number}"):
             assert ratio(after[name]["target"]["cpu"], before[name]["target"]["cpu"]) <= BUCKET, name
 
@@ -261,7 +265,7 @@ async def counts_are(stage: Stage, samples: int) -> bool:
 
 async def has_count(stage: Stage, number: int, samples: int) -> bool:
     try:
-        found = await stage.client.get(CHECKPOINTS, f"u{number}-app", stage.namespace)
+        found = await stage.client.get(NATIVE.checkpoints, f"u{number}-app", stage.namespace)
     except errors.NotFound:
         return False
     return found.status.total_samples_count == samples

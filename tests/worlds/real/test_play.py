@@ -13,7 +13,7 @@ from tests.worlds.real.profiles import draw_profile
 
 pytestmark = pytest.mark.real
 HPAS = replace(draw_profile("64", "plain"), seconds=16)
-VPAS = vpas.Profile(seconds=20, acts_after=2)
+VPAS = vpas.Profile(seconds=30, acts_after=2)  # upstream waits 10 s before it registers its webhook
 
 
 async def play(out):

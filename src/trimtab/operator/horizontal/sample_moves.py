@@ -1,7 +1,8 @@
 """Notes when the samples of each source were first dated as they are, by our own monotonic clock.
 
 The dates are those of other clocks, with which ours is not compared. A date that is new in a list has moved since the list before
-was asked for. So a sample is as old as the time since then, and it may have begun its window and a delay before that list.
+was asked for. So a sample is as old as the time since then, and it may have begun its window and a delay before that list. A date
+that went back is no newer sample. It says itself how old its sample is, as the dates in the first list do.
 """
 
 from collections.abc import Hashable, Iterable, Mapping
@@ -24,6 +25,8 @@ Moves = Mapping[float, Move]
 class _Source(NamedTuple):
     moves: dict[float, Move]
     asked_at: float
+    floor: float
+    """The latest of the first dates of all lists. What is dated before it is not newer than what was known."""
 
 
 class SampleMoves:
@@ -36,14 +39,16 @@ class SampleMoves:
 
     def note(self, source: Hashable, dates: Iterable[float], asked_at: float) -> Moves:
         """Note the dates in a list that was asked for then, and return when each was first seen."""
-        now, known = self._clock.monotonic(), self._sources.get(source)
-        before: dict[float, Move] = {} if known is None else known.moves
-        lacked_at = None if known is None else known.asked_at
-        found = set(dates)
-        moves = before
-        if found != before.keys():
-            moves = {date: before.get(date) or Move(date, now, lacked_at) for date in found}
-        self._sources[source] = _Source(moves, asked_at if lacked_at is None else max(asked_at, lacked_at))
+        now, known = self._clock.monotonic(), self._sources.get(source) or _Source({}, -inf, inf)
+        lacked_at, found, moves = known.asked_at, set(dates), known.moves
+        if found != moves.keys():
+            moves = {
+                date: known.moves.get(date) or Move(date, now, lacked_at if date >= known.floor else None)
+                for date in found
+            }
+        first = min(found, default=-inf)
+        floor = first if known.floor == inf else max(first, known.floor)
+        self._sources[source] = _Source(moves, max(asked_at, lacked_at), floor)
         self._sweep(now)
         return moves
 

@@ -148,7 +148,10 @@ def test_lists_are_unpacked_and_other_kinds_skipped(check):
         ("kind: HorizontalPodAutoscaler\n", "apiVersion: Required value"),
         ("apiVersion: v1\nkind: 5\n", "kind: Invalid value: 5: must be text, not an integer"),
         (HPA.replace("autoscaling/v2", "autoscaling/v3"), 'apiVersion: Unsupported value: "autoscaling/v3"'),
-        (VPA.replace("k8s.io/v1", "k8s.io/v1beta2"), 'supported values: "autoscaling.trimtab.dev/v1"'),
+        (
+            VPA.replace("trimtab.dev/v1", "trimtab.dev/v1beta2"),
+            'supported values: "autoscaling.trimtab.dev/v1"',
+        ),
         (
             HPA.replace("metadata: {name: web, namespace: shop}", "metadata: 5"),
             "metadata: Invalid value: 5: must be an object",

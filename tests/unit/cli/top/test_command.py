@@ -390,7 +390,12 @@ def test_the_reason_of_a_vpa_says_what_is_missing(conditions, reason):
 @pytest.mark.parametrize(
     "kind",
     sorted(
-        set(VPAConditionType) - {VPAConditionType.RECOMMENDATION_PROVIDED, VPAConditionType.CONFIG_DEPRECATED}
+        set(VPAConditionType)
+        - {
+            VPAConditionType.RECOMMENDATION_PROVIDED,
+            VPAConditionType.CONFIG_DEPRECATED,
+            VPAConditionType.COMPUTED_FOR,
+        }
     ),
 )
 def test_every_problem_of_a_vpa_is_its_reason(kind):

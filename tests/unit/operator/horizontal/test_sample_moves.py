@@ -27,14 +27,14 @@ def played(*lists, every=2.0):
 
 
 def test_a_date_keeps_the_time_when_it_was_first_seen():
-    first, second, third = played({100.0}, {100.0, 90.0}, {100.0, 90.0})
+    first, second, third = played({100.0}, {100.0, 110.0}, {100.0, 110.0})
     assert first == {100.0: Move(100.0, 0.0, None)}
-    assert second == third == {100.0: Move(100.0, 0.0, None), 90.0: Move(90.0, 2.0, 0.0)}
+    assert second == third == {100.0: Move(100.0, 0.0, None), 110.0: Move(110.0, 2.0, 0.0)}
 
 
-def test_a_date_that_comes_back_has_moved():
+def test_a_date_that_went_back_has_not_moved():
     *_, last = played({100.0}, {115.0}, {100.0})
-    assert last == {100.0: Move(100.0, 4.0, 2.0)}
+    assert last == {100.0: Move(100.0, 4.0, None)}
 
 
 def test_a_source_that_was_not_asked_for_long_is_new_again():
