@@ -25,8 +25,6 @@ Moves = Mapping[float, Move]
 class _Source(NamedTuple):
     moves: dict[float, Move]
     asked_at: float
-    floor: float
-    """The latest of the first dates of all lists. What is dated before it is not newer than what was known."""
 
 
 class SampleMoves:
@@ -39,16 +37,17 @@ class SampleMoves:
 
     def note(self, source: Hashable, dates: Iterable[float], asked_at: float) -> Moves:
         """Note the dates in a list that was asked for then, and return when each was first seen."""
-        now, known = self._clock.monotonic(), self._sources.get(source) or _Source({}, -inf, inf)
-        lacked_at, found, moves = known.asked_at, set(dates), known.moves
-        if found != moves.keys():
+        now, known = self._clock.monotonic(), self._sources.get(source)
+        before: dict[float, Move] = {} if known is None else known.moves
+        lacked_at = None if known is None else known.asked_at
+        found, first = set(dates), min(before, default=-inf)
+        moves = before
+        if found != before.keys():
             moves = {
-                date: known.moves.get(date) or Move(date, now, lacked_at if date >= known.floor else None)
+                date: before.get(date) or Move(date, now, lacked_at if date >= first else None)
                 for date in found
             }
-        first = min(found, default=-inf)
-        floor = first if known.floor == inf else max(first, known.floor)
-        self._sources[source] = _Source(moves, max(asked_at, lacked_at), floor)
+        self._sources[source] = _Source(moves, asked_at if lacked_at is None else max(asked_at, lacked_at))
         self._sweep(now)
         return moves
 
