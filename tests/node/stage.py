@@ -130,7 +130,7 @@ class Stage:
 
     def target_memory(self, name: str) -> int:
         """Return the bytes that a VPA recommends, or 0 without a recommendation."""
-        recommendation = self.get("vpa", name).get("status", {}).get("recommendation", {})
+        recommendation = self.get("tvpa", name).get("status", {}).get("recommendation", {})
         containers = recommendation.get("containerRecommendations", [])
         return memory_of(containers[0]["target"]["memory"]) if containers else 0
 

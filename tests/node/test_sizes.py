@@ -70,7 +70,7 @@ def test_a_size_that_no_node_has_leaves_the_only_replica_alone(stage: Stage):
     )
     (pod,) = stage.ready_pods("app=big", 1)
     stage.until(
-        "the VPA says that no node fits", lambda: "NoNodeFits" in str(stage.get("vpa", "big").get("status"))
+        "the VPA says that no node fits", lambda: "NoNodeFits" in str(stage.get("tvpa", "big").get("status"))
     )
     (same,) = stage.ready_pods("app=big", 1)
     assert same["metadata"]["uid"] == pod["metadata"]["uid"]
