@@ -359,7 +359,7 @@ def _list_changes(hpas: Sequence[Results], sizes: Sequence[SizeResults]) -> None
         for change in result.changes:
             decided = change.decision
             click.echo(
-                f"{result.name}  {_time(decided.now)}  {decided.current} -> {decided.desired}  {decided.reason}"
+                f"{result.name}  {_time(decided.now)}  {decided.current} -> {decided.desired}  {decided.because}"
             )
     for sized in sizes:
         for at, text in sized.life.log:
